@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Compiling specs: start, parse, derive, place, cost. At most 20 ms of process time for the slowest shipped spec with a plan of
-its own, and the same for 2 layers as for 2,000, for few microbatches and ranks as for many; the status is 1 otherwise. The
-slowest with a common plan is shown, and held to nothing: plans with stages, put on DeepSeek-V3, take up to twice that."""
+"""Compiling specs: start, parse, derive, place, cost. At most 20 ms of process time for the slowest shipped
+spec with a plan of its own, and the same for 2 layers as for 2,000, for few microbatches and ranks as for
+many; the status is 1 otherwise. The slowest with a common plan is shown, and held to nothing: plans with
+stages, put on DeepSeek-V3, take up to twice that."""
 
 import pathlib
 import re
@@ -36,17 +37,19 @@ def runs(spec):
 
 
 def compile_all(etch, models, own):
-    """Queries that need everything, by spec and plan: the spec's own, or the common ones. Stages over two loops have no open
-    formula."""
+    """Queries that need everything, by spec and plan: the spec's own, or the common ones. Stages over two
+    loops have no open formula."""
     return {f"{spec.stem} {plan}": [etch, "query", spec, "comm(step)", "--plan", plan, *runs(spec),
-                                    *(["--set", "pp=2,enc_layers=24,dec_layers=24"] if plan == "encoder_decoder" else [])]
+                                    *(["--set", "pp=2,enc_layers=24,dec_layers=24"]
+                                      if plan == "encoder_decoder" else [])]
             for spec in sorted(pathlib.Path(models).glob("*.etch")) for plan in plans(etch, spec)
             if is_own(spec, plan) == own}
 
 
 def main():
     etch, models = measure.program()
-    results = measure.compare({"nothing (/bin/true)": ["/bin/true"], **compile_all(etch, models, True)}, rounds=10)
+    results = measure.compare({"nothing (/bin/true)": ["/bin/true"], **compile_all(etch, models, True)},
+                              rounds=10)
     measure.show(results)
     slowest = max(results, key=lambda label: results[label][1])
     print(f"slowest: {slowest}, {1000 * results[slowest][1]:.1f} ms; the limit is {1000 * LIMIT:.0f} ms\n")
@@ -56,7 +59,8 @@ def main():
     last = max(common, key=lambda label: common[label][1])
     print(f"slowest with a common plan: {last}, {1000 * common[last][1]:.1f} ms\n")
 
-    bound = [etch, "query", f"{models}/llama.etch", "traffic(step)", "--config", "llama3_8b", "--plan", "megatron_pp"]
+    bound = [etch, "query", f"{models}/llama.etch", "traffic(step)", "--config", "llama3_8b", "--plan",
+             "megatron_pp"]
     sizes = measure.compare({label: [*bound, "--set", sets] for label, sets in SIZES.items()}, rounds=30)
     measure.show(sizes)
     least = min(used for _, used in sizes.values())

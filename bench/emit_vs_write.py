@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""How near emission is to writing the same bytes: Llama-3-8B for 2,048 ranks, about half a gigabyte of traces. Beside
-it, in the same run and folder: one thread that writes as many files of the same size from one buffer in memory, the
-least that any program would have to do. Reading, deriving and planning are taken off: they are what a dry run takes.
+"""How near emission is to writing the same bytes: Llama-3-8B for 2,048 ranks, about half a gigabyte of
+traces. Beside it, in the same run and folder: one thread that writes as many files of the same size from one
+buffer in memory, the least that any program would have to do. Reading, deriving and planning are taken off:
+they are what a dry run takes.
 
     emit_vs_write.py [FOLDER]       where to write; else where temporary files go
 """
@@ -16,7 +17,8 @@ import time
 import measure
 
 RANKS, ROUNDS, PIECE = 2048, 5, 1 << 20
-BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set", f"dp={RANKS // 8},tp=8,batch=512,micro=2,seq=8192"]
+BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set",
+         f"dp={RANKS // 8},tp=8,batch=512,micro=2,seq=8192"]
 
 
 def write_plainly(folder, content):

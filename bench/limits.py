@@ -1,5 +1,5 @@
-"""How much time and memory the inputs just below the limits of docs/limits.md take, as a table; then what a counted
-operation takes in expressions that pass the limit of a request.
+"""How much time and memory the inputs just below the limits of docs/limits.md take, as a table; then what a
+counted operation takes in expressions that pass the limit of a request.
 
     bench/limits.py [ETCH]
 
@@ -38,7 +38,8 @@ def measure(etch, limit):
         words = [str(word) for word in limit.arguments(limit.below)]
         silent = os.open(os.devnull, os.O_RDWR)
         child = os.posix_spawn("/usr/bin/env", ["env", "-C", folder, etch, *words], os.environ,
-                               file_actions=[(os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)])
+                               file_actions=[(os.POSIX_SPAWN_DUP2, silent, 1),
+                                             (os.POSIX_SPAWN_DUP2, silent, 2)])
         os.close(silent)
         _, status, used = os.wait4(child, 0)
     if os.waitstatus_to_exitcode(status) != limit.below_status:
@@ -48,7 +49,8 @@ def measure(etch, limit):
 
 def per_operation(etch):
     """Nanoseconds of a counted operation: those that take far more than others are charged too little."""
-    most = int(re.search(r"ETCH_REQUEST_OPERATIONS = (\d+)", (ROOT / "src/session/core/core.h").read_text())[1])
+    most = int(re.search(r"ETCH_REQUEST_OPERATIONS = (\d+)",
+                         (ROOT / "src/session/core/core.h").read_text())[1])
     print("\n| expression | size | ns per counted operation |\n|---|---|---|")
     for name, make in limits.EXPRESSIONS.items():
         for size in (100, 300):
@@ -58,7 +60,8 @@ def per_operation(etch):
                 spec = pathlib.Path(folder) / "s.etch"
                 spec.write_text(f"etch 1\nparam {names}\n{definitions}", encoding="utf-8")
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                done = subprocess.run([etch, "query", spec, expression], capture_output=True, text=True, check=False)
+                done = subprocess.run([etch, "query", spec, expression], capture_output=True, text=True,
+                                      check=False)
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             if "the limit of counted operations" in done.stderr:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Lowering Llama-3-405B for 16,384 ranks, 16 stages, and writing the traces of four of them: at most 2 s of process
-time; the status is 1 when it is more. Beside it, as a ratio: packing the same four traces again with Google's protobuf
-runtime, the way the field's generators write them."""
+"""Lowering Llama-3-405B for 16,384 ranks, 16 stages, and writing the traces of four of them: at most 2 s of
+process time; the status is 1 when it is more. Beside it, as a ratio: packing the same four traces again with
+Google's protobuf runtime, the way the field's generators write them."""
 
 import os
 import pathlib
@@ -58,7 +58,8 @@ def main():
         shutil.rmtree(folder)
     measure.show(results)
     used = results["lower"][1]
-    print(f"{size} bytes; {used / LIMIT:.3f} of the limit, {used / baseline:.2f} times packing their nodes with protobuf")
+    print(f"{size} bytes; {used / LIMIT:.3f} of the limit, {used / baseline:.2f} times packing their nodes "
+          f"with protobuf")
     if used > LIMIT:
         print(f"lower takes more than {LIMIT} s")
         return 1

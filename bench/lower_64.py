@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Lowering Llama-3-8B for 64 ranks: at most 0.5 s elapsed; the status is 1 when it is more. Beside it: copying the
-files that it writes, the least that any program would have to do."""
+"""Lowering Llama-3-8B for 64 ranks: at most 0.5 s elapsed; the status is 1 when it is more. Beside it:
+copying the files that it writes, the least that any program would have to do."""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
-"""Runs of a program, measured: process time (user and system) and elapsed time, each the median of several runs, and
-beside them runs of something that does nothing, taken in turns so that both see the same machine."""
+"""Runs of a program, measured: process time (user and system) and elapsed time, each the median of several
+runs, and beside them runs of something that does nothing, taken in turns so that both see the same
+machine."""
 
 import os
 import resource

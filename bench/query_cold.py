@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""A query from nothing: process start, parsing, derivation, evaluation. At most 20 ms of process time for the 405B
-configuration; the status is 1 when it is more."""
+"""A query from nothing: process start, parsing, derivation, evaluation. At most 20 ms of process time for the
+405B configuration; the status is 1 when it is more."""
 
 import sys
 
 import measure
 
 LIMIT = 0.020
-BOUND = ["--config", "llama3_405b", "--set", "dp=64,tp=8,batch=2048,micro=16,seq=8192", "--plan", "megatron_sp"]
-QUERIES = {"params": "params(model)", "flops": "flops(step)", "traffic": "traffic(step)", "comm": "comm(step)"}
+BOUND = ["--config", "llama3_405b", "--set", "dp=64,tp=8,batch=2048,micro=16,seq=8192", "--plan",
+         "megatron_sp"]
+QUERIES = {"params": "params(model)", "flops": "flops(step)", "traffic": "traffic(step)",
+           "comm": "comm(step)"}
 
 
 def main():
@@ -16,7 +18,8 @@ def main():
     commands = {"nothing (/bin/true)": ["/bin/true"], "etch --version": [etch, "--version"]}
     for label, query in QUERIES.items():
         commands[label] = [etch, "query", f"{models}/llama.etch", query, *BOUND]
-        commands[label + ", symbolic"] = [etch, "query", f"{models}/llama.etch", query, "--plan", "megatron_sp"]
+        commands[label + ", symbolic"] = [etch, "query", f"{models}/llama.etch", query, "--plan",
+                                          "megatron_sp"]
     commands["check"] = [etch, "check", f"{models}/llama.etch"]
     results = measure.compare(commands, rounds=20)
     measure.show(results)

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""etch, SymPy and FLINT on the expressions of bench/symbolic/*.txt, in one run: processor time on one core, and ratios.
+"""etch, SymPy and FLINT on the expressions of bench/symbolic/*.txt, in one run: processor time on one core,
+and ratios.
 
     symbolic.py [--quick] [BUILD]      BUILD: the folder of a release build; else build/release
 
-Every engine replays the same operations and must find the same value at one configuration. No round may profit from
-what an earlier one left in a cache: etch has a new context, SymPy new names for its symbols, which is kinder than
-emptying its cache. SymPy's symbols carry no assumptions, which would cost it time. Without FLINT (libflint-dev) its
-columns are left out. --quick is one short round, to see that all works.
+Every engine replays the same operations and must find the same value at one configuration. No round may
+profit from what an earlier one left in a cache: etch has a new context, SymPy new names for its symbols,
+which is kinder than emptying its cache. SymPy's symbols carry no assumptions, which would cost it time.
+Without FLINT (libflint-dev) its columns are left out. --quick is one short round, to see that all works.
 """
 
 import fractions
@@ -25,7 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "symbolic"))
 import workload  # noqa: E402
 
-EXPRESSIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow,
+EXPRESSIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+               "^": operator.pow,
                "int": sympy.Integer}
 
 
@@ -90,7 +92,8 @@ class Bench:
         text = pathlib.Path(self.folder.name, work)
         if not text.exists():
             text.write_text(workload.Workload(work).text(), encoding="utf-8")
-        done = subprocess.run([path, task, text, str(self.budget)], capture_output=True, text=True, check=False)
+        done = subprocess.run([path, task, text, str(self.budget)], capture_output=True, text=True,
+                              check=False)
         if done.returncode != 0:
             sys.exit(f"{path} {task} {work}: {done.stderr}")
         seconds, value, failed = done.stdout.split()
@@ -110,7 +113,8 @@ class Bench:
         if flint:
             text += f"   FLINT {show(flint)}  {ratio(flint, ours, flint_goal)}"
         print(text, flush=True)
-        for found, wanted, who in ((seconds / ours, goal, name), (flint and flint / ours, flint_goal, "FLINT")):
+        for found, wanted, who in ((seconds / ours, goal, name),
+                                   (flint and flint / ours, flint_goal, "FLINT")):
             if wanted and found and found < wanted:
                 self.missed.append(f"{label}: {found:,.3g} times {who}, not {wanted}")
 
@@ -128,7 +132,7 @@ def ratio(theirs, ours, goal):
     return f"{number:>9}x" + (f" (goal {goal:,}x)" if goal else "")
 
 
-# ---- what is measured ---------------------------------------------------------------------------------------
+# ---- what is measured --------------------------------------------------------------------------------------
 
 def build(bench, label, name, goal, flint_goal=None):
     engine = SymPy(name)
@@ -141,7 +145,8 @@ def build(bench, label, name, goal, flint_goal=None):
 
 def equality(bench):
     ours, flint = bench.program("etch", "build", "narayanan"), bench.program("flint", "build", "narayanan")
-    for what, check, goal in (("expand", must_expand_to_zero, 300), ("simplify", must_simplify_to_zero, 5000)):
+    for what, check, goal in (("expand", must_expand_to_zero, 300),
+                              ("simplify", must_simplify_to_zero, 5000)):
         engine = SymPy("narayanan", check)
         seconds = median(bench.budget, engine.rename, lambda _, e=engine: e.build())
         bench.line("Narayanan's closed form == sum over ops", goal, ours, (what, seconds), flint)
@@ -163,8 +168,11 @@ def product(bench):
     slots, begin = {}, work.statements.index(("begin",))
     variables = [generators[v] for v in work.variables]
     workload.replay(work.statements[:begin], variables, operations, slots, None)
-    seconds = median(0, int, lambda _: workload.replay(work.statements[begin + 1:], variables, operations, slots, None))
-    bench.line("a product of 10,626 terms", None, bench.program("etch", "stress", "product"), ("ring", seconds),
+    seconds = median(0, int,
+                     lambda _: workload.replay(work.statements[begin + 1:], variables, operations, slots,
+                                               None))
+    bench.line("a product of 10,626 terms", None, bench.program("etch", "stress", "product"),
+               ("ring", seconds),
                bench.program("flint", "stress", "product"), 0.25)
 
 
@@ -191,7 +199,8 @@ def printing(bench):
     engine = SymPy("step")
     expanded = engine.build()
     seconds = median(bench.budget, engine.renamed, str)
-    bench.line(f"printing {len(expanded.args)} terms", 800, bench.program("etch", "print", "step"), ("str", seconds),
+    bench.line(f"printing {len(expanded.args)} terms", 800, bench.program("etch", "print", "step"),
+               ("str", seconds),
                bench.program("flint", "print", "step"))
 
 

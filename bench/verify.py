@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""How fast `etch verify` is: Llama-3-8B for 2,048 ranks, about half a gigabyte of traces. Beside it, in the same run:
-one thread that reads the same files and does nothing with them, the least that any reader would have to do. The files
-are in the page cache for both.
+"""How fast `etch verify` is: Llama-3-8B for 2,048 ranks, about half a gigabyte of traces. Beside it, in the
+same run: one thread that reads the same files and does nothing with them, the least that any reader would
+have to do. The files are in the page cache for both.
 
     verify.py [FOLDER]       where to write the traces; else where temporary files go
 """
@@ -19,7 +19,8 @@ import measure
 
 RANKS, ROUNDS, PIECE = 2048, 5, 1 << 17
 LEAST = 2e6  # nodes a second, on all processors
-BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set", f"dp={RANKS // 8},tp=8,batch=512,micro=2,seq=8192"]
+BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set",
+         f"dp={RANKS // 8},tp=8,batch=512,micro=2,seq=8192"]
 
 
 def read_plainly(folder):
@@ -40,7 +41,8 @@ def main():
     verify = [etch, "verify", out, "-q", "-j"]
     try:
         measure.once([etch, "lower", f"{models}/llama.etch", *BOUND, "-q", "-o", out], lambda: None)
-        told = json.loads(subprocess.run([*verify, "1", "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+        told = json.loads(subprocess.run([*verify, "1", "--format", "json"], stdout=subprocess.PIPE,
+                                         check=True).stdout)
         nodes, size = told["nodes"]["all"], told["bytes"]
         taken = {"plain reading": [], "verify, 1 thread": [], f"verify, {threads} threads": []}
         for _ in range(ROUNDS):

@@ -9,9 +9,9 @@
  *     etch 1
  *     ..
  *
- * To the language these lines are comments. `#file NAME` begins another file, beside the first, which is spec.etch.
- * `#config`, `#plan`, `#run` and `#set` are for the first file and mean what the options of etch mean. What says none of
- * these is a bundle of one file. */
+ * To the language these lines are comments. `#file NAME` begins another file, beside the first, which is
+ * spec.etch. `#config`, `#plan`, `#run` and `#set` are for the first file and mean what the options of etch
+ * mean. What says none of these is a bundle of one file. */
 #ifndef ETCH_FUZZ_BUNDLE_H
 #define ETCH_FUZZ_BUNDLE_H
 
@@ -44,7 +44,8 @@ typedef struct bundle {
 /* "config", "plan", "run", "set" */
 const char *bundle_option_name(bundle_option option);
 
-/* Any input is a bundle. Files beyond the last that fits belong to it, and so does what follows a name that is none. */
+/* Any input is a bundle. Files beyond the last that fits belong to it, and so does what follows a name that
+ * is none. */
 void bundle_split(bundle *b, const uint8_t *data, size_t size);
 
 /* Writes the files into a folder that exists. False when one cannot be written. */

@@ -1,6 +1,6 @@
-/* Expressions that are built by any sequence of operations have the values of exact arithmetic, and what is said of two
- * of them is true of their values. The input is a program for a stack machine that works on expressions and, beside
- * them, on their values at a few points. */
+/* Expressions that are built by any sequence of operations have the values of exact arithmetic, and what is
+ * said of two of them is true of their values. The input is a program for a stack machine that works on
+ * expressions and, beside them, on their values at a few points. */
 #include "fuzz.h"
 
 #include "symbolic/symbolic.h"

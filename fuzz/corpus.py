@@ -1,10 +1,10 @@
-"""The inputs that fuzzing of specs begins with, beside those of corpus/spec: every shipped spec and every spec of the tests,
-each in one file with all that it imports, as bundle.h says.
+"""The inputs that fuzzing of specs begins with, beside those of corpus/spec: every shipped spec and every
+spec of the tests, each in one file with all that it imports, as bundle.h says.
 
     corpus.py SOURCE FOLDER     empties the folder and writes them there
 
-Each spec comes once with a run, a plan and small values that it can be lowered with, where it has them. Over all of them every
-run of every spec and every plan comes up."""
+Each spec comes once with a run, a plan and small values that it can be lowered with, where it has them. Over
+all of them every run of every spec and every plan comes up."""
 
 import pathlib
 import re
@@ -42,7 +42,8 @@ def files_of(spec, seen):
 
 def text_of(path):
     """What stands in a bundle: imports lie beside the file."""
-    text = IMPORT.sub(lambda found: found[1] + pathlib.PurePath(found[2]).name + found[3], path.read_text(encoding="utf-8"))
+    text = IMPORT.sub(lambda found: found[1] + pathlib.PurePath(found[2]).name + found[3],
+                      path.read_text(encoding="utf-8"))
     if re.search(r"^#(file|config|plan|run|set) ", text, re.M):
         raise SystemExit(f"corpus.py: {path} has a comment that means something in a bundle")
     return text if text.endswith("\n") else text + "\n"
@@ -60,11 +61,13 @@ def values_of(shipped, spec, plan):
 
 
 def has_model(spec):
-    return re.search(r"^model ", spec.read_text(encoding="utf-8"), re.M) or any(has_model(path) for path, _ in imports_of(spec))
+    return re.search(r"^model ", spec.read_text(encoding="utf-8"), re.M) or any(has_model(path) for path,
+                                                                                _ in imports_of(spec))
 
 
 def uses_of(shipped, specs):
-    """Triples of spec, run and plan: every run of every spec, with the plans in turn; and then what plans are left."""
+    """Triples of spec, run and plan: every run of every spec, with the plans in turn; and then what plans are
+    left."""
     used = set()
     for spec in specs:
         plans = plans_of(spec) if has_model(spec) else []

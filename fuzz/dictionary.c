@@ -1,5 +1,5 @@
-/* fuzz_dictionary: prints the words of the language as a dictionary of libFuzzer, from the tables that the program reads
- * them by. */
+/* fuzz_dictionary: prints the words of the language as a dictionary of libFuzzer, from the tables that the
+ * program reads them by. */
 #include "bundle.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Runs a fuzz target without a fuzzer: on every file of the folders that are named, and on mutations of each
  * that are the same in every run.
  *
- *     fuzz_spec_plain [-COUNT] FOLDER...      COUNT inputs are made of each file, itself the first of them; 200 */
+ *     fuzz_spec_plain [-COUNT] FOLDER... COUNT inputs are made of each file, itself the first of them; 200 */
 #define _POSIX_C_SOURCE 200809L
 
 #include "fuzz.h"

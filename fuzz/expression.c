@@ -1,5 +1,5 @@
-/* Whatever text the parser of expressions is given, it ends with an error inside the text, a limit, or an expression;
- * what is printed of that is read again as the same one. */
+/* Whatever text the parser of expressions is given, it ends with an error inside the text, a limit, or an
+ * expression; what is printed of that is read again as the same one. */
 #include "fuzz.h"
 
 #include "symbolic/symbolic.h"

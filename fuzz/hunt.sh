@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# hunt.sh FOLDER TARGET OPTION...: runs the libFuzzer program fuzz_TARGET, which was built in the folder, with these options:
-# on the corpus of the target and, of specs, on those that are shipped, with the words of the language.
+# hunt.sh FOLDER TARGET OPTION...: runs the libFuzzer program fuzz_TARGET, which was built in the folder, with
+# these options: on the corpus of the target and, of specs, on those that are shipped, with the words of the
+# language.
 #
-# In the environment: FOUND is the folder of the inputs that were found to reach more than those before them; nothing is kept
-# without it. Inputs that break the target are written into BROKEN, or into the working folder.
+# In the environment: FOUND is the folder of the inputs that were found to reach more than those before them;
+# nothing is kept without it. Inputs that break the target are written into BROKEN, or into the working
+# folder.
 set -euo pipefail
 corpus=$(cd "$(dirname "$0")" && pwd)/corpus
 folder=$1 target=$2

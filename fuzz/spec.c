@@ -1,5 +1,5 @@
-/* Whatever a spec holds, a session over it ends: each call succeeds, or says what is wrong with the spec. An input is a
- * bundle: the spec with what it imports, the values and the plan that it is used with. */
+/* Whatever a spec holds, a session over it ends: each call succeeds, or says what is wrong with the spec. An
+ * input is a bundle: the spec with what it imports, the values and the plan that it is used with. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "bundle.h"
@@ -16,8 +16,8 @@ typedef struct use {
     size_t errors, warnings; /* that were reported so far */
 } use;
 
-/* Every call of the interface must end in one of these. What is refused is explained, what is fine is not. A later call
- * may refuse for the reason that an earlier one gave. */
+/* Every call of the interface must end in one of these. What is refused is explained, what is fine is not. A
+ * later call may refuse for the reason that an earlier one gave. */
 static void check_end(use *u, etch_status status)
 {
     size_t count, errors = 0, warnings = 0;

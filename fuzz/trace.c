@@ -1,5 +1,5 @@
-/* Whatever a file holds, the reader takes it or says why not; and what it takes has a text from which the same message
- * is made again. */
+/* Whatever a file holds, the reader takes it or says why not; and what it takes has a text from which the
+ * same message is made again. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_unpack INPUT FOLDER: writes the files of an input of the target `spec` into the folder, and prints the path of
- * the spec with the options of etch that the input asks for, one word a line:
+/* fuzz_unpack INPUT FOLDER: writes the files of an input of the target `spec` into the folder, and prints the
+ * path of the spec with the options of etch that the input asks for, one word a line:
  *
  *     fuzz_unpack crash-1234 /tmp/crash | xargs etch lower --dry-run */
 #include "bundle.h"

@@ -22,7 +22,7 @@ struct oracle;
 %token AS "as" ASSUME "assume" AXIS "axis" CHECK "check" CONFIG "config" DIM "dim" DTYPE "dtype" ELSE "else"
 %token ETCH "etch" FALSE_ "false" FOR "for" IF "if" IMPORT "import" INFER "infer" MESH "mesh" MODEL "model"
 %token MODULE "module" PAD "pad" PARALLEL "parallel" PARAM "param" PIN "pin" REPEAT "repeat" SHARD "shard"
-%token STAGE "stage" STREAM "stream" SWEEP "sweep" TAG "tag" TRAIN "train" TRUE_ "true" USE "use" WEIGHT "weight"
+%token STAGE "stage" SWEEP "sweep" TAG "tag" TRAIN "train" TRUE_ "true" USE "use" WEIGHT "weight"
 %token WHERE "where" ZERO "zero"
 %token ARROW "->" EQUAL "==" UNEQUAL "!=" LESS_EQUAL "<=" MORE_EQUAL ">=" FLOOR "//" REST ".."
 
@@ -70,7 +70,7 @@ options: option | options ',' option ;
 option: option_name '=' expr ;
 option_name: NAME | keyword ;
 keyword: plan_keyword | other_keyword ;
-plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | STREAM | ZERO ;
+plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | ZERO ;
 other_keyword: AS | ASSUME | CHECK | CONFIG | DIM | ELSE | ETCH | FALSE_ | IF | IMPORT | INFER | MODEL | MODULE
              | PARALLEL | PARAM | REPEAT | SWEEP | TAG | TRAIN | TRUE_ | USE | WEIGHT | WHERE ;
 options_block: '{' end '}' | '{' end option_lines end '}' ;
@@ -107,7 +107,6 @@ plan_lines: plan_line | plan_lines END_ plan_line { $$ = DEEPER($1, $3); } ;
 plan_line: MESH '[' mesh_list ']' { $$ = 0; }
          | AXIS axis_names { $$ = 0; }
          | SHARD places { $$ = 0; }
-         | STREAM place { $$ = 0; }
          | PIN path shape { $$ = 0; }
          | PAD bindings { $$ = 0; }
          | DTYPE bindings { $$ = 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds etch, installs what it is measured against, and runs all benchmarks of bench/. The status is 1 when a limit or
-# goal is missed. FLINT is compared with where it can be installed.
+# Builds etch, installs what it is measured against, and runs all benchmarks of bench/. The status is 1 when a
+# limit or goal is missed. FLINT is compared with where it can be installed.
 set -eu
 exec </dev/null
 cd "$(dirname "$0")/.."

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Fuzzes under clang: scripts/fuzz.sh [TARGET...], all targets unless some are named. It ends with status 1, and the names of
-# the inputs, when something broke a target; with status 2 when there is no fuzzer.
+# Fuzzes under clang: scripts/fuzz.sh [TARGET...], all targets unless some are named. It ends with status 1,
+# and the names of the inputs, when something broke a target; with status 2 when there is no fuzzer.
 #
 # In the environment:
 #   ETCH_FUZZ_SECONDS   for each target; 3600
 #   ETCH_FUZZ_TIMEOUT   seconds that one input may take; 10
-#   ETCH_FUZZ_FOUND     a folder that keeps what was found from one time to the next: inputs that reach something new, in
-#                       TARGET, and those that break a target, in broken/TARGET; build/fuzz/found
+#   ETCH_FUZZ_FOUND     a folder that keeps what was found from one time to the next: inputs that reach
+#                       something new, in TARGET, and those that break a target, in broken/TARGET;
+#                       build/fuzz/found
 #   ETCH_FUZZ_BUILD     a folder of targets that are built already, instead of the preset's
 set -euo pipefail
 exec </dev/null
@@ -22,7 +23,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 if ! scripts/fuzzer.sh >"$scratch/log" 2>&1; then
     cat "$scratch/log" >&2
-    echo "scripts/fuzz.sh: NOTHING WAS FUZZED: clang, or its library of libFuzzer and the sanitizers, is missing" >&2
+    echo "scripts/fuzz.sh: NOTHING WAS FUZZED: clang, or its library of libFuzzer and the sanitizers," \
+        "is missing" >&2
     echo "On Debian 12, as root: apt-get install clang libclang-rt-dev" >&2
     exit 2
 fi
@@ -43,8 +45,8 @@ breaks() {
         >"$scratch/log" 2>&1
 }
 
-# check TARGET: says which inputs that broke it once still do. The others were slow on a busy machine, or are repaired, and
-# join what was found.
+# check TARGET: says which inputs that broke it once still do. The others were slow on a busy machine, or are
+# repaired, and join what was found.
 check() {
     local input status=0
     for input in "$found/broken/$1"/*; do

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Succeeds when clang builds and runs programs with libFuzzer and the sanitizers; otherwise it says what is missing.
+# Succeeds when clang builds and runs programs with libFuzzer and the sanitizers; otherwise it says what is
+# missing.
 set -eu
 exec </dev/null
 command -v clang >/dev/null || {

@@ -4,7 +4,8 @@
 #   scripts/setup.sh build      what the program needs
 #   scripts/setup.sh test       what the tests need as well
 #   scripts/setup.sh bench      what etch is measured against
-#   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind, clang with libFuzzer)
+#   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind, clang
+#                               with libFuzzer)
 #
 # As root, or where sudo needs no password or can ask for it, apt-get installs them. Otherwise their names are
 # printed and the exit status is 1.

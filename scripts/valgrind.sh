@@ -45,11 +45,13 @@ check 0 lower models/llama.etch --config llama3_8b --plan megatron_sp \
 check 1 lower models/llama.etch --config llama3_8b --plan megatron_sp \
     --set dp=2,tp=3,batch=4,micro=2,seq=64,layers=2 -o "$scratch/refused"
 
-# One process for each test, or Check's own processes would hide leaks. Threads and random models are for the sanitizers: they
-# would take minutes here.
+# One process for each test, or Check's own processes would hide leaks. Threads and random models are for the
+# sanitizers: they would take minutes here.
 export CK_FORK=no ETCH_SOURCE_DIR="$PWD"
-for test in "$build"/tests/lang/test_lang_* "$build"/tests/graph/test_graph_kernels "$build"/tests/graph/test_graph_costs \
-    "$build"/tests/lower/test_lower_groups "$build"/tests/lower/test_lower_programs "$build"/tests/lower/test_lower_binding \
+for test in "$build"/tests/lang/test_lang_* "$build"/tests/graph/test_graph_kernels \
+    "$build"/tests/graph/test_graph_costs \
+    "$build"/tests/lower/test_lower_groups "$build"/tests/lower/test_lower_programs \
+    "$build"/tests/lower/test_lower_binding \
     "$build"/tests/symbolic/test_symbolic_f* "$build"/tests/session/test_session_api; do
     case $test in
     *_mutation | *_damage | *.log) continue ;;

@@ -84,7 +84,7 @@ static void replay(bench *b, run *r, uint32_t from, uint32_t to)
     }
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------- */
 
 static double build_round(void *data)
 {
@@ -240,8 +240,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_etch TASK FILE [SECONDS]\n");
         return EXIT_FAILURE;
     }
-    /* Memory that a round gave back serves the next one, as it does in the other engines, instead of being asked from
-     * the kernel again. */
+    /* Memory that a round gave back serves the next one, as it does in the other engines, instead of being
+     * asked from the kernel again. */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_MMAP_THRESHOLD, INT_MAX);
     workload w = workload_read(argv[2]);

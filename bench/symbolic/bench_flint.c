@@ -1,7 +1,7 @@
 /* FLINT on a workload: bench_flint TASK FILE [SECONDS], as bench_etch.
  *
- * fmpq_mpoly has no negative exponents: where a workload divides, each variable has a second generator for its
- * inverse, and the two are cancelled in every product. Divisors are monomials. */
+ * fmpq_mpoly has no negative exponents: where a workload divides, each variable has a second generator for
+ * its inverse, and the two are cancelled in every product. Divisors are monomials. */
 #include "replay.h"
 
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static void replay(bench *b, uint32_t from, uint32_t to)
     }
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------- */
 
 static double build_round(void *data)
 {

@@ -1,8 +1,9 @@
 """Reads the expressions that all engines are measured on.
 
-A file is lines `name = expression`, `check left == right`, `vars names`, `repeat count` ... `end` and, where not
-everything is to be measured, `begin`. Expressions are + - * / ^, brackets, names and integers. What a file says
-becomes one list of statements in postfix form, which every engine replays through its own operations:
+A file is lines `name = expression`, `check left == right`, `vars names`, `repeat count` ... `end` and, where
+not everything is to be measured, `begin`. Expressions are + - * / ^, brackets, names and integers. What a
+file says becomes one list of statements in postfix form, which every engine replays through its own
+operations:
 
     ("let", slot, tokens)   slot := tokens; the last one is the result
     ("check", tokens)       the tokens leave two values, which must be equal
@@ -16,7 +17,8 @@ import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 # The least value of a size, and how many powers of two from it on are taken. Other variables are 1.
-SIZES = {"B": (256, 3), "S": (2048, 3), "H": (4096, 2), "K": (8, 1), "G": (1, 4), "D": (64, 2), "I": (8192, 2),
+SIZES = {"B": (256, 3), "S": (2048, 3), "H": (4096, 2), "K": (8, 1), "G": (1, 4), "D": (64, 2),
+         "I": (8192, 2),
          "V": (32768, 3), "L": (32, 2), "dp": (1, 5), "tp": (1, 4), "cp": (1, 3), "pp": (1, 4), "m": (1, 5),
          "c": (2, 2)}
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -96,7 +98,8 @@ class Workload:
 
 
 def configuration(name, i):
-    """The value of a variable in configuration `i`: powers of two, so that sizes divide as they do in practice."""
+    """The value of a variable in configuration `i`: powers of two, so that sizes divide as they do in
+    practice."""
     least, steps, factor = _size(name)
     mixed = (i + 1) * factor * 0x9e3779b97f4a7c15 % 2**64
     return least << (mixed >> 40) % steps
@@ -116,8 +119,8 @@ def _word(token):
 
 
 def replay(statements, variables, operate, slots, check):
-    """Runs statements on Python values: `operate` maps operators to functions of two values, "int" to one that makes a
-    value of a number and "^" to one of a value and a number."""
+    """Runs statements on Python values: `operate` maps operators to functions of two values, "int" to one
+    that makes a value of a number and "^" to one of a value and a number."""
     for statement in statements:
         stack = []
         if statement[0] == "begin":

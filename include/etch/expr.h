@@ -56,14 +56,22 @@ typedef const struct etch_poly *etch_formula;
 
 /* Limits; 0 stands for the default. */
 typedef struct etch_algebra_options {
-    size_t memory;       /* bytes that the algebra may hold: 1 GiB */
-    uint32_t terms;      /* of one formula: 200,000 */
-    uint32_t exponent;   /* of one variable in one term, its magnitude: 1,000,000; at most 2^30 */
-    uint32_t digits;     /* of a number's numerator or denominator: 100,000; at most 10^9 */
-    uint32_t depth;      /* functions inside functions: 100; at most 400 */
-    uint32_t nesting;    /* of brackets and operators in text that is read: 500; at most 2,000 */
-    uint32_t functions;  /* different ones (floor, max, ...) in the algebra: 100,000 */
-    uint64_t operations; /* products of coefficients and the like, of the algebra's life: 10^10 */
+    /* bytes that the algebra may hold: 1 GiB */
+    size_t memory;
+    /* of one formula: 200,000 */
+    uint32_t terms;
+    /* of one variable in one term, its magnitude: 1,000,000; at most 2^30 */
+    uint32_t exponent;
+    /* of a number's numerator or denominator: 100,000; at most 10^9 */
+    uint32_t digits;
+    /* functions inside functions: 100; at most 400 */
+    uint32_t depth;
+    /* of brackets and operators in text that is read: 500; at most 2,000 */
+    uint32_t nesting;
+    /* different ones (floor, max, ...) in the algebra: 100,000 */
+    uint32_t functions;
+    /* products of coefficients and the like, of the algebra's life: 10^10 */
+    uint64_t operations;
 } etch_algebra_options;
 
 /* An empty algebra; `options` may be NULL. ETCH_ENOMEM, with `*algebra` NULL. */
@@ -103,11 +111,11 @@ ETCH_API etch_status etch_algebra_declare_integer(etch_algebra *algebra, etch_fo
                                                   int64_t lower);
 ETCH_API etch_status etch_algebra_declare_real(etch_algebra *algebra, etch_formula variable);
 
-/* Assumes that `left relation right` holds, wherever both sides are defined, for formulas that are made and questions
- * that are asked afterwards. ETCH_REL_EQ, LE, GE and DIVIDES; LT and GT of integers. Sides of DIVIDES are products and
- * quotients (tp | hidden/heads). An equality replaces one of its variables by what it equals. ETCH_REL_NE, and TRUE
- * (`left` is not 0, `right` may be NULL), serve proofs of the same difference, and when they are about pow2: pow2(tp) is
- * true, so tp is a power of two.
+/* Assumes that `left relation right` holds, wherever both sides are defined, for formulas that are made and
+ * questions that are asked afterwards. ETCH_REL_EQ, LE, GE and DIVIDES; LT and GT of integers. Sides of
+ * DIVIDES are products and quotients (tp | hidden/heads). An equality replaces one of its variables by what
+ * it equals. ETCH_REL_NE, and TRUE (`left` is not 0, `right` may be NULL), serve proofs of the same
+ * difference, and when they are about pow2: pow2(tp) is true, so tp is a power of two.
  *
  * `origin` is any number of the caller's for this fact. ETCH_EINPUT: it contradicts what is known; `*other`
  * (may be NULL) is the origin of one of the facts that it contradicts, or -1 for a declaration or for facts
@@ -161,7 +169,8 @@ ETCH_API etch_formula etch_formula_sum(etch_algebra *algebra, etch_formula index
 typedef struct etch_counterexample {
     size_t count;
     const char *const *names;
-    const char *const *values; /* exact: "12", "7/2" */
+    /* exact: "12", "7/2" */
+    const char *const *values;
 } etch_counterexample;
 
 /* Does `left relation right` hold for all values that the declarations and facts allow and for which both
@@ -224,8 +233,10 @@ ETCH_API etch_formula etch_formula_dominant(etch_algebra *algebra, etch_formula 
 
 /* coefficient * product */
 typedef struct etch_formula_part {
-    etch_formula product;     /* of powers of the variables that are collected by */
-    etch_formula coefficient; /* without them, but inside functions */
+    /* of powers of the variables that are collected by */
+    etch_formula product;
+    /* without them, but inside functions */
+    etch_formula coefficient;
 } etch_formula_part;
 
 /* `a` as a sum of parts, one for each product of powers of the `count` variables, in order of printing. */

@@ -38,7 +38,7 @@ ETCH_API void etch_program_free(etch_program *program);
 /* The formulas that it computes, in the order in which they were given. */
 ETCH_API size_t etch_program_formulas(const etch_program *program);
 
-/* How many variables there are, and the name of each, in order of declaration; NULL behind the last. Names
+/* How many variables there are, and the name of each, in order of declaration; NULL after the last. Names
  * live as long as the program. */
 ETCH_API size_t etch_program_variables(const etch_program *program);
 ETCH_API const char *etch_program_variable(const etch_program *program, size_t index);
@@ -49,19 +49,26 @@ ETCH_API size_t etch_program_registers(const etch_program *program);
 
 /* What became of one formula in one configuration. */
 typedef enum etch_value_kind {
-    ETCH_VALUE_INTEGER,   /* the value is in the result */
-    ETCH_VALUE_LARGE,     /* an integer of more than 64 bits: the result is its number in the workspace */
-    ETCH_VALUE_RATIONAL,  /* no integer: the result is its number in the workspace */
-    ETCH_VALUE_UNDEFINED, /* a division by zero: the result is 0 */
-    ETCH_VALUE_TOO_LONG /* more than 100,000 digits, or a sum of more than a million terms: the result is 0 */
+    /* the value is in the result */
+    ETCH_VALUE_INTEGER,
+    /* an integer of more than 64 bits: the result is its number in the workspace */
+    ETCH_VALUE_LARGE,
+    /* no integer: the result is its number in the workspace */
+    ETCH_VALUE_RATIONAL,
+    /* a division by zero: the result is 0 */
+    ETCH_VALUE_UNDEFINED,
+    /* more than 100,000 digits, or a sum of more than a million terms: the result is 0 */
+    ETCH_VALUE_TOO_LONG
 } etch_value_kind;
 
 /* The values of one variable. */
 typedef struct etch_column {
-    const int64_t *values;       /* one for each configuration, or a single one with `same` */
-    const int64_t *denominators; /* as many; NULL: all 1. A value is values[i]/denominators[i] */
-    bool same;                   /* all configurations share one value: what depends on such columns only is
-                                    computed once */
+    /* one for each configuration, or a single one with `same` */
+    const int64_t *values;
+    /* as many; NULL: all 1. A value is values[i]/denominators[i] */
+    const int64_t *denominators;
+    /* all configurations share one value: what depends on such columns only is computed once */
+    bool same;
 } etch_column;
 
 /* Memory for evaluations, to be used by one thread at a time; it grows as needed and is kept. ETCH_ENOMEM, or

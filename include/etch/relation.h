@@ -12,8 +12,10 @@ typedef enum etch_relation {
     ETCH_REL_GE,
     ETCH_REL_LT,
     ETCH_REL_GT,
-    ETCH_REL_DIVIDES, /* left divides right: right/left is an integer */
-    ETCH_REL_TRUE     /* left is not 0 */
+    /* left divides right: right/left is an integer */
+    ETCH_REL_DIVIDES,
+    /* left is not 0 */
+    ETCH_REL_TRUE
 } etch_relation;
 
 #endif

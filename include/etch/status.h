@@ -4,12 +4,18 @@
 
 typedef enum etch_status {
     ETCH_OK = 0,
-    ETCH_EINPUT = 1,   /* the input has errors: see the diagnostics */
-    ETCH_EUNKNOWN = 2, /* could not be decided */
-    ETCH_EIO = 3,      /* a file or folder could not be read or written */
-    ETCH_ENOMEM = 4,   /* memory is out */
-    ETCH_ELIMIT = 5,   /* a limit of the session was reached */
-    ETCH_EINTERNAL = 6 /* a bug of etch */
+    /* the input has errors: see the diagnostics */
+    ETCH_EINPUT = 1,
+    /* could not be decided */
+    ETCH_EUNKNOWN = 2,
+    /* a file or folder could not be read or written */
+    ETCH_EIO = 3,
+    /* memory is out */
+    ETCH_ENOMEM = 4,
+    /* a limit of the session was reached */
+    ETCH_ELIMIT = 5,
+    /* a bug of etch */
+    ETCH_EINTERNAL = 6
 } etch_status;
 
 #endif

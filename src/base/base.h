@@ -1,4 +1,4 @@
-/* The door of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
+/* The header of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
  *
  * Memory. A session owns one `etch_mem`, the account of everything it allocates, with a limit. Arenas draw
  * chunks from it. An allocation never returns NULL: when memory runs out or the limit is reached, control
@@ -109,10 +109,13 @@ typedef struct etch_span {
 } etch_span;
 
 typedef struct etch_source {
-    const char *path; /* as the user wrote it */
-    const char *text; /* `length` bytes, NUL-terminated after them */
+    /* as the user wrote it */
+    const char *path;
+    /* `length` bytes, NUL-terminated after them */
+    const char *text;
     uint32_t length;
-    uint32_t base; /* offset of the first byte in spans; the first source starts at 1 */
+    /* offset of the first byte in spans; the first source starts at 1 */
+    uint32_t base;
 } etch_source;
 
 /* Codes, one row each in diag.def: enumerator, number, title. */
@@ -126,7 +129,8 @@ typedef enum etch_code {
 typedef enum etch_severity { ETCH_ERROR, ETCH_WARNING, ETCH_REMARK } etch_severity;
 
 typedef struct etch_label {
-    etch_span span; /* may be nowhere for a plain note */
+    /* may be nowhere for a plain note */
+    etch_span span;
     const char *message;
     struct etch_label *next;
 } etch_label;
@@ -135,8 +139,10 @@ typedef struct etch_diag {
     etch_severity severity;
     etch_code code;
     etch_span span;
-    const char *message; /* one line, no full stop */
-    etch_label *notes;   /* in the order they were added */
+    /* one line, no full stop */
+    const char *message;
+    /* in the order they were added */
+    etch_label *notes;
     etch_label *helps;
     struct etch_diag *next;
     struct etch_diags *owner;
@@ -181,7 +187,7 @@ etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, ch
 /* ---- threads ------------------------------------------------------------------------------------------- */
 
 /* Calls work(data, i) for every i in 0..count-1 on up to `threads` threads, the caller's among them, and
- * waits. Returns the status of the smallest i whose status is not ETCH_OK; items behind it may not run. */
+ * waits. Returns the status of the smallest i whose status is not ETCH_OK; items after it may not run. */
 etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
                           void *data) ETCH_MUST_CHECK;
 
@@ -193,8 +199,8 @@ typedef struct etch_interval {
 } etch_interval;
 typedef ETCH_VEC(etch_interval) etch_intervals;
 
-/* Reads a list as users write it, "0,2,8-15", in any order, into the empty `out`: intervals in rising order, none
- * touching the next. False when the text is no list. */
+/* Reads a list as users write it, "0,2,8-15", in any order, into the empty `out`: intervals in rising order,
+ * none touching the next. False when the text is no list. */
 bool etch_intervals_read(etch_arena *arena, const char *text, etch_intervals *out);
 bool etch_intervals_hold(const etch_intervals *intervals, uint32_t number);
 

@@ -1,4 +1,4 @@
-/* What the files of base share about sources and diagnostics. */
+/* Declarations that the files of base share about sources and diagnostics. */
 #ifndef ETCH_BASE_INT_H
 #define ETCH_BASE_INT_H
 
@@ -8,18 +8,25 @@ enum { ETCH_KEPT_DIAGS = 20 }; /* of each severity */
 
 typedef struct etch_source_entry {
     etch_source source;
-    uint32_t *lines; /* offset of each line's first byte within the source */
+    /* offset of each line's first byte within the source */
+    uint32_t *lines;
     uint32_t line_count;
 } etch_source_entry;
 
 struct etch_diags {
     etch_arena *arena;
-    ETCH_VEC(etch_source_entry *) sources; /* by rising base */
-    uint32_t source_bytes;                 /* of all of them */
-    etch_diag *first, **end;               /* `end` is where the next kept diagnostic is linked */
-    uint32_t counts[3];                    /* by severity, also those that were not kept */
-    uint32_t repeats[3];                   /* those among them that had been said before */
-    etch_diag spare;                       /* handed out when no more are kept */
+    /* by rising base */
+    ETCH_VEC(etch_source_entry *) sources;
+    /* of all of them */
+    uint32_t source_bytes;
+    /* `end` is where the next kept diagnostic is linked */
+    etch_diag *first, **end;
+    /* by severity, also those that were not kept */
+    uint32_t counts[3];
+    /* those among them that had been said before */
+    uint32_t repeats[3];
+    /* handed out when no more are kept */
+    etch_diag spare;
 };
 
 /* A place in a source: the entry, the line (from 0) and the offset of the byte within the source. */

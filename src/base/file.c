@@ -12,7 +12,8 @@
 typedef struct reading {
     etch_arena *arena;
     int file;
-    size_t limit, size; /* size: what the file said of itself, 0 for files of /proc */
+    /* size: what the file said of itself, 0 for files of /proc */
+    size_t limit, size;
     char *text;
     size_t length;
     const char *why;

@@ -21,17 +21,20 @@ enum { ALIGNMENT = 16 };
 /* The header of a chunk; its objects follow. */
 typedef struct chunk {
     struct chunk *next;
-    size_t size; /* with the header: what the account was charged */
+    /* with the header: what the account was charged */
+    size_t size;
 } chunk;
 
 static_assert(sizeof(chunk) % ALIGNMENT == 0, "objects behind the header must be aligned");
 
 struct etch_arena {
     etch_mem *mem;
-    etch_arena *older, *newer; /* the arenas of one account, in the order of their serials */
+    /* the arenas of one account, in the order of their serials */
+    etch_arena *older, *newer;
     uint64_t serial;
     chunk *chunks;
-    char *at; /* what is left of the newest small chunk */
+    /* what is left of the newest small chunk */
+    char *at;
     size_t left;
     size_t chunk_size;
 };
@@ -39,12 +42,14 @@ struct etch_arena {
 typedef struct guard_frame {
     jmp_buf place;
     struct guard_frame *outer;
-    uint64_t first_serial; /* arenas from this one on began under the guard */
+    /* arenas from this one on began under the guard */
+    uint64_t first_serial;
 } guard_frame;
 
 struct etch_mem {
     size_t limit, used, fail_after;
-    uint64_t serial; /* of the next arena */
+    /* of the next arena */
+    uint64_t serial;
     etch_arena *newest;
     guard_frame *guard;
     etch_status trapped;

@@ -13,7 +13,8 @@ typedef struct entry {
 struct etch_names {
     etch_arena *arena;
     entry *slots;
-    size_t count, capacity; /* capacity is a power of two */
+    /* capacity is a power of two */
+    size_t count, capacity;
 };
 
 enum { FIRST_SLOTS = 64 };

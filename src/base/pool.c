@@ -6,10 +6,14 @@
 enum { MAX_THREADS = 256 };
 
 typedef struct pool {
-    pthread_mutex_t lock; /* holds the three below */
-    size_t next;          /* the item that is handed out next */
-    size_t failed;        /* the smallest item that failed, `count` when none did */
-    etch_status status;   /* of that item */
+    /* holds the three below */
+    pthread_mutex_t lock;
+    /* the item that is handed out next */
+    size_t next;
+    /* the smallest item that failed, `count` when none did */
+    size_t failed;
+    /* of that item */
+    etch_status status;
     size_t count;
     etch_status (*work)(void *data, size_t i);
     void *data;

@@ -4,8 +4,10 @@
 #include <string.h>
 
 enum {
-    LINE_COLUMNS = 100, /* of a source line, before it is cut */
-    BEFORE_SPAN = 40,   /* characters shown before the span in a line that is cut */
+    /* of a source line, before it is cut */
+    LINE_COLUMNS = 100,
+    /* characters shown before the span in a line that is cut */
+    BEFORE_SPAN = 40,
     TAB_COLUMNS = 4,
     REPLACEMENT = 0xFFFD
 };

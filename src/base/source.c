@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* One more than the last offset in use, the place behind the last byte of a source included. */
+/* One more than the last offset in use, the place after the last byte of a source included. */
 static uint32_t next_base(const etch_diags *diags)
 {
     if (diags->sources.count == 0)

@@ -1,7 +1,7 @@
-/* The door of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what
+/* The header of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what
  * simulators read of a trace. It is all that writing a trace and reading one have in common.
  *
- * A trace file is messages, each behind its length as a varint: one GlobalMetadata, then Nodes. */
+ * A trace file is messages, each after its length as a varint: one GlobalMetadata, then Nodes. */
 #ifndef ETCH_CHAKRA_H
 #define ETCH_CHAKRA_H
 
@@ -18,21 +18,33 @@
 /* ---- numbers of fields --------------------------------------------------------------------------------- */
 
 typedef enum etch_chakra_metadata_field {
-    ETCH_FIELD_VERSION = 1,      /* string */
-    ETCH_FIELD_METADATA_ATTR = 2 /* AttributeProto, repeated */
+    /* string */
+    ETCH_FIELD_VERSION = 1,
+    /* AttributeProto, repeated */
+    ETCH_FIELD_METADATA_ATTR = 2
 } etch_chakra_metadata_field;
 
 typedef enum etch_chakra_node_field {
-    ETCH_FIELD_ID = 1,         /* uint64 */
-    ETCH_FIELD_NAME = 2,       /* string */
-    ETCH_FIELD_TYPE = 3,       /* etch_chakra_type */
-    ETCH_FIELD_CTRL_DEPS = 4,  /* uint64, repeated */
-    ETCH_FIELD_DATA_DEPS = 5,  /* uint64, repeated */
-    ETCH_FIELD_START_TIME = 6, /* uint64, microseconds */
-    ETCH_FIELD_DURATION = 7,   /* uint64, microseconds */
-    ETCH_FIELD_INPUTS = 8,     /* IOInfo */
-    ETCH_FIELD_OUTPUTS = 9,    /* IOInfo */
-    ETCH_FIELD_ATTR = 10       /* AttributeProto, repeated */
+    /* uint64 */
+    ETCH_FIELD_ID = 1,
+    /* string */
+    ETCH_FIELD_NAME = 2,
+    /* etch_chakra_type */
+    ETCH_FIELD_TYPE = 3,
+    /* uint64, repeated */
+    ETCH_FIELD_CTRL_DEPS = 4,
+    /* uint64, repeated */
+    ETCH_FIELD_DATA_DEPS = 5,
+    /* uint64, microseconds */
+    ETCH_FIELD_START_TIME = 6,
+    /* uint64, microseconds */
+    ETCH_FIELD_DURATION = 7,
+    /* IOInfo */
+    ETCH_FIELD_INPUTS = 8,
+    /* IOInfo */
+    ETCH_FIELD_OUTPUTS = 9,
+    /* AttributeProto, repeated */
+    ETCH_FIELD_ATTR = 10
 } etch_chakra_node_field;
 
 typedef enum etch_chakra_io_field {
@@ -43,7 +55,8 @@ typedef enum etch_chakra_io_field {
 
 typedef enum etch_chakra_attr_field {
     ETCH_FIELD_ATTR_NAME = 1,
-    ETCH_FIELD_ATTR_DOC = 2 /* the numbers behind it are kinds of values: etch_chakra_kind */
+    /* the numbers after it are kinds of values: etch_chakra_kind */
+    ETCH_FIELD_ATTR_DOC = 2
 } etch_chakra_attr_field;
 
 /* ---- node types and collectives ------------------------------------------------------------------------ */
@@ -105,7 +118,7 @@ typedef enum etch_chakra_scalar {
     ETCH_SCALAR_BYTES
 } etch_chakra_scalar;
 
-/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one behind it a
+/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one after it a
  * message whose field 1 is the list of them. */
 typedef enum etch_chakra_kind {
     ETCH_KIND_NONE = 0,
@@ -160,16 +173,21 @@ typedef enum etch_chakra_attribute {
     ETCH_CHAKRA_ATTRIBUTES(X)
 #undef X
         ETCH_ATTRIBUTE_COUNT,
-    ETCH_ATTRIBUTE_UNKNOWN = ETCH_ATTRIBUTE_COUNT /* of a name that simulators ignore */
+    /* of a name that simulators ignore */
+    ETCH_ATTRIBUTE_UNKNOWN = ETCH_ATTRIBUTE_COUNT
 } etch_chakra_attribute;
 
 /* ---- what simulators take ------------------------------------------------------------------------------ */
 
 enum {
-    ETCH_LEAST_PAYLOAD = 64,   /* bytes of comm_size: simulators loop or reject below */
-    ETCH_MOST_NODES = 1 << 20, /* of one rank: Chakra's own feeder can crash above */
-    ETCH_MOST_GROUP_ID = 2147, /* a simulator multiplies ids by a million in 32 bits */
-    ETCH_MOST_TAG = 499999999  /* of comm_tag */
+    /* bytes of comm_size: simulators loop or reject below */
+    ETCH_LEAST_PAYLOAD = 64,
+    /* of one rank: Chakra's own feeder can crash above */
+    ETCH_MOST_NODES = 1 << 20,
+    /* a simulator multiplies ids by a million in 32 bits */
+    ETCH_MOST_GROUP_ID = 2147,
+    /* of comm_tag */
+    ETCH_MOST_TAG = 499999999
 };
 
 /* ---- names --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* What the files of the program share: the table of commands, parsed arguments, output. The program uses
- * nothing of etch but its public headers. */
+/* Declarations that the files of the program share: the table of commands, parsed arguments, output. The
+ * program uses nothing of etch but its public headers. */
 #ifndef ETCH_CLI_INT_H
 #define ETCH_CLI_INT_H
 
@@ -12,11 +12,15 @@
 /* Exit statuses: part of the interface. */
 typedef enum cli_exit {
     CLI_DONE = 0,
-    CLI_INPUT = 1, /* the input has errors, or a check is refuted */
+    /* the input has errors, or a check is refuted */
+    CLI_INPUT = 1,
     CLI_USAGE = 2,
-    CLI_IO = 3,      /* input, output, memory */
-    CLI_LIMIT = 4,   /* a limit, or cancelled */
-    CLI_UNKNOWN = 5, /* could not be decided */
+    /* input, output, memory */
+    CLI_IO = 3,
+    /* a limit, or cancelled */
+    CLI_LIMIT = 4,
+    /* could not be decided */
+    CLI_UNKNOWN = 5,
     CLI_BUG = 70
 } cli_exit;
 
@@ -38,22 +42,32 @@ struct cli_command;
 
 /* The command line, taken apart. Texts belong to argv. */
 typedef struct cli_arguments {
-    const struct cli_command *command; /* NULL: none was given */
-    const char *words[CLI_MAX_WORDS];  /* behind the command */
+    /* NULL: none was given */
+    const struct cli_command *command;
+    /* after the command */
+    const char *words[CLI_MAX_WORDS];
     int word_count;
-    etch_session_options session; /* all but `spec`; `sets` has room for every word of the command line */
+    /* all but `spec`; `sets` has room for every word of the command line */
+    etch_session_options session;
     etch_output_options output;
     etch_query_options query;
-    etch_notation format; /* ETCH_PLAIN or ETCH_JSON but for queries */
+    /* ETCH_PLAIN or ETCH_JSON but for queries */
+    etch_notation format;
     cli_view view;
     cli_color color;
-    const char *pass;   /* whose result is shown */
-    const char *groups; /* the file of groups */
-    uint32_t seeds;     /* runs with random durations */
+    /* whose result is shown */
+    const char *pass;
+    /* the file of groups */
+    const char *groups;
+    /* runs with random durations */
+    uint32_t seeds;
     bool rendezvous;
-    const char *ranks; /* a list: "0,2,8-15" */
-    bool text;         /* dump in the text form */
-    bool dot;          /* a graph for Graphviz; `format` is ETCH_PLAIN then */
+    /* a list: "0,2,8-15" */
+    const char *ranks;
+    /* dump in the text form */
+    bool text;
+    /* a graph for Graphviz; `format` is ETCH_PLAIN then */
+    bool dot;
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 
@@ -61,11 +75,16 @@ typedef struct cli_arguments {
 
 typedef struct cli_command {
     const char *name;
-    unsigned bit; /* its own: which options it takes, see options.c */
-    const char *words;   /* what stands behind the command, for usage: "SPEC EXPR" */
-    int least, most;     /* how many words */
-    const char *summary; /* one line */
-    const char *details; /* paragraphs for `etch help COMMAND` */
+    /* its own: which options it takes, see options.c */
+    unsigned bit;
+    /* what stands after the command, for usage: "SPEC EXPR" */
+    const char *words;
+    /* how many words */
+    int least, most;
+    /* one line */
+    const char *summary;
+    /* paragraphs for `etch help COMMAND` */
+    const char *details;
 } cli_command;
 
 enum {
@@ -82,7 +101,7 @@ enum {
     CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE
 };
 
-/* The i-th command, NULL behind the last. */
+/* The i-th command, NULL after the last. */
 const cli_command *cli_command_at(size_t i);
 const cli_command *cli_command_of(const char *name);
 
@@ -107,12 +126,15 @@ cli_exit cli_print_manual(void);
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */
 typedef struct cli_option {
-    char letter;      /* 0: none */
-    char text[64];    /* "--set NAME=EXPR" */
-    const char *help; /* lines */
+    /* 0: none */
+    char letter;
+    /* "--set NAME=EXPR" */
+    char text[64];
+    /* lines */
+    const char *help;
     unsigned commands;
 } cli_option;
-/* False behind the last. */
+/* False after the last. */
 bool cli_option_at(size_t i, cli_option *option);
 /* Prints the options that one of the commands takes, or only those that `all` of them take. */
 void cli_print_options(unsigned commands, bool all);

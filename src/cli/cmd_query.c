@@ -7,7 +7,8 @@
 /* Columns of a table: wide enough for everything in them. */
 typedef struct widths {
     int label, value;
-    bool numbers; /* all values are numbers: align them to the right */
+    /* all values are numbers: align them to the right */
+    bool numbers;
 } widths;
 
 static void widen(int *width, const char *text)

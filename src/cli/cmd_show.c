@@ -28,7 +28,7 @@ static int unit_width(const etch_pipeline_report *report)
     return (int)strlen(name) + (report->trains ? 2 : 1);
 }
 
-/* Text in a cell of the row; the spaces behind it are printed before the next one. */
+/* Text in a cell of the row; the spaces after it are printed before the next one. */
 static void print_cell(const char *text, int width, int *spaces)
 {
     printf("%*s%s", *spaces, "", text);

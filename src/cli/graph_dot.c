@@ -1,4 +1,5 @@
-/* A graph for Graphviz: a node for each op and for each tensor that none gives, a cluster for each module and loop. */
+/* A graph for Graphviz: a node for each op and for each tensor that none gives, a cluster for each module and
+ * loop. */
 #include "graph_int.h"
 
 #include <stdio.h>
@@ -8,10 +9,12 @@
 typedef struct drawing {
     const etch_graph_report *report;
     cli_way way;
-    size_t *producer; /* by tensor: the op that gives it, or NONE */
-    size_t
-        *result; /* by tensor: what leaves the last iteration of the loop that it is a result of, or NONE */
-    bool *is_drawn; /* by tensor: has it a node of its own? */
+    /* by tensor: the op that gives it, or NONE */
+    size_t *producer;
+    /* by tensor: what leaves the last iteration of the loop that it is a result of, or NONE */
+    size_t *result;
+    /* by tensor: has it a node of its own? */
+    bool *is_drawn;
 } drawing;
 
 static bool begin(drawing *d, const etch_graph_report *report)
@@ -88,7 +91,7 @@ static void draw_tensor(drawing *d, size_t index, size_t depth)
     fputs("\"]\n", stdout);
 }
 
-/* What stands at the beginning of a module or loop: what is declared there, what iterations hand on. */
+/* What stands at the beginning of a module or loop: what is declared there, what a loop carries. */
 static void draw_beginning(drawing *d, size_t depth, char section)
 {
     const cli_step *step = &d->way.steps[depth];

@@ -1,4 +1,4 @@
-/* What the files that print a graph share: where its ops stand, and names as seen from there. */
+/* Declarations that the files that print a graph share: where its ops stand, and names as seen from there. */
 #ifndef ETCH_CLI_GRAPH_INT_H
 #define ETCH_CLI_GRAPH_INT_H
 
@@ -8,7 +8,8 @@
 /* One step of the way from the model to an op: into a call of a module, or into a loop of one. */
 typedef struct cli_step {
     bool is_loop;
-    size_t module, loop; /* the module, in that loop; the loop, in that module */
+    /* the module, in that loop; the loop, in that module */
+    size_t module, loop;
 } cli_step;
 
 /* The ways to the op before and to this one. */
@@ -16,9 +17,12 @@ typedef struct cli_way {
     const etch_graph_report *report;
     cli_step *steps, *next;
     size_t depth, next_depth;
-    size_t common; /* steps that both begin with */
-    size_t *first; /* by module, and behind them by loop: the first tensor that is declared there */
-    size_t *later; /* by tensor: the next one of the same place */
+    /* steps that both begin with */
+    size_t common;
+    /* by module, and after them by loop: the first tensor that is declared there */
+    size_t *first;
+    /* by tensor: the next one of the same place */
+    size_t *later;
 } cli_way;
 
 /* False: memory is out. To be ended with `cli_way_end`, also then. */
@@ -27,8 +31,8 @@ void cli_way_end(cli_way *way);
 /* Goes to what stands in the module and loop: `steps` and `depth` say how, `common` is what stays. */
 void cli_way_to(cli_way *way, size_t module, size_t loop);
 
-/* The inputs and weights that are declared in a module, or in a loop of it, in their order: the first of them, and
- * the one behind `tensor`. ETCH_VIEW_NONE: there are no more. */
+/* The inputs and weights that are declared in a module, or in a loop of it, in their order: the first of
+ * them, and the one behind `tensor`. ETCH_VIEW_NONE: there are no more. */
 size_t cli_first_declared(const cli_way *way, const cli_step *step);
 size_t cli_next_declared(const cli_way *way, size_t tensor);
 /* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
@@ -44,8 +48,10 @@ static inline bool cli_is_forward(const char *phase)
 
 /* The line that is being printed. */
 typedef struct cli_line {
-    int column;    /* characters that stand in it */
-    bool measures; /* nothing is printed, only counted */
+    /* characters that stand in it */
+    int column;
+    /* nothing is printed, only counted */
+    bool measures;
 } cli_line;
 
 void cli_put(cli_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));

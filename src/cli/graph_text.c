@@ -1,4 +1,5 @@
-/* A graph for people: one line for each op, in the order of the program, in the modules and loops that it stands in. */
+/* A graph for people: one line for each op, in the order of the program, in the modules and loops that it
+ * stands in. */
 #include "graph_int.h"
 
 #include <stdio.h>
@@ -12,9 +13,12 @@ enum { FLOP_COLUMN = 60, NOTE_COLUMN = 92 };
 typedef struct printer {
     const etch_graph_report *report;
     cli_way way;
-    size_t module;    /* in whose terms names are said */
-    size_t *producer; /* by tensor: the op that gives it, or NONE */
-    bool *is_read;    /* by tensor: by an op that does something, or a loop */
+    /* in whose terms names are said */
+    size_t module;
+    /* by tensor: the op that gives it, or NONE */
+    size_t *producer;
+    /* by tensor: by an op that does something, or a loop */
+    bool *is_read;
     cli_line line;
 } printer;
 
@@ -121,7 +125,7 @@ static void print_module(printer *p, size_t index, size_t depth, bool forward)
     end_line_at(p, &m->location);
 }
 
-/* What an iteration hands on, of whatever class it is. */
+/* What an iteration carries on, of whatever class it is. */
 static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
 {
     bool any = false;
@@ -249,8 +253,8 @@ static void print_op(printer *p, const etch_view_op *op)
     putchar('\n');
 }
 
-/* Arguments and results stand beside the call that they are of; gradients that are handed on, where something is done
- * with them. */
+/* Arguments and results stand beside the call that they are of; gradients that are carried on, where
+ * something is done with them. */
 static bool is_silent(const printer *p, const etch_view_op *op)
 {
     if (!op->passes || *op->phase != 'b')

@@ -9,7 +9,7 @@ static bool is_declared(const etch_view_tensor *tensor)
     return strcmp(tensor->kind, "weight") == 0 || strcmp(tensor->kind, "input") == 0;
 }
 
-/* The place where the tensor stands, among modules and behind them loops. */
+/* The place where the tensor stands, among modules and after them loops. */
 static size_t home_of(const etch_graph_report *report, const etch_view_tensor *tensor)
 {
     const size_t loop = tensor->loop;

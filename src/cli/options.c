@@ -54,9 +54,12 @@ typedef enum option_id {
 
 typedef struct option_row {
     const char *name;
-    char letter;          /* 0: none */
-    const char *argument; /* NULL: takes none */
-    unsigned commands;    /* which take it */
+    /* 0: none */
+    char letter;
+    /* NULL: takes none */
+    const char *argument;
+    /* which take it */
+    unsigned commands;
     const char *help;
 } option_row;
 
@@ -66,7 +69,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several;\n"
                  "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
-    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+    [OPT_STAGE] = {"stage", 0,
+                 "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest (`show --plan`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
@@ -75,13 +79,17 @@ static const option_row rows[OPT_COUNT] = {
                    "place, stage, shard, fuse, step"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage, term, layer, class"},
-    [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
+    [OPT_COUNT_BY] = {"count", 0,
+                 "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
                      "causal=full, router=no, ...: `etch help counts`"},
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
                  "behind each part of it"},
-    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE | CLI_SHOW, "bind params that have only a default, too"},
+    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE | CLI_SHOW,
+                 "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
-    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json; of a\n"
+    [OPT_FORMAT] = {"format", 0,
+                 "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+                 "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: expanded (the default), factored, or\n"
                   "relative to its first term"},
@@ -105,9 +113,11 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
-    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "messages on stderr as JSON"},
+    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+                 "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
-    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "no messages unless there are errors"},
+    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+                 "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
     [OPT_VERSION] = {"version", 'V', NULL, CLI_EVERY, "the version of etch"},
@@ -462,7 +472,7 @@ static cli_exit refuse_command(const char *name)
     return cli_usage_error(NULL, "unknown command '%s'", name);
 }
 
-/* The command, or a word behind it. */
+/* The command, or a word after it. */
 static cli_exit add_word(cli_arguments *a, const char *word)
 {
     if (!a->command) {

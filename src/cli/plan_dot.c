@@ -1,5 +1,5 @@
-/* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they cost; a
- * cluster for each module and loop, and for the end of the step. */
+/* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they
+ * cost; a cluster for each module and loop, and for the end of the step. */
 #include "graph_int.h"
 
 #include <stdio.h>
@@ -10,10 +10,14 @@ typedef struct drawing {
     const etch_placement_report *report;
     const etch_graph_report *graph;
     cli_way way;
-    bool *is_drawn;     /* by value without a step: has it a node? */
-    bool *has_gradient; /* by tensor: has its gradient a node? */
-    size_t *result; /* by value: what leaves the last iteration of the loop that it is a result of, or NONE */
-    size_t *gradient_of; /* by tensor: the gradient of a weight, or NONE */
+    /* by value without a step: has it a node? */
+    bool *is_drawn;
+    /* by tensor: has its gradient a node? */
+    bool *has_gradient;
+    /* by value: what leaves the last iteration of the loop that it is a result of, or NONE */
+    size_t *result;
+    /* by tensor: the gradient of a weight, or NONE */
+    size_t *gradient_of;
 } drawing;
 
 static bool begin(drawing *d, const etch_placement_report *report)
@@ -41,7 +45,7 @@ static void find_ends(drawing *d)
 {
     for (size_t i = 0; i < d->report->value_count; i++)
         d->result[i] = ETCH_VIEW_NONE;
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *h = &d->report->handed[i];
         if (!d->graph->loops[h->loop].iterations) /* else it is not known which class comes last */
             d->result[h->result] = h->out;
@@ -69,7 +73,7 @@ static size_t drawn(const drawing *d, size_t value)
     }
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static void put_value(const drawing *d, size_t index)
 {
@@ -93,7 +97,7 @@ static void put_collective(const drawing *d, size_t index)
         }
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 
 /* What no step makes. */
 static void draw_source(drawing *d, size_t value, size_t depth)
@@ -123,7 +127,7 @@ static void open_cluster(drawing *d, size_t depth, char section)
 {
     const cli_step *at = &d->way.steps[depth];
     cli_dot_open(&d->way, depth, section);
-    for (size_t i = 0; at->is_loop && i < d->report->handed_count; i++)
+    for (size_t i = 0; at->is_loop && i < d->report->carried_count; i++)
         if (d->report->handed[i].loop == at->loop)
             draw_source(d, d->report->handed[i].in, depth + 1);
 }
@@ -200,7 +204,7 @@ static void draw_rest(drawing *d)
     }
     if (any)
         fputs("  }\n", stdout);
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *h = &d->report->handed[i];
         const size_t ends[] = {h->in, h->out, h->result, h->init == ETCH_VIEW_NONE ? h->in : h->init};
         for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
@@ -208,7 +212,7 @@ static void draw_rest(drawing *d)
     }
 }
 
-/* ---- edges ---------------------------------------------------------------------------------------------- */
+/* ---- edges --------------------------------------------------------------------------------------------- */
 
 static void put_end(const drawing *d, size_t value)
 {
@@ -242,7 +246,7 @@ static void draw_handed_edges(const drawing *d, const etch_view_handed *h)
         put_end(d, h->init);
         printf(" -> v%zu\n", h->in);
     }
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *other = &d->report->handed[i];
         if (other->result != h->result)
             continue;
@@ -261,7 +265,7 @@ static void draw_edges(const drawing *d)
 {
     for (size_t i = 0; i < d->report->step_count; i++)
         draw_step_edges(d, i);
-    for (size_t i = 0; i < d->report->handed_count; i++)
+    for (size_t i = 0; i < d->report->carried_count; i++)
         draw_handed_edges(d, &d->report->handed[i]);
     for (size_t i = 0; i < d->report->collective_count; i++) {
         const etch_view_collective *c = &d->report->collectives[i];

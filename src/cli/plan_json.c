@@ -1,5 +1,5 @@
-/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values, steps and
- * collectives refer to them, and to each other, by their index. */
+/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values,
+ * steps and collectives refer to them, and to each other, by their index. */
 #include "graph_int.h"
 
 static json_t *axis_json(const etch_view_axis *axis, bool *failed)
@@ -161,7 +161,7 @@ bool cli_print_plan_json(const etch_placement_report *report)
     LIST(pad, pads, pad_count);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
-    LIST(handed, handed, handed_count);
+    LIST(handed, handed, carried_count);
     LIST(collective, collectives, collective_count);
     LIST(total, totals, total_count);
     cli_json_set(root, "sum", shares_json(report, report->sums, &failed), &failed);

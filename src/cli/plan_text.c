@@ -1,5 +1,5 @@
-/* A placement for people: what the collectives of a step add up to, one line for each of them, the reasons, and then
- * where every tensor is, in the order of the program. */
+/* A placement for people: what the collectives of a step add up to, one line for each of them, the reasons,
+ * and then where every tensor is, in the order of the program. */
 #include "graph_int.h"
 
 #include <stdio.h>
@@ -12,8 +12,10 @@ typedef struct printer {
     const etch_placement_report *report;
     const etch_graph_report *graph;
     cli_way way;
-    size_t module; /* in whose terms names are said */
-    bool *is_told; /* by value: has its placement been printed? */
+    /* in whose terms names are said */
+    size_t module;
+    /* by value: has its placement been printed? */
+    bool *is_told;
     cli_line line;
 } printer;
 
@@ -41,7 +43,7 @@ static bool is_number(const char *text)
     return text[strspn(text, "0123456789")] == '\0';
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 /* A name as the module at hand would say it; of another one's tensor, with the way there. */
 static void put_name(printer *p, size_t index)
@@ -61,7 +63,7 @@ static void put_value(printer *p, size_t index)
     cli_put(&p->line, "%s", p->report->values[index].place);
 }
 
-/* ---- the first screen ----------------------------------------------------------------------------------- */
+/* ---- the first screen ---------------------------------------------------------------------------------- */
 
 static void print_mesh(const etch_placement_report *r)
 {
@@ -108,7 +110,7 @@ static bool same_stage(const etch_placement_report *r, size_t a, size_t b)
     return true;
 }
 
-/* The stage behind the last one that is like `first`. */
+/* The stage after the last one that is like `first`. */
 static size_t stages_alike(const etch_placement_report *r, size_t first)
 {
     size_t end = first + 1;
@@ -204,7 +206,7 @@ static void print_totals(printer *p)
     }
 }
 
-/* ---- one line for each collective ----------------------------------------------------------------------- */
+/* ---- one line for each collective ---------------------------------------------------------------------- */
 
 enum { COLUMNS = 6 };
 
@@ -232,7 +234,7 @@ static const char *bytes_of(const etch_view_collective *c)
     return is_number(c->bytes) || !c->bytes_by_dims ? c->bytes : c->bytes_by_dims;
 }
 
-/* The place of what asks for it; where it has none, that of the last line behind it. */
+/* The place of what asks for it; where it has none, that of the last line after it. */
 static const etch_location *asks(const etch_view_collective *c)
 {
     const etch_location *line = NULL;
@@ -338,9 +340,10 @@ static void print_collectives(printer *p)
     }
 }
 
-/* ---- reasons -------------------------------------------------------------------------------------------- */
+/* ---- reasons ------------------------------------------------------------------------------------------- */
 
-/* "needed whole by einsum(x, wq) in net.attention (net.etch:12; H @ tp, net.etch:30)": each phrase with its lines. */
+/* "needed whole by einsum(x, wq) in net.attention (net.etch:12; H @ tp, net.etch:30)": each phrase with its
+ * lines. */
 static void print_phrases(printer *p, const etch_view_collective *c, const char *part)
 {
     bool open = false, told = false;
@@ -424,7 +427,7 @@ static void print_reasons(printer *p)
     }
 }
 
-/* ---- placements ----------------------------------------------------------------------------------------- */
+/* ---- placements ---------------------------------------------------------------------------------------- */
 
 /* Behind a value: what states where it is. */
 static void put_source(printer *p, size_t index)
@@ -491,7 +494,7 @@ static void go_to_step(printer *p, const etch_view_step *s)
     p->module = s->module;
 }
 
-/* Values that loops hand on have no step: they are told where they are read first. */
+/* Loop-carried values have no step: they are told where they are read first. */
 static void print_handed(printer *p, const etch_view_step *s)
 {
     for (size_t i = 0; i < s->in_count; i++) {

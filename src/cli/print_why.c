@@ -31,7 +31,7 @@ static int place_length(const etch_location *at)
     return at->path ? snprintf(NULL, 0, "%s:%u:%u", at->path, (unsigned)at->line, (unsigned)at->column) : 0;
 }
 
-/* The lines of the plan behind a collective, in a column of their own. */
+/* The lines of the plan after a collective, in a column of their own. */
 static void print_lines(const etch_reason *reason, int place_width)
 {
     const char *before = "";

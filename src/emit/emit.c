@@ -10,7 +10,8 @@ typedef struct emission {
     etch_diags *diags;
     etch_arena *arena;
     etch_variants variants;
-    char *manifest; /* from malloc */
+    /* from malloc */
+    char *manifest;
     size_t manifest_length;
     etch_extra_file extras[ETCH_ASTRA_SIM_FILES];
     uint32_t extra_count;

@@ -1,7 +1,7 @@
-/* The door of emit: writes a lowered job as Chakra traces into a folder.
+/* The header of emit: writes a lowered job as Chakra traces into a folder.
  *
  * A finished folder holds
- *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each behind its length
+ *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each after its length
  *                      as a varint, in the canonical encoding (fields in the order of their numbers, shortest
  *                      varints, defaults left out)
  *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which
@@ -23,18 +23,24 @@
 #include "lower/lower.h"
 
 typedef struct etch_emit_options {
-    const char *folder;       /* the target. Missing: it and its parents are created */
-    const char *name;         /* of the traces: "<name>.<rank>.et" */
-    const char *tool_version; /* for the manifest, e.g. "0.1.0" */
-    const char *spec_sha256;  /* for the manifest: 64 digits, see `etch_sha256` */
-    unsigned threads;         /* 0 counts as 1 */
+    /* the target. Missing: it and its parents are created */
+    const char *folder;
+    /* of the traces: "<name>.<rank>.et" */
+    const char *name;
+    /* for the manifest, e.g. "0.1.0" */
+    const char *tool_version;
+    /* for the manifest: 64 digits, see `etch_sha256` */
+    const char *spec_sha256;
+    /* 0 counts as 1 */
+    unsigned threads;
     /* The ranks whose traces are written; NULL: all. Groups and manifest are those of the whole job. */
     const etch_intervals *ranks;
     /* A folder that holds nothing but an earlier run is replaced as a whole, and an empty one is used. In
      * a folder with other files the run is refused, or with `force` the files of this run take their
      * places one by one and all others stay as they are. */
     bool force;
-    bool astra_sim; /* also what ASTRA-sim needs */
+    /* also what ASTRA-sim needs */
+    bool astra_sim;
     /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set
      * it. */
     const atomic_int *cancel;
@@ -43,10 +49,14 @@ typedef struct etch_emit_options {
 /* What was written, or would be. */
 typedef struct etch_emit_result {
     uint64_t files;
-    uint32_t ranks;       /* with a trace */
-    uint64_t bytes;       /* of all files */
-    uint64_t trace_bytes; /* of the traces */
-    uint64_t nodes;       /* of the ranks that are written */
+    /* with a trace */
+    uint32_t ranks;
+    /* of all files */
+    uint64_t bytes;
+    /* of the traces */
+    uint64_t trace_bytes;
+    /* of the ranks that are written */
+    uint64_t nodes;
     uint32_t groups;
 } etch_emit_result;
 
@@ -57,13 +67,13 @@ typedef struct etch_emit_result {
  * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
- * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`: the
- * first and last of each run of ranks that have one, unless all have; with `astra_sim`: true, where its files
- * are there), `comm_groups` (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of
- * one program) and `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
- * `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes
- * `bytes` + `bytes_padding` of that row. Padding is what the least values that simulators accept (1 FLOP,
- * 1 byte, 64 bytes of a collective) added to the exact sums. */
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`:
+ * the first and last of each run of ranks that have one, unless all have; with `astra_sim`: true, where its
+ * files are there), `comm_groups` (families: one set of mesh axes, groups with consecutive ids), `classes`
+ * (ranks of one program) and `stages`. A stage holds sums over the nodes of one of its ranks, as decimal
+ * text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size
+ * by collective and axes `bytes` + `bytes_padding` of that row. Padding is what the least values that
+ * simulators accept (1 FLOP, 1 byte, 64 bytes of a collective) added to the exact sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 

@@ -5,8 +5,8 @@
 #include "chakra/chakra.h"
 #include "emit/emit.h"
 
-/* Its name in the hidden folder: a manifest is there under its own name only where the run is complete, whenever the
- * process ends. */
+/* Its name in the hidden folder: a manifest is there under its own name only where the run is complete,
+ * whenever the process ends. */
 #define ETCH_MANIFEST_WAITING "." ETCH_MANIFEST_FILE
 
 enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
@@ -79,8 +79,10 @@ bool etch_is_astra_sim_file(const char *file);
 /* Ranks of one class whose blanks are equally long: their traces differ in these only. */
 typedef struct etch_variant {
     const etch_class_program *program;
-    const uint8_t *widths; /* by blank; 0 for what the program does not use */
-    uint32_t *ranks;       /* ascending */
+    /* by blank; 0 for what the program does not use */
+    const uint8_t *widths;
+    /* ascending */
+    uint32_t *ranks;
     uint32_t count;
     etch_trace_size size;
 } etch_variant;
@@ -88,8 +90,10 @@ typedef struct etch_variant {
 typedef struct etch_variants {
     etch_variant *at;
     uint32_t count;
-    uint32_t *class_ranks; /* by class: number of ranks, written or not */
-    uint32_t written;      /* ranks */
+    /* by class: number of ranks, written or not */
+    uint32_t *class_ranks;
+    /* ranks */
+    uint32_t written;
 } etch_variants;
 
 /* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not
@@ -103,40 +107,60 @@ void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_inter
 
 /* How the files' folder, which is written under a hidden name, gets to the target. */
 typedef enum etch_folder_way {
-    ETCH_FOLDER_MISSING, /* the target and its parents are created: it takes the target's name */
-    ETCH_FOLDER_EMPTY,   /* it takes the target's name */
-    ETCH_FOLDER_EARLIER, /* an earlier run steps aside, it takes the name, the earlier run is removed */
-    ETCH_FOLDER_WITHIN   /* it is inside the target, and its files take their places one by one */
+    /* the target and its parents are created: it takes the target's name */
+    ETCH_FOLDER_MISSING,
+    /* it takes the target's name */
+    ETCH_FOLDER_EMPTY,
+    /* an earlier run steps aside, it takes the name, the earlier run is removed */
+    ETCH_FOLDER_EARLIER,
+    /* it is inside the target, and its files take their places one by one */
+    ETCH_FOLDER_WITHIN
 } etch_folder_way;
 
 /* The files of one run: its traces, the group file and the manifest. */
 typedef struct etch_run_files {
-    bool known;                /* there is such a run: the folder has a manifest of ours */
-    char name[ETCH_FILE_NAME]; /* of the traces */
+    /* there is such a run: the folder has a manifest of ours */
+    bool known;
+    /* of the traces */
+    char name[ETCH_FILE_NAME];
     uint32_t rank_count;
-    bool astra_sim; /* with what ASTRA-sim needs */
+    /* with what ASTRA-sim needs */
+    bool astra_sim;
 } etch_run_files;
 
 typedef struct etch_folder {
     etch_arena *arena;
     etch_diags *diags;
-    const char *path;            /* the target, without slashes at the end */
-    const char *parent;          /* the folder that it is in */
-    etch_run_files ours;         /* the run at hand */
-    const etch_intervals *ranks; /* of it that are written; NULL: all */
+    /* the target, without slashes at the end */
+    const char *path;
+    /* the folder that it is in */
+    const char *parent;
+    /* the run at hand */
+    etch_run_files ours;
+    /* of it that are written; NULL: all */
+    const etch_intervals *ranks;
     const etch_extra_file *extras;
     uint32_t extra_count;
-    etch_run_files earlier; /* what the target holds already */
+    /* what the target holds already */
+    etch_run_files earlier;
     etch_folder_way way;
-    unsigned mode;            /* permissions of a target that exists */
-    const char **new_parents; /* folders that were created, outermost first */
+    /* permissions of a target that exists */
+    unsigned mode;
+    /* folders that were created, outermost first */
+    const char **new_parents;
     uint32_t new_parent_count;
-    const char *hidden; /* the files' folder until it is committed, else NULL */
-    int files;          /* open on `hidden`, else -1 */
-    int target;         /* open on `path` while it is filled, else -1 */
-    const char *aside;  /* where what it held is meanwhile, else NULL */
-    int old;            /* open on `aside`, else -1 */
-    uint32_t placed;    /* files that took their places */
+    /* the files' folder until it is committed, else NULL */
+    const char *hidden;
+    /* open on `hidden`, else -1 */
+    int files;
+    /* open on `path` while it is filled, else -1 */
+    int target;
+    /* where what it held is meanwhile, else NULL */
+    const char *aside;
+    /* open on `aside`, else -1 */
+    int old;
+    /* files that took their places */
+    uint32_t placed;
 } etch_folder;
 
 /* Looks at the target and decides on the way; changes nothing. ETCH_EINPUT: it cannot be used. */
@@ -179,8 +203,8 @@ uint32_t etch_group_count(const etch_job *job);
 etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
                                const etch_emit_options *options, uint64_t trace_bytes, char **text,
                                size_t *length) ETCH_MUST_CHECK;
-/* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO, with
- * a diagnostic, or ETCH_ENOMEM when that cannot be told. */
+/* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO,
+ * with a diagnostic, or ETCH_ENOMEM when that cannot be told. */
 etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run) ETCH_MUST_CHECK;
 
 #endif

@@ -8,8 +8,10 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20, /* large enough for fast writing, small enough to stay in a cache */
-    LEAST_PER_BLANK = 45   /* bytes: of a collective 64 for one, of a message 90 for two */
+    /* large enough for fast writing, small enough to stay in a cache */
+    CHUNK_BYTES = 1 << 20,
+    /* bytes: of a collective 64 for one, of a message 90 for two */
+    LEAST_PER_BLANK = 45
 };
 
 enum { WIRE_VARINT, WIRE_BYTES = 2 };
@@ -28,7 +30,8 @@ enum {
  * simulators read. */
 typedef struct head {
     const char *name;
-    uint8_t length; /* of the name */
+    /* of the name */
+    uint8_t length;
     uint16_t tag;
 } head;
 #define IS_TEXT(kind) ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST)
@@ -43,7 +46,7 @@ static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {ETCH_CH
 typedef unsigned attribute;
 #define ANNOTATION(i) ((attribute)ETCH_ATTRIBUTE_COUNT + (i))
 
-/* GlobalMetadata with its version, behind its length. */
+/* GlobalMetadata with its version, after its length. */
 enum { VERSION_BYTES = sizeof(ETCH_CHAKRA_VERSION) - 1, METADATA_BYTES = VERSION_BYTES + 3 };
 
 _Static_assert((int)ETCH_NODE_COMP == (int)ETCH_TYPE_COMP &&

@@ -65,8 +65,10 @@ static int for_each_entry(const char *path, int (*visit)(void *data, int folder,
 typedef struct survey {
     const etch_folder *folder;
     uint32_t entries, foreign;
-    char first_foreign[ETCH_FILE_NAME]; /* in the order of bytes */
-    char blocker[ETCH_FILE_NAME];       /* a folder under the name of a file that we will write */
+    /* in the order of bytes */
+    char first_foreign[ETCH_FILE_NAME];
+    /* a folder under the name of a file that we will write */
+    char blocker[ETCH_FILE_NAME];
 } survey;
 
 static int survey_entry(void *data, int folder, const char *name)

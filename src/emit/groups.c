@@ -6,7 +6,8 @@
 
 /* Collects text and passes it on to a file, or nowhere. */
 typedef struct sink {
-    int file; /* -1: only counts */
+    /* -1: only counts */
+    int file;
     int error;
     uint64_t size;
     size_t used;

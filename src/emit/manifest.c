@@ -11,7 +11,8 @@
 
 enum {
     FORMAT_VERSION = 1,
-    MANIFEST_LIMIT = 64 << 20 /* a larger file is none of ours */
+    /* a larger file is none of ours */
+    MANIFEST_LIMIT = 64 << 20
 };
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -199,9 +200,9 @@ static json_t *stage_json(writer *w, const etch_stage_total *stage)
     json_t *comm = json_array();
     for (uint32_t i = 0; i < stage->comm_count; i++)
         append(w, comm, comm_json(w, &stage->comm[i]));
-    if (w->job->part_count > 1) {
+    if (w->job->work_share_count > 1) {
         set(w, row, "stage", number(stage->stage));
-        set(w, row, "part", number(stage->part));
+        set(w, row, "part", number(stage->work_share));
     }
     set(w, row, "ranks", number(stage->ranks));
     set(w, row, "nodes", number(stage->nodes));
@@ -216,7 +217,7 @@ static json_t *stage_json(writer *w, const etch_stage_total *stage)
 static json_t *stages_json(writer *w)
 {
     json_t *stages = json_array();
-    for (uint32_t i = 0; i < w->job->stage_count * w->job->part_count; i++)
+    for (uint32_t i = 0; i < w->job->stage_count * w->job->work_share_count; i++)
         append(w, stages, stage_json(w, &w->job->stages[i]));
     return stages;
 }

@@ -8,13 +8,16 @@
 #include <stdlib.h>
 
 enum {
-    BATCH_RANKS = 32, /* more would share the cost of encoding further than can be noticed */
-    OPEN_FILES = 128  /* over all threads: far below the usual limit of a process */
+    /* more would share the cost of encoding further than can be noticed */
+    BATCH_RANKS = 32,
+    /* over all threads: far below the usual limit of a process */
+    OPEN_FILES = 128
 };
 
 typedef struct batch {
     const etch_variant *variant;
-    uint32_t first, count; /* of the variant's ranks */
+    /* of the variant's ranks */
+    uint32_t first, count;
     /* How it went, for the diagnostic. */
     int error;
     uint32_t failed_rank;
@@ -33,9 +36,11 @@ typedef struct desk {
     const writing *w;
     batch *b;
     etch_chunk chunk;
-    uint32_t *values; /* by rank of the batch and blank */
+    /* by rank of the batch and blank */
+    uint32_t *values;
     int files[BATCH_RANKS];
-    uint32_t open; /* how many of them */
+    /* how many of them */
+    uint32_t open;
 } desk;
 
 static uint32_t rank_of(const desk *d, uint32_t i)

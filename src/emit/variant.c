@@ -181,10 +181,14 @@ typedef struct finding {
     etch_arena *arena;
     const etch_job *job;
     uint32_t blanks;
-    const bool *used;  /* by class and blank */
-    uint32_t *first;   /* by class: its first draft, or NONE */
-    uint32_t *of_rank; /* drafts */
-    uint32_t *values;  /* of the rank at hand */
+    /* by class and blank */
+    const bool *used;
+    /* by class: its first draft, or NONE */
+    uint32_t *first;
+    /* drafts */
+    uint32_t *of_rank;
+    /* of the rank at hand */
+    uint32_t *values;
     uint8_t *widths;
     ETCH_VEC(draft) drafts;
 } finding;

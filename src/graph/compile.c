@@ -27,7 +27,7 @@ etch_placed *etch_place_until(const etch_training *training, const etch_plan *pl
     etch_kernels(p->placed, granularity); /* what runs as one node */
     if (last == ETCH_PASS_FUSE)
         return p->placed;
-    etch_placed_units(p->placed);
+    etch_placed_weight_groups(p->placed);
     etch_step_program_make(p->placed); /* tasks, messages, the end of the step */
     return p->placed;
 }

@@ -1,11 +1,11 @@
-/* The door of graph: the op table, forward graphs with named dimensions, and what is derived from them.
+/* The header of graph: the op table, forward graphs with named dimensions, and what is derived from them.
  *
  *     builder -> forward graph -> etch_train_derive -> training graph
  *             -> etch_place -> placed graph, its kernels and costs
  *
- * Sizes are those of the whole job, except the dim that `accumulate` names: inside a training graph it is the size of
- * one microbatch (see `etch_training_size`). Graphs live in the arena that they were made with and are not changed once
- * the next stage has begun. Errors go to the diagnostics of the graph. */
+ * Sizes are those of the whole job, except the dim that `accumulate` names: inside a training graph it is the
+ * size of one microbatch (see `etch_training_size`). Graphs live in the arena that they were made with and
+ * are not changed once the next stage has begun. Errors go to the diagnostics of the graph. */
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
@@ -22,8 +22,10 @@
 
 /* The passes from a model to the step of its ranks, in their order. */
 typedef enum etch_pass {
-    ETCH_PASS_MODEL, /* the forward graph, before it comes here */
-    ETCH_PASS_TRAIN, /* gradients, recomputation: `etch_train_derive` */
+    /* the forward graph, before it comes here */
+    ETCH_PASS_MODEL,
+    /* gradients, recomputation: `etch_train_derive` */
+    ETCH_PASS_TRAIN,
     ETCH_PASS_PLACE,
     ETCH_PASS_STAGE,
     ETCH_PASS_SHARD,

@@ -15,17 +15,22 @@ typedef struct slot {
     etch_expr var;
     const char *name;
     etch_range range;
-    etch_span span;  /* where the name is declared */
-    etch_expr value; /* NULL: none */
+    /* where the name is declared */
+    etch_span span;
+    /* NULL: none */
+    etch_expr value;
     const char *from;
     etch_span value_span;
-    uint8_t state; /* of `value`: does it still speak of other slots? */
+    /* of `value`: does it still speak of other slots? */
+    uint8_t state;
 } slot;
 
 typedef struct binder {
     etch_spec *spec;
-    const etch_plan *plan; /* may be NULL */
-    ETCH_VEC(slot) slots;  /* params in order of declaration, then what the mesh is made of */
+    /* may be NULL */
+    const etch_plan *plan;
+    /* params in order of declaration, then what the mesh is made of */
+    ETCH_VEC(slot) slots;
     ETCH_VEC(etch_hidden) hidden;
 } binder;
 
@@ -367,7 +372,7 @@ static void collect(const binder *b, etch_settings *out)
     *out = (etch_settings){list.at, list.count, b->hidden.at, b->hidden.count};
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 const char *etch_spec_config(const etch_spec *spec, const char *config)
 {

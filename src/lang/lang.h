@@ -1,4 +1,4 @@
-/* The door of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
+/* The header of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
  * train blocks and plans into what graph works on; evaluates expressions of the language over params,
  * dims, mesh axes and quantities. */
 #ifndef ETCH_LANG_H
@@ -12,17 +12,18 @@
 /* An expression over params and sizes of dims. NULL after an error. */
 etch_expr etch_site_value(etch_site *site, const char *text);
 
-/* What is to be read. */
+/* The files to be read. */
 typedef struct etch_spec_source {
     const char *path;
-    const char *text; /* NULL: that of the file at `path`; else `path` is its name in messages */
+    /* NULL: that of the file at `path`; else `path` is its name in messages */
+    const char *text;
     const etch_native *natives;
     size_t native_count;
 } etch_spec_source;
 
-/* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL after an
- * error of the spec; `*status` is ETCH_EIO when `path` itself cannot be read as a file (a diagnostic says why),
- * ETCH_EINPUT otherwise. */
+/* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL
+ * after an error of the spec; `*status` is ETCH_EIO when `path` itself cannot be read as a file (a diagnostic
+ * says why), ETCH_EINPUT otherwise. */
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,
                           etch_status *status);
 
@@ -49,19 +50,25 @@ const char *etch_spec_config(const etch_spec *spec, const char *config);
 /* ---- expressions --------------------------------------------------------------------------------------- */
 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */
-/* What a quantity says of its counting convention: `count = megatron`, or an item as `causal = full`. */
+/* The counting convention of a quantity: `count = megatron`, or an item as `causal = full`. */
 typedef struct etch_count_word {
-    const char *item; /* NULL: a preset */
+    /* NULL: a preset */
+    const char *item;
     const char *value;
-    etch_span span; /* of the value */
+    /* of the value */
+    etch_span span;
 } etch_count_word;
 
 typedef struct etch_quantity {
     const char *name;
-    const char *first; /* phase, model, module or class; NULL when there is none */
-    const char *of, *op, *run, *plan, *stage, *part; /* NULL when not given; selectors with dots as written */
-    const char *const *axes;                         /* of `axis =` */
-    const etch_count_word *counts;                   /* a preset first */
+    /* phase, model, module or class; NULL when there is none */
+    const char *first;
+    /* NULL when not given; selectors with dots as written */
+    const char *of, *op, *run, *plan, *stage, *part;
+    /* of `axis =` */
+    const char *const *axes;
+    /* a preset first */
+    const etch_count_word *counts;
     uint32_t axis_count, count_words;
     etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span, part_span;
 } etch_quantity;
@@ -74,7 +81,8 @@ typedef etch_expr (*etch_quantity_fn)(void *data, const etch_quantity *quantity)
 typedef struct etch_quantities {
     etch_quantity_fn value;
     void *data;
-    const char *const *names; /* ends with NULL */
+    /* ends with NULL */
+    const char *const *names;
 } etch_quantities;
 
 /* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be
@@ -91,5 +99,7 @@ bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_na
  * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);
 uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims);
+/* Remarks on blocks of the spec's own file that no command reads. */
+void etch_spec_remark_idle(const etch_spec *spec);
 
 #endif

@@ -169,7 +169,7 @@ static etch_lookup query_lookup(etch_spec *spec, const etch_plan *plan, const et
     return (etch_lookup){quantity_name, quantity_call, a};
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static const etch_ast_expr *parse(etch_spec *spec, const char *text, const char *source_name)
 {
@@ -240,7 +240,7 @@ uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, co
     return list.count;
 }
 
-/* ---- models that programs build -------------------------------------------------------------------------- */
+/* ---- models that programs build ------------------------------------------------------------------------ */
 
 etch_expr etch_site_value(etch_site *site, const char *text)
 {

@@ -1,4 +1,4 @@
-/* What the files of the door share. */
+/* Declarations that the files beside this header share. */
 #ifndef ETCH_LANG_SPEC_INT_H
 #define ETCH_LANG_SPEC_INT_H
 

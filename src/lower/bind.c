@@ -107,7 +107,7 @@ static void need_stages(etch_bound *b)
     const etch_stages *stages = b->from->placed->stages;
     if (!stages)
         return;
-    need(b, stages->units, stages->line->span, "the chain of stages", NULL);
+    need(b, stages->layers, stages->line->span, "the chain of stages", NULL);
     need(b, stages->line->chunks, stages->line->span, "the schedule", NULL);
     for (uint32_t i = 0; i < stages->line->count_count; i++)
         need(b, stages->line->counts[i], stages->line->span, "the count of units", NULL);

@@ -1,16 +1,17 @@
 /* Classes of iterations in numbers: which iteration runs which body. */
 #include "lower/lower_int.h"
 
-etch_window etch_overlap(etch_window a, etch_window b)
+etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b)
 {
-    etch_window both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
-    return both.first < both.end ? both : (etch_window){0, 0};
+    etch_bound_interval both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
+    return both.first < both.end ? both : (etch_bound_interval){0, 0};
 }
 
 /* Iterations from `first` to before `end`. */
 typedef struct segment {
     uint64_t first, end;
-    const uint32_t *class_of; /* by residue */
+    /* by residue */
+    const uint32_t *class_of;
 } segment;
 
 struct etch_classes {
@@ -24,7 +25,7 @@ static void check_members(etch_outliner *o, const etch_loop *loop, const etch_cl
     uint64_t count, members = 0;
     etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->count), &count));
     for (uint32_t k = 0; k < loop->bodies.count; k++)
-        members += etch_class_members(classes, k, (etch_window){0, count});
+        members += etch_class_members(classes, k, (etch_bound_interval){0, count});
     etch_lower_require(o->arena, members == count);
 }
 
@@ -63,14 +64,14 @@ static uint64_t count_below(uint64_t end, uint32_t residue, uint32_t period)
     return end / period + (end % period > residue);
 }
 
-uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_window held)
+uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held)
 {
     uint64_t count = 0;
     if (!classes)
         return held.end - held.first;
     for (uint32_t i = 0; i < classes->segment_count; i++) {
         const segment *s = &classes->segments[i];
-        const etch_window both = etch_overlap(held, (etch_window){s->first, s->end});
+        const etch_bound_interval both = etch_overlap(held, (etch_bound_interval){s->first, s->end});
         for (uint32_t r = 0; r < classes->period; r++)
             if (s->class_of[r] == class)
                 count +=

@@ -1,4 +1,4 @@
-/* What must hold of values: one list for traces, which have all of them, and for formulas, which may leave
+/* Conditions on values: one list for traces, which have all of them, and for formulas, which may leave
  * some open. A value that is open is refused only when no number would do. */
 #include "lower/lower_int.h"
 
@@ -23,12 +23,15 @@ void etch_check_given(etch_bound *b)
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* What a number must be. */
+/* The values that a number may have. */
 typedef struct condition {
     int64_t least;
-    bool above;    /* more than `least` */
-    bool fraction; /* may be no integer */
-    bool share;    /* and at most 1 */
+    /* more than `least` */
+    bool above;
+    /* may be no integer */
+    bool fraction;
+    /* and at most 1 */
+    bool share;
 } condition;
 
 static const char *low_text(etch_bound *b, const condition *c)
@@ -102,12 +105,12 @@ static void check_dims(etch_bound *b)
     const uint32_t count = etch_bound_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {
         const condition average = {.least = 0, .fraction = true}, size = {.least = 1};
-        check_number(b, dims[i]->size, dims[i]->ragged ? &average : &size, dims[i]->span, "dim ",
+        check_number(b, dims[i]->size, dims[i]->average_sized ? &average : &size, dims[i]->span, "dim ",
                      dims[i]->name);
     }
 }
 
-/* What the numbers of a call may be. */
+/* The values that the numbers of a call may have. */
 static const condition conditions[] = {
     [ETCH_COUNT] = {.least = 1},
     [ETCH_COUNT_OR_NONE] = {.least = 0},
@@ -226,17 +229,17 @@ static bool check_mesh(etch_bound *b, etch_extent *extent)
         ranks = ranks > ETCH_MAX_RANKS || size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : ranks * size;
         extent->axis_size[i] = size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)size;
         if (size > 1)
-            extent->wide |= UINT32_C(1) << i;
+            extent->larger_axes |= UINT32_C(1) << i;
     }
     extent->rank_count = ranks > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)ranks;
     return known;
 }
 
-/* Counts of units that the plan gives, and the shape of the pipeline. */
+/* Counts of layers that the plan gives, and the shape of the pipeline. */
 static void check_stages(etch_bound *b, etch_extent *extent)
 {
     const etch_stage_line *line = b->from->placed->plan->stage;
-    uint64_t chunks = 1, units;
+    uint64_t chunks = 1, layers;
     etch_total stages = 1;
     extent->stage_count = extent->chunk_count = 1;
     if (!line)
@@ -246,7 +249,7 @@ static void check_stages(etch_bound *b, etch_extent *extent)
     check_size(b, line->chunks, 1, line->span, "", "the number of chunks of a stage", &chunks);
     for (uint32_t i = 0; i < line->count_count; i++)
         check_size(b, line->counts[i], 1, line->span, "",
-                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &units);
+                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &layers);
     if (stages <= 1 || stages > ETCH_MAX_RANKS)
         return;
     extent->stage_count = (uint32_t)stages;
@@ -356,7 +359,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for
+/* The common divisor of the sizes of all requirements with this divisor; 0 when one of them is too large for
  * it. */
 static int64_t common_size(etch_bound *b, etch_expr divisor)
 {

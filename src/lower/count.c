@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- counts and cells ---------------------------------------------------------------------------------- */
+/* ---- counts and registers ------------------------------------------------------------------------------ */
 
 static uint32_t digits(uint64_t number)
 {
@@ -17,9 +17,10 @@ static uint32_t digits(uint64_t number)
 
 typedef struct counting {
     const etch_outliner *o;
-    const etch_chain *chain;
+    const etch_model_chunks *model_chunks;
     uint32_t stage;
-    uint32_t more_name; /* bytes that a full name has and a short one has not */
+    /* bytes that a full name has and a short one has not */
+    uint32_t more_name;
     etch_total nodes, deps, names;
 } counting;
 
@@ -35,20 +36,20 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
 /* `runs`: of the body, in a microbatch, on this stage. */
 static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
 {
-    for (uint32_t i = 0; i < body->parts.count && runs > 0; i++) {
-        const etch_body_item *part = &body->parts.at[i];
+    for (uint32_t i = 0; i < body->items.count && runs > 0; i++) {
+        const etch_body_item *item = &body->items.at[i];
         etch_total times = runs;
-        if (!body->parent && !etch_stage_holds(c->chain, c->stage, part->units))
+        if (!body->parent && !etch_stage_holds(c->model_chunks, c->stage, item->layers))
             continue;
-        if (part->task) {
-            count_task(c, part->task, part->task->once ? times : times * c->o->extent->micro, prefix);
+        if (item->task) {
+            count_task(c, item->task, item->task->once ? times : times * c->o->extent->micro, prefix);
             continue;
         }
-        const etch_repeat *repeat = part->repeat;
-        const etch_window all = {0, repeat->count};
+        const etch_repeat *repeat = item->repeat;
+        const etch_bound_interval all = {0, repeat->count};
         for (uint32_t k = 0; k < repeat->body_count; k++) {
             const uint64_t turns =
-                part->staged ? etch_stage_members(c->chain, c->stage, part->units, repeat->classes, k)
+                item->staged ? etch_stage_members(c->model_chunks, c->stage, item->layers, repeat->classes, k)
                              : etch_class_members(repeat->classes, k, all);
             count_body(c, repeat->bodies[k], times * turns,
                        prefix + repeat->name_length + digits(repeat->count) + 1);
@@ -57,31 +58,31 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
 }
 
 /* Each copy of a gradient may be a parent. */
-static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
+static void count_weight_tasks(counting *c, const etch_weight_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
-        const etch_unit_task *u = list->at[i];
-        const uint64_t units = etch_unit_task_units(c->chain, c->stage, u);
-        if (units == 0)
+        const etch_weight_task *u = list->at[i];
+        const uint64_t weight_groups = etch_weight_task_groups(c->model_chunks, c->stage, u);
+        if (weight_groups == 0)
             continue;
         const uint64_t micro = c->o->extent->micro, times = u->every_microbatch ? micro : 1;
         if (u->stream == 0)
-            count_task(c, &u->task, (etch_total)units * times,
-                       3 + digits(micro) + u->loop_name_length + digits(u->units));
+            count_task(c, &u->task, (etch_total)weight_groups * times,
+                       3 + digits(micro) + u->loop_name_length + digits(u->weight_groups));
         for (uint32_t g = 0; g < u->task.gradients.count; g++)
             c->deps += (etch_total)times * c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
     }
 }
 
-/* Parents of one unit of a task that is sent in pieces: the piece that ends within it, and the one that goes on,
- * wait for the same. */
-static etch_total most_parents(const counting *c, const etch_unit_tasks *list, uint32_t stream)
+/* Parents of one weight group of a task that is sent in pieces: the piece that ends within it, and the one
+ * that goes on, wait for the same. */
+static etch_total most_parents(const counting *c, const etch_weight_tasks *list, uint32_t stream)
 {
     etch_total most = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         etch_total parents = 0;
         for (uint32_t g = 0; list->at[i]->stream == 1 + stream && g < list->at[i]->task.gradients.count; g++)
-            parents += c->o->outline->gradients.at[list->at[i]->task.gradients.at[g]].unit_copies;
+            parents += c->o->outline->gradients.at[list->at[i]->task.gradients.at[g]].group_copies;
         most = parents > most ? parents : most;
     }
     return most;
@@ -100,13 +101,13 @@ static void count_streams(counting *c)
 }
 
 /* A message is a node with its sender and one with its receiver. */
-static void count_messages(counting *c, const etch_chain_message *messages)
+static void count_messages(counting *c, const etch_chunk_message *messages)
 {
     enum { NAME_BYTES = ETCH_MESSAGE_NAME + 24 };
-    for (uint32_t link = 0; link + 1 < etch_link_count(c->chain); link++) {
-        const etch_chain_message *m = &messages[link];
-        bool mine = link % c->chain->stage_count == c->stage;
-        bool other = (link + 1) % c->chain->stage_count == c->stage;
+    for (uint32_t model_chunk = 0; model_chunk + 1 < etch_model_chunk_count(c->model_chunks); model_chunk++) {
+        const etch_chunk_message *m = &messages[model_chunk];
+        bool mine = model_chunk % c->model_chunks->stage_count == c->stage;
+        bool other = (model_chunk + 1) % c->model_chunks->stage_count == c->stage;
         if (m->wire_count == 0 || (!mine && !other))
             continue;
         etch_total times = (etch_total)c->o->extent->micro * ((uint32_t)mine + (uint32_t)other);
@@ -135,30 +136,30 @@ static void report_nothing(etch_outliner *o, uint32_t stage)
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
 {
     const etch_outline *outline = o->outline;
-    counting c = {.o = o, .chain = &outline->chain, .stage = stage};
+    counting c = {.o = o, .model_chunks = &outline->model_chunks, .stage = stage};
     c.more_name = outline->naming == ETCH_NAMES_FULL ? ETCH_FULL_NAME : 0;
     uint32_t prefix = 2 + digits(o->extent->micro);
     count_body(&c, outline->forward, 1, prefix);
     if (outline->backward)
         count_body(&c, outline->backward, 1, prefix);
-    const etch_unit_tasks *const ends[] = {&outline->buckets, &outline->ties, &outline->updates,
-                                           &outline->gathers};
+    const etch_weight_tasks *const ends[] = {&outline->buckets, &outline->shared_reductions,
+                                             &outline->updates, &outline->gathers};
     for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        count_unit_tasks(&c, ends[i]);
+        count_weight_tasks(&c, ends[i]);
     count_streams(&c);
-    count_messages(&c, outline->chain.forward);
+    count_messages(&c, outline->model_chunks.forward);
     if (outline->backward)
-        count_messages(&c, outline->chain.backward);
+        count_messages(&c, outline->model_chunks.backward);
     if (outline->norm) {
         count_task(&c, outline->norm, 1, 2);
-        c.deps += outline->gradient_cells;
+        c.deps += outline->gradient_registers;
     }
     if (outline->norm_reduce)
         count_task(&c, outline->norm_reduce, 1, 2);
     if (outline->naming == ETCH_NAMES_NONE)
         c.names = 1;
-    const etch_total tags = (etch_total)2 * o->extent->micro * outline->chain.chunk_count;
-    if ((c.chain->stage_count > 1 && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES ||
+    const etch_total tags = (etch_total)2 * o->extent->micro * outline->model_chunks.chunk_count;
+    if ((c.model_chunks->stage_count > 1 && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES ||
         c.deps > UINT32_MAX || c.names > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
     if (o->status == ETCH_OK && c.nodes == 0)
@@ -166,26 +167,26 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     return (etch_size){(uint64_t)c.nodes, (uint64_t)c.deps, (uint64_t)c.names};
 }
 
-static void place_cells(etch_body *body, etch_total *cells)
+static void place_cells(etch_body *body, etch_total *registers)
 {
-    body->first_cell = (uint64_t)*cells;
-    *cells += (etch_total)body->runs * body->slots;
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_repeat *repeat = body->parts.at[i].repeat;
+    body->first_register = (uint64_t)*registers;
+    *registers += (etch_total)body->runs * body->register_count;
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_repeat *repeat = body->items.at[i].repeat;
         for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
-            place_cells(repeat->bodies[k], cells);
+            place_cells(repeat->bodies[k], registers);
     }
 }
 
-void etch_outline_cells(etch_outliner *o)
+void etch_outline_registers(etch_outliner *o)
 {
-    etch_total cells = 0;
-    place_cells(o->outline->forward, &cells);
+    etch_total registers = 0;
+    place_cells(o->outline->forward, &registers);
     if (o->outline->backward)
-        place_cells(o->outline->backward, &cells);
-    if (cells > UINT32_MAX)
+        place_cells(o->outline->backward, &registers);
+    if (registers > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
-    o->outline->cell_count = (uint64_t)cells;
+    o->outline->register_count = (uint64_t)registers;
 }
 
 /* ---- collectives that run ------------------------------------------------------------------------------ */
@@ -194,21 +195,21 @@ static void each_in_body(const etch_body *body, void (*visit)(void *data, etch_t
 {
     if (body->runs == 0)
         return;
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_repeat *repeat = body->parts.at[i].repeat;
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_repeat *repeat = body->items.at[i].repeat;
         if (!repeat)
-            visit(data, body->parts.at[i].task);
+            visit(data, body->items.at[i].task);
         for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
             each_in_body(repeat->bodies[k], visit, data);
     }
 }
 
-static void each_unit_task(const etch_unit_tasks *list, void (*visit)(void *data, etch_task *task),
-                           void *data)
+static void each_weight_task(const etch_weight_tasks *list, void (*visit)(void *data, etch_task *task),
+                             void *data)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (etch_class_members(list->at[i]->classes, list->at[i]->class,
-                               (etch_window){0, list->at[i]->units}) > 0)
+                               (etch_bound_interval){0, list->at[i]->weight_groups}) > 0)
             visit(data, &list->at[i]->task);
 }
 
@@ -217,10 +218,10 @@ void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, et
     each_in_body(outline->forward, visit, data);
     if (outline->backward)
         each_in_body(outline->backward, visit, data);
-    each_unit_task(&outline->buckets, visit, data);
-    each_unit_task(&outline->ties, visit, data);
-    each_unit_task(&outline->updates, visit, data);
-    each_unit_task(&outline->gathers, visit, data);
+    each_weight_task(&outline->buckets, visit, data);
+    each_weight_task(&outline->shared_reductions, visit, data);
+    each_weight_task(&outline->updates, visit, data);
+    each_weight_task(&outline->gathers, visit, data);
     if (outline->norm)
         visit(data, outline->norm);
     if (outline->norm_reduce)

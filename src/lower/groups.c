@@ -161,7 +161,7 @@ void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch
     job->family_count = made;
 }
 
-/* ---- numbering them ------------------------------------------------------------------------------------- */
+/* ---- numbering them ------------------------------------------------------------------------------------ */
 
 static bool program_uses(const etch_class_program *program, uint32_t family)
 {
@@ -181,7 +181,7 @@ static void keep_users(etch_arena *arena, const etch_job *job, etch_group_family
     if (spans_stages)
         return;
     for (uint32_t stage = 0; stage < job->stage_count; stage++)
-        if (program_uses(&job->programs[stage * job->part_count], index))
+        if (program_uses(&job->programs[stage * job->work_share_count], index))
             stages[count++] = stage;
     if (count == job->stage_count)
         return;

@@ -7,9 +7,11 @@ typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;
     etch_job *job;
-    etch_class_program *programs; /* of the job */
+    /* of the job */
+    etch_class_program *programs;
     etch_stage_total *totals;
-    uint64_t nodes; /* of one rank, at most, once they are counted */
+    /* of one rank, at most, once they are counted */
+    uint64_t nodes;
     etch_total all_cells;
 } lowering;
 
@@ -94,18 +96,18 @@ static void set_comm(const lowering *l, const etch_outline *outline, const etch_
 }
 
 /* All ranks of a class run the same program. */
-static void set_class(const lowering *l, const etch_outline *outline, uint32_t stage, uint32_t part)
+static void set_class(const lowering *l, const etch_outline *outline, uint32_t stage, uint32_t work_share)
 {
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
     etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
-    etch_class_program *program = &l->programs[stage * job->part_count + part];
-    etch_stage_total *total = &l->totals[stage * job->part_count + part];
+    etch_class_program *program = &l->programs[stage * job->work_share_count + work_share];
+    etch_stage_total *total = &l->totals[stage * job->work_share_count + work_share];
     etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
     *total = (etch_stage_total){
         .ranks = job->rank_count / job->program_count,
         .stage = stage,
-        .part = part,
+        .work_share = work_share,
         .nodes = program->node_count,
         .flop = sums.flop,
         .padded_flop = sums.padded_flop,
@@ -121,33 +123,33 @@ static uint32_t part_of(const lowering *l, uint32_t rank)
 {
     const etch_job *job = l->job;
     const etch_plan *plan = l->options->values.placed->plan;
-    uint32_t part = 0, stride = job->rank_count;
+    uint32_t work_share = 0, stride = job->rank_count;
     for (uint32_t i = 0; i < job->mesh_count; i++) {
         stride /= job->mesh[i].size;
         if (l->options->values.placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
-            part = part * job->mesh[i].size + rank / stride % job->mesh[i].size;
+            work_share = work_share * job->mesh[i].size + rank / stride % job->mesh[i].size;
     }
-    return part;
+    return work_share;
 }
 
 static void set_classes(lowering *l, const etch_outline *outline, const etch_extent *extent)
 {
     etch_job *job = l->job;
-    job->stage_count = outline->chain.stage_count;
-    job->part_count = 1;
+    job->stage_count = outline->model_chunks.stage_count;
+    job->work_share_count = 1;
     for (uint32_t a = 0; a < extent->axis_count; a++)
-        job->part_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
-    job->program_count = job->stage_count * job->part_count;
+        job->work_share_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
+    job->program_count = job->stage_count * job->work_share_count;
     job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_class_program);
     job->stages = l->totals = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_stage_total);
     uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
     for (uint32_t rank = 0; rank < job->rank_count; rank++)
-        class_of[rank] = etch_stage_of(job, rank) * job->part_count + part_of(l, rank);
+        class_of[rank] = etch_stage_of(job, rank) * job->work_share_count + part_of(l, rank);
     job->class_of = class_of;
 }
 
 /* The values, and those of the coordinates of a part: what all ranks of it have in common. */
-static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t part)
+static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t work_share)
 {
     const etch_placed *placed = l->options->values.placed;
     etch_sym *sym = placed->training->graph->sym;
@@ -160,7 +162,7 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
             given[values.given_count++] = (etch_given){
                 .var = etch_coordinate(sym, a),
                 .name = placed->plan->mesh.at[a].name,
-                .value = etch_at_part(placed, etch_coordinate(sym, a), etch_int(sym, part)),
+                .value = etch_at_work_share(placed, etch_coordinate(sym, a), etch_int(sym, work_share)),
                 .from = "part",
             };
     values.given = given;
@@ -170,41 +172,43 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
 /* Microbatches under way on a stage, at most. */
 static uint64_t in_flight(const lowering *l, const etch_outline *outline, uint32_t stage)
 {
-    const etch_chain *chain = &outline->chain;
+    const etch_model_chunks *model_chunks = &outline->model_chunks;
     etch_sym *sym = l->options->values.placed->training->graph->sym;
-    const etch_pipe_sizes sizes = {etch_int(sym, chain->stage_count), etch_int(sym, chain->chunk_count),
+    const etch_pipe_sizes sizes = {etch_int(sym, model_chunks->stage_count),
+                                   etch_int(sym, model_chunks->chunk_count),
                                    etch_int(sym, (int64_t)outline->micro)};
     uint64_t count = 1;
     if (outline->backward)
-        etch_lower_require(l->arena, etch_to_u64(etch_in_flight_formula(sym, chain->schedule, &sizes,
+        etch_lower_require(l->arena, etch_to_u64(etch_in_flight_formula(sym, model_chunks->schedule, &sizes,
                                                                         etch_int(sym, stage)),
                                                  &count));
     return count;
 }
 
-/* Every microbatch under way on a stage has its own cells of the whole chain. */
+/* Every microbatch under way on a stage has its own registers of the whole chain. */
 static etch_status check_cells(lowering *l, const etch_outline *outline)
 {
-    for (uint32_t stage = 0; stage < outline->chain.stage_count; stage++)
-        l->all_cells += (etch_total)outline->cell_count * in_flight(l, outline, stage);
+    for (uint32_t stage = 0; stage < outline->model_chunks.stage_count; stage++)
+        l->all_cells += (etch_total)outline->register_count * in_flight(l, outline, stage);
     if (l->all_cells <= ETCH_MOST_JOB_CELLS)
         return ETCH_OK;
     etch_diag *diag = etch_error(
         l->options->values.placed->diags, ETCH_E_TOO_MANY_NODES, (etch_span){0, 0},
         "the programs of %u stages have %llu values of microbatches under way, and a job has at most %u",
-        (unsigned)outline->chain.stage_count, (unsigned long long)l->all_cells, (unsigned)ETCH_MOST_JOB_CELLS);
+        (unsigned)outline->model_chunks.stage_count, (unsigned long long)l->all_cells,
+        (unsigned)ETCH_MOST_JOB_CELLS);
     etch_help(diag, "have fewer stages or microbatches: the pattern is the same");
     return ETCH_ELIMIT;
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */
-static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
+static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t work_share)
 {
     etch_bound *bound;
     etch_extent extent = {0};
     etch_outline outline = {
         .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
-    const etch_values values = values_of(l, scratch, part);
+    const etch_values values = values_of(l, scratch, work_share);
     etch_status status = etch_bind(scratch, &values, &bound, &extent);
     if (status != ETCH_OK)
         return status;
@@ -213,10 +217,10 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
         status = check_cells(l, &outline);
     if (status != ETCH_OK)
         return status;
-    for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)
+    for (uint32_t stage = 0; stage < outline.model_chunks.stage_count; stage++)
         if (outline.sizes[stage].nodes > l->nodes)
             l->nodes = outline.sizes[stage].nodes;
-    if (part == 0) {
+    if (work_share == 0) {
         set_mesh(l, &extent);
         set_classes(l, &outline, &extent);
         l->job->bindings = etch_bound_list(bound, l->arena);
@@ -224,7 +228,7 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
     }
     set_families(l, scratch, &outline);
     for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
-        set_class(l, &outline, stage, part);
+        set_class(l, &outline, stage, work_share);
     return ETCH_OK;
 }
 
@@ -233,10 +237,10 @@ static etch_status lower(lowering *l)
     const etch_placed *placed = l->options->values.placed;
     etch_job *job = l->job;
     etch_status status = ETCH_OK;
-    job->part_count = 1;
-    for (uint32_t part = 0; status == ETCH_OK && part < job->part_count; part++) {
+    job->work_share_count = 1;
+    for (uint32_t work_share = 0; status == ETCH_OK && work_share < job->work_share_count; work_share++) {
         etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-        status = lower_part(l, scratch, part);
+        status = lower_work_share(l, scratch, work_share);
         etch_arena_free(scratch);
     }
     if (status != ETCH_OK)

@@ -1,4 +1,4 @@
-/* The door of lower: from a placed training graph and one binding to the programs of the ranks.
+/* The header of lower: from a placed training graph and one binding to the programs of the ranks.
  *
  * Ranks whose program is equal up to group ids form a class; a class has one program. A job is everything
  * that emission needs: it holds no expression any more, only numbers, and is not written to again (any
@@ -24,19 +24,29 @@ typedef enum etch_comm_type {
 
 /* One node. Its id is its index in the program: the issue order. */
 typedef struct etch_node {
-    uint64_t flop;  /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
-    uint64_t bytes; /* COMP: read plus written, at least 1; others: payload as in comm_size, at least 64 */
-    uint32_t name;  /* offset into `names` of a NUL-terminated name */
-    uint32_t first_dep; /* index into `deps` */
-    uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
-    uint32_t tag;       /* SEND, RECV: below ETCH_TAG_END, one for each message between two ranks */
-    uint16_t peer;      /* SEND, RECV: index into `peers` of the program */
-    uint16_t family;    /* COLL: index into `families` of the job */
-    uint8_t type;       /* etch_node_type */
-    uint8_t collective; /* COLL: etch_comm_type */
+    /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
+    uint64_t flop;
+    /* COMP: read plus written, at least 1; others: payload as in comm_size, at least 64 */
+    uint64_t bytes;
+    /* offset into `names` of a NUL-terminated name */
+    uint32_t name;
+    /* index into `deps` */
+    uint32_t first_dep;
+    /* ids of parents: ascending, unique, each below this node's id */
+    uint32_t dep_count;
+    /* SEND, RECV: below ETCH_TAG_END, one for each message between two ranks */
+    uint32_t tag;
+    /* SEND, RECV: index into `peers` of the program */
+    uint16_t peer;
+    /* COLL: index into `families` of the job */
+    uint16_t family;
+    /* etch_node_type */
+    uint8_t type;
+    /* COLL: etch_comm_type */
+    uint8_t collective;
 } etch_node;
 
-/* What may be said of a node beside what simulators read: X(enumerator, name, is its value a text?). A node
+/* Annotations of a node, which simulators do not read: X(enumerator, name, is its value a text?). A node
  * has those that mean something of it: no microbatch at the end of a step, no layer outside of loops. */
 #define ETCH_ANNOTATIONS(X)                                                                   \
     X(PHASE, "phase", true)            /* forward, recompute, backward, sync, optimizer */    \
@@ -56,20 +66,25 @@ bool etch_annotation_is_text(etch_annotation annotation);
 
 typedef union etch_annotation_value {
     const char *text;
-    uint64_t number; /* at most INT64_MAX */
+    /* at most INT64_MAX */
+    uint64_t number;
 } etch_annotation_value;
 
 typedef struct etch_annotated {
-    unsigned given; /* bits 1 << etch_annotation */
+    /* bits 1 << etch_annotation */
+    unsigned given;
     etch_annotation_value value[ETCH_ANNOTATION_COUNT];
 } etch_annotated;
 
-/* What nodes are called. */
+/* How nodes are named. */
 typedef enum etch_naming {
-    ETCH_NAMES_SHORT, /* "F0.layer3.attention.q": phase and microbatch, loops, modules, tensor */
-    ETCH_NAMES_FULL,  /* "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q": also Chakra's type,
-                         the stage and all modules */
-    ETCH_NAMES_NONE,  /* nothing */
+    /* "F0.layer3.attention.q": phase and microbatch, loops, modules, tensor */
+    ETCH_NAMES_SHORT,
+    /* "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q": also Chakra's type, the stage and all
+     * modules */
+    ETCH_NAMES_FULL,
+    /* nothing */
+    ETCH_NAMES_NONE,
     ETCH_NAMING_COUNT
 } etch_naming;
 /* "short"; NULL for ETCH_NAMING_COUNT and above. */
@@ -80,8 +95,10 @@ typedef struct etch_class_program {
     uint32_t node_count;
     const uint32_t *deps;
     const char *names;
-    const etch_annotated *annotated; /* by node; NULL: nothing is said of any */
-    const int64_t *peers;            /* ranks that messages come from or go to, less the rank's own */
+    /* by node; NULL: nothing is said of any */
+    const etch_annotated *annotated;
+    /* ranks that messages come from or go to, less the rank's own */
+    const int64_t *peers;
     uint32_t peer_count;
 } etch_class_program;
 
@@ -93,14 +110,21 @@ enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here
  * Families are few and in the order of first id. Only groups that some node uses exist, and none is of one
  * rank. */
 typedef struct etch_group_family {
-    uint32_t first_id;      /* ids start at 1 over all families */
-    uint32_t count;         /* groups in the family */
-    uint32_t size;          /* ranks in each group */
-    uint64_t axes;          /* bit i: mesh axis i varies inside a group */
-    const char *label;      /* the axes' names as a user writes them: "tp", "(dp,tp)" */
-    const uint32_t *stages; /* ascending; NULL: ranks of all stages have groups */
+    /* ids start at 1 over all families */
+    uint32_t first_id;
+    /* groups in the family */
+    uint32_t count;
+    /* ranks in each group */
+    uint32_t size;
+    /* bit i: mesh axis i varies inside a group */
+    uint64_t axes;
+    /* the axes' names as a user writes them: "tp", "(dp,tp)" */
+    const char *label;
+    /* ascending; NULL: ranks of all stages have groups */
+    const uint32_t *stages;
     uint32_t stage_count;
-    bool across; /* a group has a rank of each of `stages`; else its ranks are all of one of them */
+    /* a group has a rank of each of `stages`; else its ranks are all of one of them */
+    bool across;
 } etch_group_family;
 
 typedef struct etch_mesh_axis {
@@ -111,20 +135,31 @@ typedef struct etch_mesh_axis {
 /* Sums over the nodes of one rank of the stage. 128 bits: no sum of 2^32 nodes overflows. */
 __extension__ typedef unsigned __int128 etch_total;
 typedef struct etch_comm_total {
-    uint8_t type;       /* etch_node_type: COLL, SEND or RECV */
-    uint8_t collective; /* COLL: etch_comm_type */
-    const char *axes;   /* label, as in a query: axis = tp */
-    etch_total bytes;   /* sum of comm_size less padding */
-    etch_total padded;  /* bytes that the minimum of 64 added */
-    uint64_t count;     /* nodes */
+    /* etch_node_type: COLL, SEND or RECV */
+    uint8_t type;
+    /* COLL: etch_comm_type */
+    uint8_t collective;
+    /* label, as in a query: axis = tp */
+    const char *axes;
+    /* sum of comm_size less padding */
+    etch_total bytes;
+    /* bytes that the minimum of 64 added */
+    etch_total padded;
+    /* nodes */
+    uint64_t count;
 } etch_comm_total;
 typedef struct etch_stage_total {
     uint32_t ranks;
-    uint32_t stage, part;   /* of the stages, and of the parts of each that do unequal work */
-    uint32_t nodes;         /* of one rank */
-    etch_total flop;        /* sum of num_ops less padding */
-    etch_total padded_flop; /* what the minimum of 1 added */
-    etch_total bytes;       /* sum of tensor_size less padding */
+    /* of the stages, and of the parts of each that do unequal work */
+    uint32_t stage, work_share;
+    /* of one rank */
+    uint32_t nodes;
+    /* sum of num_ops less padding */
+    etch_total flop;
+    /* what the minimum of 1 added */
+    etch_total padded_flop;
+    /* sum of tensor_size less padding */
+    etch_total bytes;
     etch_total padded_bytes;
     const etch_comm_total *comm;
     uint32_t comm_count;
@@ -132,28 +167,36 @@ typedef struct etch_stage_total {
 
 typedef struct etch_binding {
     const char *name;
-    const char *value; /* exact decimal text */
-    const char *from;  /* "run", "set", "config", "default" */
+    /* exact decimal text */
+    const char *value;
+    /* "run", "set", "config", "default" */
+    const char *from;
 } etch_binding;
 
 typedef struct etch_job {
     uint32_t rank_count;
-    /* In the order of the plan, outermost first: the rank is the mixed-radix number of its coordinates. Axes of
-     * families and stages are indices into it. */
+    /* In the order of the plan, outermost first: the rank is the mixed-radix number of its coordinates. Axes
+     * of families and stages are indices into it. */
     const etch_mesh_axis *mesh;
     uint32_t mesh_count;
-    const uint32_t *stage_axes; /* mesh axes whose coordinates, outermost first, number the stages */
+    /* mesh axes whose coordinates, outermost first, number the stages */
+    const uint32_t *stage_axes;
     uint32_t stage_axis_count;
-    const etch_class_program *programs; /* one per class */
+    /* one per class */
+    const etch_class_program *programs;
     uint32_t program_count;
-    const uint32_t *class_of; /* by rank */
+    /* by rank */
+    const uint32_t *class_of;
     const etch_group_family *families;
     uint32_t family_count;
-    const etch_stage_total *stages;   /* by class: stage by stage, and part by part of each */
-    uint32_t stage_count, part_count; /* at least 1 each; as many classes as both make */
+    /* by class: stage by stage, and part by part of each */
+    const etch_stage_total *stages;
+    /* at least 1 each; as many classes as both make */
+    uint32_t stage_count, work_share_count;
     const etch_binding *bindings;
     uint32_t binding_count;
-    const char *model, *plan, *config, *run; /* names; config and run may be NULL */
+    /* names; config and run may be NULL */
+    const char *model, *plan, *config, *run;
 } etch_job;
 
 /* ---- making a job -------------------------------------------------------------------------------------- */
@@ -162,33 +205,42 @@ typedef struct etch_job {
 typedef struct etch_given {
     etch_expr var;
     const char *name;
-    etch_expr value;  /* a constant, or an expression over other variables that have values */
-    const char *from; /* "run", "set", "config", "default" */
-    etch_span span;   /* where it is written, or nowhere */
+    /* a constant, or an expression over other variables that have values */
+    etch_expr value;
+    /* "run", "set", "config", "default" */
+    const char *from;
+    /* where it is written, or nowhere */
+    etch_span span;
 } etch_given;
 
 /* Values, and what they are for. */
 typedef struct etch_values {
-    const etch_training *training; /* NULL: of no model; then only assumptions are looked at */
-    const etch_placed *placed;     /* of the training; NULL: under no plan */
-    const etch_given *given;       /* a job lists them in this order */
+    /* NULL: of no model; then only assumptions are looked at */
+    const etch_training *training;
+    /* of the training; NULL: under no plan */
+    const etch_placed *placed;
+    /* a job lists them in this order */
+    const etch_given *given;
     uint32_t given_count;
-    const etch_claim *
-        facts; /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
+    /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
+    const etch_claim *facts;
     uint32_t fact_count;
 } etch_values;
 
 /* Do the values, which may leave variables open, mean something? Otherwise reports, in the words of
  * `etch_lower`, what it refuses whatever is given besides: sizes that are no integers or too small, broken
- * assumptions, demands of a plan. What only traces cannot have, as more ranks than they number, is not
+ * assumptions, requirements of a plan. What only traces cannot have, as more ranks than they number, is not
  * asked. */
 bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
 
 typedef struct etch_lower_options {
-    etch_values values;       /* of a placed graph */
-    const char *config, *run; /* their names, or NULL */
+    /* of a placed graph */
+    etch_values values;
+    /* their names, or NULL */
+    const char *config, *run;
     etch_naming naming;
-    unsigned annotations; /* bits 1 << etch_annotation: those that nodes get */
+    /* bits 1 << etch_annotation: those that nodes get */
+    unsigned annotations;
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };
@@ -200,8 +252,8 @@ enum { ETCH_MAX_RANKS = 1 << 20 };
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
                        const etch_job **job) ETCH_MUST_CHECK;
 
-/* The move that traces call by this `etch_comm_type`; ETCH_NO_MOVE: none. */
-etch_move etch_move_of_collective(uint8_t collective);
+/* The move that traces call by this `etch_comm_type`; ETCH_NO_COLLECTIVE: none. */
+etch_collective etch_collective_of_code(uint8_t collective);
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 

@@ -6,20 +6,25 @@
 #include "lower/lower.h"
 
 enum {
-    ETCH_LEAST_PAYLOAD = 64, /* bytes: simulators loop or reject below */
+    /* bytes: simulators loop or reject below */
+    ETCH_LEAST_PAYLOAD = 64,
     ETCH_LOOP_DEPTH = 64,
-    ETCH_MOST_RUNS = 1 << 22, /* iterations of a loop in a microbatch, those of the loops around it together */
-    ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
+    /* iterations of a loop in a microbatch, those of the loops around it together */
+    ETCH_MOST_RUNS = 1 << 22,
+    /* most bytes of a loop's name, and of what follows it, in the name of a node */
+    ETCH_LOOP_NAME = 16,
     ETCH_TASK_NAME = 40,
     ETCH_MESSAGE_NAME = 48,
-    ETCH_FULL_NAME = 64 /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
+    /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
+    ETCH_FULL_NAME = 64
 };
 
 /* Ids of nodes are below these. */
 #define ETCH_NO_NODE UINT32_MAX      /* the maker of what no node makes: weights, inputs, zeros */
 #define ETCH_UNMADE (UINT32_MAX - 1) /* the maker of what has not been made yet */
 #define ETCH_MOST_NODES (UINT32_MAX - 2)
-/* Cells of the microbatches under way, of all programs of a job together: every stage fills them for itself. */
+/* Cells of the microbatches under way, of all programs of a job together: every stage fills them for
+ * itself. */
 enum { ETCH_MOST_JOB_CELLS = 250000000 };
 
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
@@ -44,8 +49,10 @@ typedef struct etch_bound {
     etch_sym *sym;
     etch_diags *diags;
     const etch_values *from;
-    etch_expr *vars, *values;  /* as they are given, and put into one another */
-    etch_bound_entry *entries; /* open addressing; capacity is a power of two */
+    /* as they are given, and put into one another */
+    etch_expr *vars, *values;
+    /* open addressing; capacity is a power of two */
+    etch_bound_entry *entries;
     size_t entry_count, capacity;
     ETCH_VEC(etch_missing_value) missing;
 } etch_bound;
@@ -54,10 +61,13 @@ typedef struct etch_bound {
 typedef struct etch_extent {
     uint32_t axis_count;
     uint32_t axis_size[ETCH_MAX_AXES];
-    uint32_t wide; /* bits of the axes of more than one rank */
+    /* bits of the axes of more than one rank */
+    uint32_t larger_axes;
     uint32_t rank_count;
-    uint64_t micro;                    /* microbatches of a step */
-    uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
+    /* microbatches of a step */
+    uint64_t micro;
+    /* of a pipeline; each stage holds the chunks */
+    uint32_t stage_count, chunk_count;
 } etch_extent;
 
 /* Looks at everything that lowering reads of values for a placed graph: what is missing, assumptions, sizes,
@@ -99,8 +109,10 @@ void etch_check_requirements(etch_bound *bound);
 /* Whom a collective joins: the ranks that differ in some mesh axes only; or, where stages are listed, those
  * of these stages that are alike in all else. */
 typedef struct etch_group_set {
-    uint32_t axes;          /* wide axes, at least one */
-    const uint32_t *stages; /* ascending; NULL: the axes alone say it */
+    /* axes larger than 1, at least one */
+    uint32_t axes;
+    /* ascending; NULL: the axes alone say it */
+    const uint32_t *stages;
     uint32_t stage_count;
 } etch_group_set;
 
@@ -113,185 +125,246 @@ void etch_families_number(etch_arena *arena, etch_job *job);
 
 /* ---- outline.c: the program before it is unrolled ------------------------------------------------------ */
 
-/* Where the maker of a value is looked up: a body keeps its cells once for each time that it runs in a
+/* Where the maker of a value is looked up: a body keeps its registers once for each time that it runs in a
  * microbatch. */
-typedef struct etch_cell {
-    const struct etch_body *body; /* NULL: no node makes it */
-    uint32_t slot;
-} etch_cell;
+typedef struct etch_register {
+    /* NULL: no node makes it */
+    const struct etch_body *body;
+    uint32_t index;
+} etch_register;
 
-/* What becomes one node each time it runs. */
+/* A task becomes one node each time it runs. */
 typedef struct etch_task {
-    const etch_kernel *kernel; /* NULL: belongs to the end of the step */
-    uint64_t flop, bytes;      /* exact, before the least values of a trace */
-    etch_cell *reads;          /* what it reads, of a kernel */
+    /* NULL: belongs to the end of the step */
+    const etch_kernel *kernel;
+    /* exact, before the least values of a trace */
+    uint64_t flop, bytes;
+    /* what it reads, of a kernel */
+    etch_register *reads;
     uint32_t read_count;
+    /* those that it adds into in place; at the end of the step: those that it reads */
     ETCH_VEC(uint32_t)
-    gradients;            /* those that it adds into in place; at the end of the step: those that it reads */
-    uint32_t slot;        /* of its body: where its node is kept */
-    etch_group_set group; /* collective */
-    uint32_t tally;       /* collective: row of the totals */
-    uint16_t family;      /* collective */
-    uint8_t type, collective; /* as in etch_node */
-    bool gathers;             /* puts weights together: issued before its unit begins */
-    bool once;                /* for the first microbatch only */
+    gradients;
+    /* of its body: where its node is kept */
+    uint32_t index;
+    /* collective */
+    etch_group_set group;
+    /* collective: row of the totals */
+    uint32_t tally;
+    /* collective */
+    uint16_t family;
+    /* as in etch_node */
+    uint8_t type, collective;
+    /* puts weights together: issued before its weight group begins */
+    bool gathers;
+    /* for the first microbatch only */
+    bool once;
     etch_phase phase;
-    const char *name; /* what follows microbatch and loops */
+    /* what follows microbatch and loops */
+    const char *name;
     uint32_t name_length;
-    const char *op_type; /* static */
-    const char *module;  /* in the job's arena; NULL: not asked for, or of none */
+    /* static */
+    const char *op_type;
+    /* in the job's arena; NULL: not asked for, or of none */
+    const char *module;
 } etch_task;
 
-/* Units of the chain that stages cut, or iterations, from `first` to before `end`. */
-typedef struct etch_window {
+/* Layers of the chain that stages cut, or iterations, from `first` to before `end`. */
+typedef struct etch_bound_interval {
     uint64_t first, end;
-} etch_window;
+} etch_bound_interval;
 
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
 
-/* A task of the end of a step, run once for each unit of weights: an iteration of the loop, or all there
+/* A task of the end of a step, run once for each weight group: an iteration of the loop, or all there
  * is. */
-typedef struct etch_unit_task {
+typedef struct etch_weight_task {
     etch_task task;
-    uint64_t units;
-    const etch_classes *classes; /* of these units it runs those of a class; NULL: all */
+    uint64_t weight_groups;
+    /* of these layers it runs those of a class; NULL: all */
+    const etch_classes *classes;
     uint32_t class;
-    bool staged;           /* its iterations are units of the chain: those of uses[0] */
-    bool every_microbatch; /* else at the end of the step */
-    bool anew;             /* of every microbatch: the next one does not add to the same memory */
-    etch_window *uses;     /* where the weights are used: stages that hold none of it do not run the task */
+    /* its iterations are layers of the chain: those of uses[0] */
+    bool staged;
+    /* else at the end of the step */
+    bool every_microbatch;
+    /* of every microbatch: the next one does not add to the same memory */
+    bool anew;
+    /* where the weights are used: stages that hold none of it do not run the task */
+    etch_bound_interval *uses;
     uint32_t use_count;
-    const char *loop_name; /* NULL: no loop */
+    /* NULL: no loop */
+    const char *loop_name;
     uint32_t loop_name_length;
-    uint32_t
-        stream; /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
-} etch_unit_task;
+    /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
+    uint32_t stream;
+} etch_weight_task;
 
-typedef ETCH_VEC(etch_unit_task *) etch_unit_tasks;
+typedef ETCH_VEC(etch_weight_task *) etch_weight_tasks;
 
 /* Collectives of one kind that are sent in pieces of a given size, whichever units they are of. */
 typedef struct etch_stream {
     uint8_t collective;
     uint32_t axes;
-    uint64_t limit; /* bytes of a piece, but the last one; at least 1 */
+    /* bytes of a piece, but the last one; at least 1 */
+    uint64_t limit;
     const char *name;
     uint32_t name_length;
 } etch_stream;
 
-/* A value that iterations hand on, as seen around the loop. */
-typedef struct etch_handed {
-    etch_cell init;
-    uint32_t result; /* slot of the body around the loop */
-} etch_handed;
+/* A loop-carried value, as seen around the loop. */
+typedef struct etch_loop_value {
+    etch_register init;
+    /* index in the body's registers around the loop */
+    uint32_t result;
+} etch_loop_value;
 
 /* The same, as a body of the loop sees it. */
-typedef struct etch_taken {
-    uint32_t in; /* slot of the body */
-    etch_cell out;
-} etch_taken;
+typedef struct etch_loop_value_in {
+    /* index in the body's registers */
+    uint32_t in;
+    etch_register out;
+} etch_loop_value_in;
 
 typedef struct etch_repeat {
     const etch_placed_loop *loop;
-    struct etch_body **bodies; /* by class */
+    /* by class */
+    struct etch_body **bodies;
     uint32_t body_count;
-    const etch_classes *classes; /* NULL: one */
+    /* NULL: one */
+    const etch_classes *classes;
     uint64_t count;
-    bool reverse; /* it undoes a loop: iterations in falling order */
-    etch_handed *handed;
-    uint32_t *handing; /* makers on the way from one iteration to the next */
-    uint32_t handed_count;
+    /* it undoes a loop: iterations in falling order */
+    bool reverse;
+    etch_loop_value *carried;
+    /* makers on the way from one iteration to the next */
+    uint32_t *carrying;
+    uint32_t carried_count;
     const char *name;
     uint32_t name_length;
 } etch_repeat;
 
 typedef struct etch_body_item {
-    etch_task *task; /* one of the two */
+    /* one of the two */
+    etch_task *task;
     etch_repeat *repeat;
     /* of the top level */
-    etch_window units; /* with which units of the chain it runs */
-    bool staged;       /* a loop whose iterations are these units */
+    /* with which layers of the chain it runs */
+    etch_bound_interval layers;
+    /* a loop whose iterations are these layers */
+    bool staged;
 } etch_body_item;
 
-/* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around
+/* The outline of a region of the placed graph. Its n-th run in a microbatch is counted over the loops around
  * it, outermost first, by the forward order of their iterations: so a backward body finds what the forward
  * body of the same iterations made. */
 typedef struct etch_body {
-    ETCH_VEC(etch_body_item) parts; /* in issue order */
-    struct etch_body *parent;       /* NULL: top level */
-    const etch_repeat *repeat;      /* whose iteration it is; NULL: top level */
-    uint32_t class;                 /* of these iterations */
-    uint32_t depth;                 /* loops around it */
-    uint64_t runs;  /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
-    uint32_t slots; /* cells of one run */
-    uint64_t first_cell;
-    etch_taken *taken;          /* by value that its loop hands on */
-    etch_unit_tasks after_each; /* of the backward body: when the step ends, behind each iteration */
+    /* in issue order */
+    ETCH_VEC(etch_body_item) items;
+    /* NULL: top level */
+    struct etch_body *parent;
+    /* whose iteration it is; NULL: top level */
+    const etch_repeat *repeat;
+    /* of these iterations */
+    uint32_t class;
+    /* loops around it */
+    uint32_t depth;
+    /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
+    uint64_t runs;
+    /* registers of one run */
+    uint32_t register_count;
+    uint64_t first_register;
+    /* by loop-carried value */
+    etch_loop_value_in *taken;
+    /* of the backward body: when the step ends, after each iteration */
+    etch_weight_tasks after_each;
 } etch_body;
 
 /* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the
  * weight. */
 typedef struct etch_gradient {
-    uint32_t depth;       /* loops around the weight */
-    uint64_t copies;      /* over all of them */
-    uint64_t unit_copies; /* over those inside the outermost one */
-    uint64_t first_cell;
-    ETCH_VEC(uint32_t) adders; /* parts of the backward body that add to it, ascending */
+    /* loops around the weight */
+    uint32_t depth;
+    /* over all of them */
+    uint64_t copies;
+    /* over those inside the outermost one */
+    uint64_t group_copies;
+    uint64_t first_register;
+    /* parts of the backward body that add to it, ascending */
+    ETCH_VEC(uint32_t) adders;
 } etch_gradient;
 
-/* Collectives of one kind over the same wide axes. */
+/* Collectives of one kind over the same axes larger than 1. */
 typedef struct etch_tally {
     uint8_t collective;
     uint32_t axes;
 } etch_tally;
 
-/* What a message carries of one value: where its maker is kept. A value that a loop hands on goes into the
+/* The register of the node that makes a value of a message. A loop-carried value goes into the
  * first iteration of the receiver. */
 typedef struct etch_passed_value {
-    etch_cell cell;            /* of the top level; or */
-    const etch_repeat *repeat; /* what this loop hands on */
+    /* of the top level; or */
+    etch_register reg;
+    /* what this loop carries on */
+    const etch_repeat *repeat;
     uint32_t carry;
 } etch_passed_value;
 
-typedef struct etch_chain_message {
+typedef struct etch_chunk_message {
     etch_passed_value *wires;
-    uint32_t wire_count; /* 0: nothing goes this way, and no message */
+    /* 0: nothing goes this way, and no message */
+    uint32_t wire_count;
     uint64_t bytes;
-} etch_chain_message;
+} etch_chunk_message;
 
-/* The chain of units over the stages. Link c*stage_count + s is chunk c of stage s. */
-typedef struct etch_chain {
+/* The chain of layers over the stages. Model chunk c*stage_count + s is chunk c of stage s. */
+typedef struct etch_model_chunks {
     const etch_schedule *schedule;
     uint32_t stage_count, chunk_count;
     bool reduce_last;
-    etch_window *windows;                   /* by link */
-    etch_chain_message *forward, *backward; /* by link: between it and the next, either way */
-    int64_t *rank_of; /* by stage: its rank less that of stage 0, other coordinates alike */
-} etch_chain;
+    /* by model chunk */
+    etch_bound_interval *intervals;
+    /* by model chunk: between it and the next, either way */
+    etch_chunk_message *forward, *backward;
+    /* by stage: its rank less that of stage 0, other coordinates alike */
+    int64_t *rank_of;
+} etch_model_chunks;
 
 /* How large the program of a stage is. */
 typedef struct etch_size {
-    uint64_t nodes;            /* exact */
-    uint64_t deps, name_bytes; /* at most */
+    /* exact */
+    uint64_t nodes;
+    /* at most */
+    uint64_t deps, name_bytes;
 } etch_size;
 
 typedef struct etch_outline {
     etch_naming naming;
     unsigned annotations;
-    etch_arena *texts;             /* of the job: for those of annotations */
-    etch_body *forward, *backward; /* backward may be NULL */
-    etch_chain chain;
+    /* of the job: for those of annotations */
+    etch_arena *texts;
+    /* backward may be NULL */
+    etch_body *forward, *backward;
+    etch_model_chunks model_chunks;
     uint64_t micro;
-    uint64_t cell_count; /* of one microbatch */
+    /* of one microbatch */
+    uint64_t register_count;
     ETCH_VEC(etch_gradient) gradients;
-    uint64_t gradient_cells;
-    etch_unit_tasks buckets, ties, norms, updates, gathers;
-    bool gathers_weights;          /* there are tasks that do */
-    uint64_t ahead;                /* how many units before its own a gather is issued */
-    ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each unit has its own */
-    etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
-    ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
-    etch_size *sizes;              /* by stage */
+    uint64_t gradient_registers;
+    etch_weight_tasks buckets, shared_reductions, norms, updates, gathers;
+    /* there are tasks that do */
+    bool gathers_weights;
+    /* how many units before its own a gather is issued */
+    uint64_t ahead;
+    /* of the plan's buckets; none where each weight group has its own */
+    ETCH_VEC(etch_stream) streams;
+    /* of clipping; NULL: none. The norm's numbers are those of `norms` */
+    etch_task *norm, *norm_reduce;
+    /* by collective, then axes; only what runs */
+    ETCH_VEC(etch_tally) tallies;
+    /* by stage */
+    etch_size *sizes;
 } etch_outline;
 
 /* The outline under a binding, without families; naming, annotations and texts have been set. ETCH_EINPUT and
@@ -303,27 +376,32 @@ void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, et
 
 /* An outline in the making. */
 typedef struct etch_outliner {
-    etch_arena *arena; /* scratch */
+    /* scratch */
+    etch_arena *arena;
     const etch_placed *placed;
     const etch_graph *graph;
     etch_bound *bound;
     const etch_extent *extent;
     etch_outline *outline;
-    etch_cell *made_by;       /* by step id: the task's cell; body NULL: a step that is no node */
-    etch_cell *handed;        /* by value id: of values that loops hand on */
-    uint32_t *gradient_index; /* by tensor id of a gradient */
-    etch_status status;       /* of the first thing that was reported */
+    /* by step id: the task's register; body NULL: a step that is no node */
+    etch_register *made_by;
+    /* by value id: of loop-carried values */
+    etch_register *carried;
+    /* by tensor id of a gradient */
+    uint32_t *gradient_index;
+    /* of the first thing that was reported */
+    etch_status status;
 } etch_outliner;
 
-/* ---- tasks.c: what the parts of an outline share ---------------------------------------------------------- */
+/* ---- tasks.c: what the parts of an outline share ------------------------------------------------------- */
 
 /* The collective of a move, as in etch_node. */
-uint8_t etch_collective_of(etch_move move);
+uint8_t etch_collective_code(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
-/* The cell of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
-etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
+/* The register of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
+etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
 
@@ -334,26 +412,27 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop);
 /* Class 0 without classes. */
 uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 /* How many of the iterations are of the class. */
-uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_window held);
-etch_window etch_overlap(etch_window a, etch_window b); /* first == end: none */
+uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held);
+etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b); /* first == end: none */
 
-/* ---- chain.c ------------------------------------------------------------------------------------------- */
+/* ---- model_chunks.c ------------------------------------------------------------------------------------ */
 
-/* The windows of the stages; reports a chain that they cannot share. */
-void etch_chain_make(etch_outliner *o);
-/* What goes between them, once bodies are linked. */
-void etch_chain_messages(etch_outliner *o);
-/* Is there more than one stage? Else one holds everything, which is one unit. */
+/* The layers of the stages; reports a chain that they cannot share. */
+void etch_model_chunks_make(etch_outliner *o);
+/* Fills in the messages between the stages, once bodies are linked. */
+void etch_chunk_messages(etch_outliner *o);
+/* Is there more than one stage? Else one holds everything, which is one weight group. */
 bool etch_is_cut(const etch_outliner *o);
-/* The units of a home. */
-etch_window etch_units_at(etch_outliner *o, etch_home home);
-uint32_t etch_link_count(const etch_chain *chain);
-bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units);
-/* How many of these units, which are a loop's, the stage holds of a class, in all its chunks. */
-uint64_t etch_stage_members(const etch_chain *chain, uint32_t stage, etch_window units,
+/* The layers of a stage position. */
+etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position);
+uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks);
+bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers);
+/* How many of these layers, which are a loop's, the stage holds of a class, in all its chunks. */
+uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
                             const etch_classes *classes, uint32_t class);
 /* Does the stage hold weights of the task? */
-bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_unit_task *task);
+bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage,
+                           const etch_weight_task *task);
 
 /* ---- end.c: the end of a step -------------------------------------------------------------------------- */
 
@@ -365,28 +444,32 @@ void etch_end_tasks(etch_outliner *o);
 
 /* Gives the tasks of buckets and gathers their streams, where the plan wants that. */
 void etch_streams_make(etch_outliner *o);
-/* What the stage sends in a stream, and in how many pieces. */
+/* The bytes that the stage sends in a stream, and the number of pieces. */
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream);
 etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream);
-/* Units of the task that the stage holds; is `unit` one of them? */
-uint64_t etch_unit_task_units(const etch_chain *chain, uint32_t stage, const etch_unit_task *task);
-bool etch_unit_task_holds(const etch_chain *chain, uint32_t stage, const etch_unit_task *task, uint64_t unit);
+/* Units of the task that the stage holds; is `weight_group` one of them? */
+uint64_t etch_weight_task_groups(const etch_model_chunks *model_chunks, uint32_t stage,
+                                 const etch_weight_task *task);
+bool etch_weight_task_holds(const etch_model_chunks *model_chunks, uint32_t stage,
+                            const etch_weight_task *task, uint64_t weight_group);
 
 /* A task of the end of a step for one of its units. */
 typedef struct etch_due {
-    const etch_unit_task *task;
-    uint64_t unit;
+    const etch_weight_task *task;
+    uint64_t weight_group;
 } etch_due;
 
-/* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may be. */
+/* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may
+ * be. */
 typedef struct etch_stream_piece {
     const etch_stream *stream;
     uint64_t number, bytes;
-    const etch_due *members; /* until the next call */
+    /* until the next call */
+    const etch_due *members;
     uint32_t member_count;
 } etch_stream_piece;
 
-/* What a stage has of its streams while it is unrolled: tasks are added as they are complete, and pieces taken until
+/* The streams of a stage while it is unrolled: tasks are added as they are complete, and pieces taken until
  * there is none. */
 typedef struct etch_flows etch_flows;
 etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
@@ -397,9 +480,9 @@ bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece);
 
 /* Rows of the totals: which collectives run, and the row of each. */
 void etch_outline_tally(etch_outliner *o);
-/* Places the cells. */
-void etch_outline_cells(etch_outliner *o);
-/* What unrolling a stage will need; reports a program that is too long. */
+/* Places the registers. */
+void etch_outline_registers(etch_outliner *o);
+/* The size of a stage's program; reports a program that is too long. */
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 
 /* ---- names.c ------------------------------------------------------------------------------------------- */
@@ -407,39 +490,44 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 /* Names the tasks of all bodies by module and tensor; no two of a body have the same name. */
 void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline);
 /* Names a task of the end of a step. */
-void etch_name_unit_task(etch_arena *arena, const etch_outline *outline, etch_unit_task *unit_task,
-                         const etch_unit *unit, etch_phase phase, const char *what);
+void etch_name_weight_task(etch_arena *arena, const etch_outline *outline, etch_weight_task *weight_task,
+                           const etch_weight_group *weight_group, etch_phase phase, const char *what);
 void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name);
 /* The name of a loop as nodes have it. */
 const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
 
 /* ---- prefetch.c ---------------------------------------------------------------------------------------- */
 
-/* Counts the units of weights that a stage works through: to be told of everything that runs, in order. */
-typedef struct etch_unit_count {
-    uint64_t number; /* of the unit at work, from 1 on */
-    bool begins;     /* the next task of the top level is of another unit */
-    bool computes;   /* the unit at work has done more than gather */
-} etch_unit_count;
-/* A slot begins, or a loop of the top level has ended. */
-void etch_units_begin_stretch(etch_unit_count *units);
-void etch_units_iteration(etch_unit_count *units);
-void etch_units_task(etch_unit_count *units, const etch_task *task);
+/* Counts the weight groups that a stage works through: to be told of everything that runs, in order. */
+typedef struct etch_weight_group_count {
+    /* of the unit at work, from 1 on */
+    uint64_t number;
+    /* the next task of the top level is of another weight group */
+    bool begins;
+    /* the unit at work has done more than gather */
+    bool computes;
+} etch_weight_group_count;
+/* An action begins, or a loop of the top level has ended. */
+void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups);
+void etch_weight_groups_iteration(etch_weight_group_count *weight_groups);
+void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_task *task);
 
 /* One run of a gather. */
 typedef struct etch_gather_run {
     const etch_task *task;
-    const etch_repeat *repeat; /* NULL: at the top level */
-    uint64_t iteration, microbatch, unit;
-    uint32_t id; /* of its node; ETCH_NO_NODE: not issued yet */
+    /* NULL: at the top level */
+    const etch_repeat *repeat;
+    uint64_t iteration, microbatch, weight_group;
+    /* of its node; ETCH_NO_NODE: not issued yet */
+    uint32_t id;
 } etch_gather_run;
 typedef ETCH_VEC(etch_gather_run) etch_gather_runs;
-/* Those of a stage with these slots, in order. */
+/* Those of a stage with these actions, in order. */
 void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint32_t stage,
-                           const etch_slot *slots, uint64_t slot_count, etch_gather_runs *runs);
+                           const etch_action *actions, uint64_t action_count, etch_gather_runs *runs);
 
-/* The iterations of a loop that run in a chunk: those of its units, when they are units. */
-etch_window etch_part_turns(const etch_body_item *part, etch_window chunk);
+/* The iterations of a loop that run in a chunk: those of its units, when they are layers. */
+etch_bound_interval etch_item_iterations(const etch_body_item *item, etch_bound_interval chunk);
 const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 
 /* ---- text.c: adds to a text of so many bytes, without the NUL at its end ---- */
@@ -454,8 +542,10 @@ const char *etch_type_word(uint8_t type);
 
 typedef struct etch_sums {
     etch_total flop, padded_flop, bytes, padded_bytes;
-    etch_comm_total *comm;      /* by tally; label not set */
-    etch_comm_total send, recv; /* messages */
+    /* by tally; label not set */
+    etch_comm_total *comm;
+    /* messages */
+    etch_comm_total send, recv;
 } etch_sums;
 
 /* The program of a stage, in `arena`, and its sums. */

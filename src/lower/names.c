@@ -63,8 +63,9 @@ typedef struct naming {
     etch_arena *arena;
     const etch_placed *placed;
     const etch_outline *outline;
-    const char **labels; /* by scope id: the module, numbered when its caller calls it more than once, in
-                            each class of iterations anew */
+    /* by scope id: the module, numbered when its caller calls it more than once, in each class of iterations
+     * anew */
+    const char **labels;
 } naming;
 
 static uint32_t parent_id(const etch_scope *scope)
@@ -135,8 +136,8 @@ static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops in
- * them. */
+/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops
+ * in them. */
 static const etch_scope *scope_around(const etch_placed_region *region)
 {
     const etch_scope *around = NULL;
@@ -159,25 +160,25 @@ static const char *tensor_of(const etch_step *step)
     return name ? name : etch_row_name(step->row);
 }
 
-/* The tensor behind all modules. */
+/* The tensor under all modules. */
 static const char *full_path_of(const naming *n, const etch_step *step)
 {
     const char *path = tensor_of(step);
     if (step->scope)
         path = etch_text(n->arena, "%s.%s", etch_scope_path(n->arena, step->scope, n->labels), path);
-    if (step->move != ETCH_NO_MOVE)
-        path = etch_text(n->arena, "%s.%s", path, etch_move_name(step->move));
+    if (step->collective != ETCH_NO_COLLECTIVE)
+        path = etch_text(n->arena, "%s.%s", path, etch_collective_name(step->collective));
     return path;
 }
 
-/* The tensor, behind as many of the innermost modules as there is room for. */
+/* The tensor, under as many of the innermost modules as there is room for. */
 static const char *path_of(const naming *n, const etch_step *step, const etch_scope *around)
 {
     const char *modules[MOST_MODULES];
-    const char *tensor = tensor_of(step), *move = NULL;
-    if (step->move != ETCH_NO_MOVE)
-        move = etch_move_name(step->move);
-    uint32_t count = 0, tail = move ? (uint32_t)strlen(move) + 1 : 0;
+    const char *tensor = tensor_of(step), *collective = NULL;
+    if (step->collective != ETCH_NO_COLLECTIVE)
+        collective = etch_collective_name(step->collective);
+    uint32_t count = 0, tail = collective ? (uint32_t)strlen(collective) + 1 : 0;
     uint32_t tensor_length = cut_length(tensor, ETCH_TASK_NAME - tail), length = tensor_length + tail;
     for (const etch_scope *s = step->scope; s && s != around && count < MOST_MODULES; s = s->parent) {
         size_t more = strlen(n->labels[s->id]) + 1;
@@ -190,18 +191,18 @@ static const char *path_of(const naming *n, const etch_step *step, const etch_sc
     while (count-- > 0)
         etch_buf_printf(&path, "%s.", modules[count]);
     etch_buf_add(&path, tensor, tensor_length);
-    if (move)
-        etch_buf_printf(&path, ".%s", move);
+    if (collective)
+        etch_buf_printf(&path, ".%s", collective);
     return path.text;
 }
 
-/* Of weights that are gathered at once: as at the end of a step, what lies between loops is known by the first
- * of them. */
+/* Of weights that are gathered at once: as at the end of a step, what lies between loops is known by the
+ * first of them. */
 static const char *gather_of(const naming *n, const etch_body *body, const etch_step *gather)
 {
     uint32_t length;
     const char *path = etch_text(n->arena, "weights.%s.%s", etch_axes_label(n->placed, gather->axes),
-                                 etch_move_name(gather->move));
+                                 etch_collective_name(gather->collective));
     const char *first = cut_text(n->arena, tensor_of(gather), ETCH_TASK_NAME, &length);
     return body->parent ? path : etch_text(n->arena, "%s.%s", first, path);
 }
@@ -230,11 +231,11 @@ static int by_name(const void *a, const void *b)
 /* Numbers tasks of one name in issue order. */
 static void number_tasks(const naming *n, const etch_body *body)
 {
-    named_task *sorted = ETCH_NEW_ARRAY(n->arena, body->parts.count, named_task);
+    named_task *sorted = ETCH_NEW_ARRAY(n->arena, body->items.count, named_task);
     uint32_t count = 0, number = 1;
-    for (uint32_t i = 0; i < body->parts.count; i++)
-        if (body->parts.at[i].task)
-            sorted[count++] = (named_task){body->parts.at[i].task, i};
+    for (uint32_t i = 0; i < body->items.count; i++)
+        if (body->items.at[i].task)
+            sorted[count++] = (named_task){body->items.at[i].task, i};
     qsort(sorted, count, sizeof *sorted, by_name);
     const char *last = NULL; /* as it was before it got a number */
     etch_phase last_phase = ETCH_PHASE_COUNT;
@@ -263,13 +264,13 @@ static const char *module_of(const etch_outline *outline, const etch_scope *scop
 static void name_body(const naming *n, etch_body *body, const etch_placed_region *forward)
 {
     const etch_scope *around = scope_around(forward);
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        etch_task *task = body->parts.at[i].task;
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        etch_task *task = body->items.at[i].task;
         if (!task) {
-            const etch_repeat *repeat = body->parts.at[i].repeat;
-            const etch_placed_loop *undone = repeat->loop->forward;
+            const etch_repeat *repeat = body->items.at[i].repeat;
+            const etch_placed_loop *reversed = repeat->loop->forward;
             for (uint32_t k = 0; k < repeat->body_count; k++)
-                name_body(n, repeat->bodies[k], (undone ? undone : repeat->loop)->bodies.at[k]);
+                name_body(n, repeat->bodies[k], (reversed ? reversed : repeat->loop)->bodies.at[k]);
             continue;
         }
         const etch_step *anchor = task->kernel->anchor;
@@ -294,27 +295,27 @@ void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_ou
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
-static const etch_scope *scope_of_weights(const etch_unit *unit)
+static const etch_scope *scope_of_weights(const etch_weight_group *weight_group)
 {
     const etch_scope *around = NULL;
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_scope *scope = unit->weights.at[i]->scope;
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        const etch_scope *scope = weight_group->weights.at[i]->scope;
         around = i > 0 ? common_scope(around, scope) : scope;
     }
     return around;
 }
 
-void etch_name_unit_task(etch_arena *arena, const etch_outline *outline, etch_unit_task *unit_task,
-                         const etch_unit *unit, etch_phase phase, const char *what)
+void etch_name_weight_task(etch_arena *arena, const etch_outline *outline, etch_weight_task *weight_task,
+                           const etch_weight_group *weight_group, etch_phase phase, const char *what)
 {
     const char *name = what;
-    if (unit->loop) {
-        unit_task->loop_name = etch_loop_label(arena, unit->loop, &unit_task->loop_name_length);
-    } else if (unit->weights.count > 0) { /* what lies between loops is known by its first weight */
+    if (weight_group->loop) {
+        weight_task->loop_name = etch_loop_label(arena, weight_group->loop, &weight_task->loop_name_length);
+    } else if (weight_group->weights.count > 0) { /* what lies between loops is known by its first weight */
         uint32_t length;
-        const char *weight = cut_text(arena, unit->weights.at[0]->name, ETCH_TASK_NAME, &length);
+        const char *weight = cut_text(arena, weight_group->weights.at[0]->name, ETCH_TASK_NAME, &length);
         name = etch_text(arena, "%s.%s", weight, what);
     }
-    etch_name_task(arena, &unit_task->task, phase, name);
-    unit_task->task.module = module_of(outline, scope_of_weights(unit));
+    etch_name_task(arena, &weight_task->task, phase, name);
+    weight_task->task.module = module_of(outline, scope_of_weights(weight_group));
 }

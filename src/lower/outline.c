@@ -1,36 +1,36 @@
 /* The placed graph in numbers: regions become bodies, kernels become tasks, and what a kernel reads
- * becomes the cell that will hold its maker. A collective over axes of one rank each is no task: its
+ * becomes the register that will hold its maker. A collective over axes of one rank each is no task: its
  * result is its operand. */
 #include "lower/lower_int.h"
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
-/* The task of a kernel and the cell of its body that keeps its node; none for a collective that moves
+/* The task of a kernel and the register of its body that keeps its node; none for a collective that moves
  * nothing. */
 static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of)
 {
     const etch_kernel *kernel = of->kernel;
     const etch_step *anchor = kernel->anchor;
-    const bool moves = of->kind == ETCH_TASK_COLLECTIVE;
-    const uint32_t axes = moves ? of->axes & o->extent->wide : 0;
-    if (moves && axes == 0)
+    const bool communicates = of->kind == ETCH_TASK_COLLECTIVE;
+    const uint32_t axes = communicates ? of->axes & o->extent->larger_axes : 0;
+    if (communicates && axes == 0)
         return;
     etch_task *task = ETCH_NEW(o->arena, etch_task);
     task->kernel = kernel;
-    task->type = moves ? ETCH_NODE_COLL : ETCH_NODE_COMP;
-    task->collective = etch_collective_of(of->move);
-    task->op_type = moves ? etch_move_name(of->move) : etch_row_name(anchor->row);
+    task->type = communicates ? ETCH_NODE_COLL : ETCH_NODE_COMP;
+    task->collective = etch_collective_code(of->collective);
+    task->op_type = communicates ? etch_collective_name(of->collective) : etch_row_name(anchor->row);
     task->group = (etch_group_set){.axes = axes};
-    task->slot = body->slots++;
+    task->index = body->register_count++;
     task->gathers = anchor->copies != NULL;
     task->once = of->when == ETCH_FIRST_MICROBATCH;
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
-        o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};
-    etch_body_item part = {.task = task};
+        o->made_by[kernel->steps.at[i]->id] = (etch_register){body, task->index};
+    etch_body_item item = {.task = task};
     if (!body->parent)
-        part.units = etch_units_at(o, of->position);
-    ETCH_PUSH(o->arena, &body->parts, part);
+        item.layers = etch_layers_at(o, of->position);
+    ETCH_PUSH(o->arena, &body->items, item);
 }
 
 static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body *parent,
@@ -44,20 +44,21 @@ static void add_bodies(etch_outliner *o, etch_repeat *repeat, const etch_step_re
     for (uint32_t k = 0; k < repeat->body_count; k++) {
         const etch_placed_region *region = of->bodies.at[k]->region;
         etch_body *body = repeat->bodies[k] = add_body(o, of->bodies.at[k], parent, repeat);
-        body->taken = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_taken);
-        for (uint32_t i = 0; i < repeat->handed_count; i++) {
-            body->taken[i].in = body->slots++;
-            o->handed[region->carries.at[i].in->id] = (etch_cell){body, body->taken[i].in};
+        body->taken = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, etch_loop_value_in);
+        for (uint32_t i = 0; i < repeat->carried_count; i++) {
+            body->taken[i].in = body->register_count++;
+            o->carried[region->carries.at[i].in->id] = (etch_register){body, body->taken[i].in};
         }
     }
 }
 
-/* Every iteration is looked at, also those of a class that does nothing. Of a loop without any work none is. */
+/* Every iteration is looked at, also those of a class that does nothing. Of a loop without any work none
+ * is. */
 static void check_runs(etch_outliner *o, const etch_body *around, const etch_repeat *repeat)
 {
-    bool works = repeat->handed_count > 0;
+    bool works = repeat->carried_count > 0;
     for (uint32_t i = 0; i < repeat->body_count; i++)
-        works = works || repeat->bodies[i]->parts.count > 0;
+        works = works || repeat->bodies[i]->items.count > 0;
     if (!works || (etch_total)around->runs * repeat->count <= ETCH_MOST_RUNS || o->status != ETCH_OK)
         return;
     etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, repeat->loop->loop->span,
@@ -74,23 +75,23 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat
     repeat->name = etch_loop_label(o->arena, loop->loop, &repeat->name_length);
     etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->loop->count), &repeat->count));
     repeat->classes = etch_classes_make(o, loop->loop);
-    repeat->handed_count = etch_loop_carries(loop)->count;
-    repeat->handed = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_handed);
-    repeat->handing = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, uint32_t);
+    repeat->carried_count = etch_loop_carries(loop)->count;
+    repeat->carried = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, etch_loop_value);
+    repeat->carrying = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, uint32_t);
     add_bodies(o, repeat, of, body);
     check_runs(o, body, repeat);
-    for (uint32_t i = 0; i < repeat->handed_count; i++) {
+    for (uint32_t i = 0; i < repeat->carried_count; i++) {
         const etch_value *result = etch_loop_carries(loop)->at[i].result;
-        repeat->handed[i].result = body->slots++;
+        repeat->carried[i].result = body->register_count++;
         if (result)
-            o->handed[result->id] = (etch_cell){body, repeat->handed[i].result};
+            o->carried[result->id] = (etch_register){body, repeat->carried[i].result};
     }
-    etch_body_item part = {.repeat = repeat};
+    etch_body_item item = {.repeat = repeat};
     if (!body->parent) {
-        part.units = etch_units_at(o, of->position);
-        part.staged = etch_is_cut(o) && etch_home_is_loop(o->placed->stages, of->position);
+        item.layers = etch_layers_at(o, of->position);
+        item.staged = etch_is_cut(o) && etch_position_is_loop(o->placed->stages, of->position);
     }
-    ETCH_PUSH(o->arena, &body->parts, part);
+    ETCH_PUSH(o->arena, &body->items, item);
 }
 
 /* Goes as deep as loops are nested, and no deeper than ETCH_LOOP_DEPTH. */
@@ -103,7 +104,8 @@ static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body
     body->class = repeat ? of->region->of->index : 0;
     body->depth = parent ? parent->depth + 1 : 0;
     etch_total runs = parent ? (etch_total)parent->runs * repeat->count : 1;
-    if (repeat && etch_class_members(repeat->classes, body->class, (etch_window){0, repeat->count}) == 0)
+    if (repeat &&
+        etch_class_members(repeat->classes, body->class, (etch_bound_interval){0, repeat->count}) == 0)
         runs = 0;
     if (runs > ETCH_MOST_NODES) {
         etch_too_many_nodes(o, repeat->loop->loop->span, "the loops run too often");
@@ -143,10 +145,10 @@ static void add_gradient(etch_outliner *o, etch_task *task, const etch_tensor *g
     ETCH_PUSH(o->arena, &task->gradients, index);
 }
 
-static bool is_cell_in(const etch_cell *cells, uint32_t count, etch_cell cell)
+static bool is_register_in(const etch_register *registers, uint32_t count, etch_register reg)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (cells[i].body == cell.body && cells[i].slot == cell.slot)
+        if (registers[i].body == reg.body && registers[i].index == reg.index)
             return true;
     return false;
 }
@@ -157,14 +159,14 @@ static void link_task(etch_outliner *o, etch_task *task, const etch_body *body)
     uint32_t operands = 0;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         operands += kernel->steps.at[i]->in_count;
-    task->reads = ETCH_NEW_ARRAY(o->arena, operands, etch_cell);
+    task->reads = ETCH_NEW_ARRAY(o->arena, operands, etch_register);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         for (uint32_t k = 0; k < step->in_count; k++) {
-            etch_cell cell = etch_cell_of(o, step->ins[k], body);
-            bool own = cell.body == body && cell.slot == task->slot;
-            if (cell.body && !own && !is_cell_in(task->reads, task->read_count, cell))
-                task->reads[task->read_count++] = cell;
+            etch_register reg = etch_register_of(o, step->ins[k], body);
+            bool own = reg.body == body && reg.index == task->index;
+            if (reg.body && !own && !is_register_in(task->reads, task->read_count, reg))
+                task->reads[task->read_count++] = reg;
         }
         for (uint32_t k = 0; k < step->out_count; k++)
             if (step->accumulate_into[k])
@@ -180,11 +182,11 @@ static void size_task(etch_outliner *o, etch_task *task)
     task->bytes = etch_task_number(o, kernel->bytes, "bytes", kernel, task->name);
 }
 
-static etch_task *task_at(const etch_body *body, uint32_t slot)
+static etch_task *task_at(const etch_body *body, uint32_t index)
 {
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        etch_task *task = body->parts.at[i].task;
-        if (task && task->slot == slot)
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        etch_task *task = body->items.at[i].task;
+        if (task && task->index == index)
             return task;
     }
     return NULL;
@@ -201,8 +203,8 @@ static void link_views(etch_outliner *o, etch_body *body, const etch_placed_regi
         for (uint32_t k = 0; k < step->out_count; k++) {
             if (!step->accumulate_into[k])
                 continue;
-            etch_cell cell = etch_cell_of(o, step->ins[0], body);
-            etch_task *task = cell.body == body ? task_at(body, cell.slot) : NULL;
+            etch_register reg = etch_register_of(o, step->ins[0], body);
+            etch_task *task = reg.body == body ? task_at(body, reg.index) : NULL;
             etch_lower_require(o->arena, task != NULL);
             add_gradient(o, task, step->accumulate_into[k], body);
         }
@@ -214,23 +216,23 @@ static void link_body(etch_outliner *o, etch_body *body, const etch_placed_regio
 static void link_class(etch_outliner *o, etch_body *body, const etch_placed_region *region)
 {
     for (uint32_t k = 0; k < region->carries.count; k++)
-        body->taken[k].out = etch_cell_of(o, region->carries.at[k].out, body);
+        body->taken[k].out = etch_register_of(o, region->carries.at[k].out, body);
     link_body(o, body, region);
 }
 
 static void link_body(etch_outliner *o, etch_body *body, const etch_placed_region *region)
 {
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        etch_task *task = body->parts.at[i].task;
-        etch_repeat *repeat = body->parts.at[i].repeat;
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        etch_task *task = body->items.at[i].task;
+        etch_repeat *repeat = body->items.at[i].repeat;
         if (task) {
             link_task(o, task, body);
             if (body->runs > 0)
                 size_task(o, task);
             continue;
         }
-        for (uint32_t k = 0; k < repeat->handed_count; k++)
-            repeat->handed[k].init = etch_cell_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
+        for (uint32_t k = 0; k < repeat->carried_count; k++)
+            repeat->carried[k].init = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
         for (uint32_t b = 0; b < repeat->body_count; b++)
             link_class(o, repeat->bodies[b], repeat->loop->bodies.at[b]);
     }
@@ -250,13 +252,13 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         .bound = bound,
         .extent = extent,
         .outline = outline,
-        .made_by = ETCH_NEW_ARRAY(scratch, placed->step_count, etch_cell),
-        .handed = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_cell),
+        .made_by = ETCH_NEW_ARRAY(scratch, placed->step_count, etch_register),
+        .carried = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_register),
         .gradient_index = ETCH_NEW_ARRAY(scratch, graph->tensors.count, uint32_t),
     };
     outline->micro = extent->micro;
     outline->ahead = placed->plan->zero.ahead;
-    etch_chain_make(&o);
+    etch_model_chunks_make(&o);
     if (o.status != ETCH_OK)
         return o.status;
     outline->forward = add_body(&o, placed->program->forward, NULL, NULL);
@@ -269,12 +271,12 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     link_body(&o, outline->forward, placed->forward);
     if (outline->backward)
         link_body(&o, outline->backward, placed->backward);
-    etch_chain_messages(&o);
+    etch_chunk_messages(&o);
     etch_end_tasks(&o);
     etch_outline_tally(&o);
-    etch_outline_cells(&o);
-    outline->sizes = ETCH_NEW_ARRAY(scratch, outline->chain.stage_count, etch_size);
-    for (uint32_t stage = 0; stage < outline->chain.stage_count && o.status == ETCH_OK; stage++)
+    etch_outline_registers(&o);
+    outline->sizes = ETCH_NEW_ARRAY(scratch, outline->model_chunks.stage_count, etch_size);
+    for (uint32_t stage = 0; stage < outline->model_chunks.stage_count && o.status == ETCH_OK; stage++)
         outline->sizes[stage] = etch_outline_count(&o, stage);
     return o.status;
 }

@@ -1,42 +1,43 @@
-/* Gathers of weights: which ones a stage runs, in the order of the units that need them. A gather is issued
- * earlier than its unit begins, behind the first node of a unit before; so they are known before they are met. */
+/* Gathers of weights: which ones a stage runs, in the order of the weight groups that need them. A gather is
+ * issued earlier than its weight group begins, after the first node of a weight group before; so they are
+ * known before they are met. */
 #include "lower/lower_int.h"
 
-/* ---- units ---------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
-/* As weights are gathered: an iteration of a loop of the top level; a stretch of tasks between such loops, cut
- * where something is gathered behind what has computed. */
-void etch_units_begin_stretch(etch_unit_count *units)
+/* As weights are gathered: an iteration of a loop of the top level; an interval of tasks between such loops,
+ * cut where something is gathered after what has computed. */
+void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups)
 {
-    units->begins = true;
+    weight_groups->begins = true;
 }
 
-void etch_units_iteration(etch_unit_count *units)
+void etch_weight_groups_iteration(etch_weight_group_count *weight_groups)
 {
-    units->number++;
-    units->begins = true;
+    weight_groups->number++;
+    weight_groups->begins = true;
 }
 
-void etch_units_task(etch_unit_count *units, const etch_task *task)
+void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_task *task)
 {
-    if (units->begins || (task->gathers && units->computes)) {
-        units->number++;
-        units->computes = false;
+    if (weight_groups->begins || (task->gathers && weight_groups->computes)) {
+        weight_groups->number++;
+        weight_groups->computes = false;
     }
-    units->begins = false;
-    units->computes = units->computes || !task->gathers;
+    weight_groups->begins = false;
+    weight_groups->computes = weight_groups->computes || !task->gathers;
 }
 
-/* ---- parts of a chunk ----------------------------------------------------------------------------------- */
+/* ---- parts of a chunk ---------------------------------------------------------------------------------- */
 
-etch_window etch_part_turns(const etch_body_item *part, etch_window chunk)
+etch_bound_interval etch_item_iterations(const etch_body_item *item, etch_bound_interval chunk)
 {
-    if (!part->staged)
-        return (etch_window){0, part->repeat->count};
-    etch_window held = etch_overlap(chunk, part->units);
+    if (!item->staged)
+        return (etch_bound_interval){0, item->repeat->count};
+    etch_bound_interval held = etch_overlap(chunk, item->layers);
     if (held.first == held.end)
         return held;
-    return (etch_window){held.first - part->units.first, held.end - part->units.first};
+    return (etch_bound_interval){held.first - item->layers.first, held.end - item->layers.first};
 }
 
 const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration)
@@ -44,76 +45,78 @@ const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration)
     return repeat->bodies[etch_class_at(repeat->classes, iteration)];
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 typedef struct walker {
     etch_arena *arena;
     const etch_outline *outline;
-    etch_unit_count units;
+    etch_weight_group_count weight_groups;
     uint64_t microbatch;
-    bool *seen; /* by cell: what is gathered once a step has been */
+    /* by register: what is gathered once a step has been */
+    bool *seen;
     etch_gather_runs *runs;
 } walker;
 
 static void meet(walker *w, const etch_task *task, const etch_body *body, const etch_repeat *repeat,
                  uint64_t iteration)
 {
-    const uint64_t cell = body->first_cell + iteration * body->slots + task->slot;
-    if (task->once && w->seen[cell])
+    const uint64_t reg = body->first_register + iteration * body->register_count + task->index;
+    if (task->once && w->seen[reg])
         return;
-    w->seen[cell] = true;
+    w->seen[reg] = true;
     const etch_gather_run run = {.task = task,
                                  .repeat = repeat,
                                  .iteration = iteration,
                                  .microbatch = w->microbatch,
-                                 .unit = w->units.number,
+                                 .weight_group = w->weight_groups.number,
                                  .id = ETCH_NO_NODE};
     ETCH_PUSH(w->arena, w->runs, run);
 }
 
-static void walk_repeat(walker *w, const etch_body_item *part, etch_window chunk)
+static void walk_repeat(walker *w, const etch_body_item *item, etch_bound_interval chunk)
 {
-    const etch_repeat *repeat = part->repeat;
-    const etch_window turns = etch_part_turns(part, chunk);
+    const etch_repeat *repeat = item->repeat;
+    const etch_bound_interval turns = etch_item_iterations(item, chunk);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         const uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
         const etch_body *body = etch_body_at(repeat, iteration);
-        etch_units_iteration(&w->units);
-        for (uint32_t i = 0; i < body->parts.count; i++)
-            if (body->parts.at[i].task && body->parts.at[i].task->gathers)
-                meet(w, body->parts.at[i].task, body, repeat, iteration);
+        etch_weight_groups_iteration(&w->weight_groups);
+        for (uint32_t i = 0; i < body->items.count; i++)
+            if (body->items.at[i].task && body->items.at[i].task->gathers)
+                meet(w, body->items.at[i].task, body, repeat, iteration);
     }
-    etch_units_begin_stretch(&w->units);
+    etch_weight_groups_begin_interval(&w->weight_groups);
 }
 
-static void walk_slot(walker *w, const etch_body *top, etch_window chunk)
+static void walk_action(walker *w, const etch_body *top, etch_bound_interval chunk)
 {
-    etch_units_begin_stretch(&w->units);
-    for (uint32_t i = 0; i < top->parts.count; i++) {
-        const etch_body_item *part = &top->parts.at[i];
-        const etch_window held = etch_overlap(chunk, part->units);
+    etch_weight_groups_begin_interval(&w->weight_groups);
+    for (uint32_t i = 0; i < top->items.count; i++) {
+        const etch_body_item *item = &top->items.at[i];
+        const etch_bound_interval held = etch_overlap(chunk, item->layers);
         if (held.first == held.end)
             continue;
-        if (part->repeat) {
-            walk_repeat(w, part, chunk);
+        if (item->repeat) {
+            walk_repeat(w, item, chunk);
             continue;
         }
-        etch_units_task(&w->units, part->task);
-        if (part->task->gathers)
-            meet(w, part->task, top, NULL, 0);
+        etch_weight_groups_task(&w->weight_groups, item->task);
+        if (item->task->gathers)
+            meet(w, item->task, top, NULL, 0);
     }
 }
 
 void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint32_t stage,
-                           const etch_slot *slots, uint64_t slot_count, etch_gather_runs *runs)
+                           const etch_action *actions, uint64_t action_count, etch_gather_runs *runs)
 {
     if (!outline->gathers_weights)
         return;
     walker w = {.arena = arena, .outline = outline, .runs = runs};
-    w.seen = ETCH_NEW_ARRAY(arena, (size_t)outline->cell_count, bool);
-    for (uint64_t i = 0; i < slot_count; i++) {
-        w.microbatch = slots[i].microbatch;
-        walk_slot(&w, slots[i].backward ? outline->backward : outline->forward,
-                  outline->chain.windows[slots[i].chunk * outline->chain.stage_count + stage]);
+    w.seen = ETCH_NEW_ARRAY(arena, (size_t)outline->register_count, bool);
+    for (uint64_t i = 0; i < action_count; i++) {
+        w.microbatch = actions[i].microbatch;
+        walk_action(
+            &w, actions[i].backward ? outline->backward : outline->forward,
+            outline->model_chunks.intervals[actions[i].chunk * outline->model_chunks.stage_count + stage]);
     }
 }

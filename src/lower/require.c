@@ -1,4 +1,4 @@
-/* What must hold for every placed graph. */
+/* Assertions that hold for every placed graph. */
 #include "lower/lower_int.h"
 
 void etch_lower_require(etch_arena *arena, bool holds)

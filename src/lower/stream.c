@@ -1,23 +1,25 @@
-/* Buckets of a given size: what the units of a stage reduce, or gather, over the same axes is one stream of bytes,
- * in the order in which it is complete, and is sent in pieces. */
+/* Buckets of a given size: what the weight groups of a stage reduce, or gather, over the same axes is one
+ * stream of bytes, in the order in which it is complete, and is sent in pieces. */
 #include "lower/lower_int.h"
 
 #include <string.h>
 
-uint64_t etch_unit_task_units(const etch_chain *chain, uint32_t stage, const etch_unit_task *task)
+uint64_t etch_weight_task_groups(const etch_model_chunks *model_chunks, uint32_t stage,
+                                 const etch_weight_task *task)
 {
-    if (!etch_unit_task_runs(chain, stage, task))
+    if (!etch_weight_task_runs(model_chunks, stage, task))
         return 0;
     if (!task->staged)
-        return etch_class_members(task->classes, task->class, (etch_window){0, task->units});
-    return etch_stage_members(chain, stage, task->uses[0], task->classes, task->class);
+        return etch_class_members(task->classes, task->class, (etch_bound_interval){0, task->weight_groups});
+    return etch_stage_members(model_chunks, stage, task->uses[0], task->classes, task->class);
 }
 
-bool etch_unit_task_holds(const etch_chain *chain, uint32_t stage, const etch_unit_task *task, uint64_t unit)
+bool etch_weight_task_holds(const etch_model_chunks *model_chunks, uint32_t stage,
+                            const etch_weight_task *task, uint64_t weight_group)
 {
-    const uint64_t at = task->uses[0].first + unit;
-    return task->staged ? etch_stage_holds(chain, stage, (etch_window){at, at + 1})
-                        : etch_unit_task_runs(chain, stage, task);
+    const uint64_t at = task->uses[0].first + weight_group;
+    return task->staged ? etch_stage_holds(model_chunks, stage, (etch_bound_interval){at, at + 1})
+                        : etch_weight_task_runs(model_chunks, stage, task);
 }
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
@@ -33,7 +35,7 @@ static uint64_t limit_of(const etch_outliner *o, const etch_task *task, uint64_t
     return bucket >= ranks ? bucket / ranks : 1;
 }
 
-/* "grads.dp.all_reduce": what the tasks of all units have in common. */
+/* "grads.dp.all_reduce": what the tasks of all weight groups have in common. */
 static const char *name_of(const etch_outliner *o, const etch_task *task)
 {
     const char *what = task->collective == ETCH_COMM_ALL_GATHER ? "weights" : "grads";
@@ -60,7 +62,7 @@ static uint32_t stream_of(etch_outliner *o, const etch_task *task, uint64_t buck
 void etch_streams_make(etch_outliner *o)
 {
     const etch_plan *plan = o->placed->plan;
-    etch_unit_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
+    etch_weight_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
     uint64_t bucket = 0;
     if (plan->bucketing == ETCH_BUCKET_BY_LAYER)
         return;
@@ -68,19 +70,19 @@ void etch_streams_make(etch_outliner *o)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
-            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its unit */
+            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its weight group */
                 lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
 }
 
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)
 {
-    const etch_unit_tasks *const lists[] = {&outline->buckets, &outline->gathers};
+    const etch_weight_tasks *const lists[] = {&outline->buckets, &outline->gathers};
     etch_total bytes = 0;
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
             if (lists[k]->at[i]->stream == 1 + stream)
                 bytes += (etch_total)lists[k]->at[i]->task.bytes *
-                         etch_unit_task_units(&outline->chain, stage, lists[k]->at[i]);
+                         etch_weight_task_groups(&outline->model_chunks, stage, lists[k]->at[i]);
     return bytes;
 }
 
@@ -94,22 +96,29 @@ etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint3
 
 typedef ETCH_VEC(etch_due) due_list;
 
-/* What is on its way in the pieces of a stream. */
+/* Tasks that wait for the next piece of a stream. */
 typedef struct flow {
     const etch_stream *stream;
-    etch_total to_come; /* bytes that no task has brought yet */
-    etch_total pending; /* bytes that are there and not sent yet: */
-    due_list members;   /* of these tasks, from `first` on */
+    /* bytes that no task has brought yet */
+    etch_total to_come;
+    /* bytes that are there and not sent yet: */
+    etch_total pending;
+    /* of these tasks, from `first` on */
+    due_list members;
     uint32_t first;
-    uint64_t first_left; /* bytes of that one */
-    uint64_t sent;       /* pieces */
-    due_list held;       /* tasks, from `next_held` on, whose gradients another stream has not sent yet */
+    /* bytes of that one */
+    uint64_t first_left;
+    /* pieces */
+    uint64_t sent;
+    /* tasks, from `next_held` on, whose gradients another stream has not sent yet */
+    due_list held;
     uint32_t next_held;
 } flow;
 
 struct etch_flows {
     etch_arena *arena;
-    flow *at; /* by stream */
+    /* by stream */
+    flow *at;
     uint32_t count;
 };
 
@@ -133,7 +142,7 @@ static bool reads_alike(const etch_task *a, const etch_task *b)
     return false;
 }
 
-/* Are the same gradients still to be reduce-scattered? Shards are reduced behind that. */
+/* Are the same gradients still to be reduce-scattered? Shards are reduced after that. */
 static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
 {
     for (uint32_t s = 0; s < flows->count; s++) {
@@ -141,7 +150,7 @@ static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
         if (before == f || before->stream->collective != ETCH_COMM_REDUCE_SCATTER)
             continue;
         for (uint32_t i = before->first; i < before->members.count; i++)
-            if (before->members.at[i].unit == due->unit &&
+            if (before->members.at[i].weight_group == due->weight_group &&
                 reads_alike(&before->members.at[i].task->task, &due->task->task))
                 return true;
     }

@@ -1,4 +1,5 @@
-/* What the parts of an outline share: numbers of tasks, the cells that keep nodes, limits. */
+/* Functions that the passes over an outline share: numbers of tasks, the registers that keep nodes,
+ * limits. */
 #include "lower/lower_int.h"
 
 #include <inttypes.h>
@@ -27,24 +28,24 @@ static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value 
     }
 }
 
-static bool has_ragged_dim(const etch_value *value)
+static bool has_average_dim(const etch_value *value)
 {
     for (uint32_t d = 0; d < value->tensor->rank; d++)
-        if (value->tensor->dims[d]->ragged)
+        if (value->tensor->dims[d]->average_sized)
             return true;
     return false;
 }
 
 /* Sizes on average may be fractions: the kernel's numbers are rounded up. */
-static bool is_ragged(const etch_kernel *kernel)
+static bool is_average(const etch_kernel *kernel)
 {
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         for (uint32_t k = 0; k < step->in_count; k++)
-            if (has_ragged_dim(step->ins[k]))
+            if (has_average_dim(step->ins[k]))
                 return true;
         for (uint32_t k = 0; k < step->out_count; k++)
-            if (has_ragged_dim(step->outs[k]))
+            if (has_average_dim(step->outs[k]))
                 return true;
     }
     return false;
@@ -77,7 +78,7 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
                           const char *name)
 {
     etch_expr value = etch_bound_value(o->bound, expr);
-    if (value && !etch_is_integer_constant(value) && kernel && is_ragged(kernel))
+    if (value && !etch_is_integer_constant(value) && kernel && is_average(kernel))
         value = etch_ceil(o->graph->sym, value);
     int64_t number;
     if (!value || !etch_is_integer_constant(value) ||
@@ -108,8 +109,9 @@ void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
 
 /* How traces call collectives. */
 static const struct {
-    etch_move move;
-    uint8_t collective;
+    etch_collective collective;
+    /* an etch_comm_type */
+    uint8_t code;
 } collectives[] = {
     {ETCH_ALL_REDUCE, ETCH_COMM_ALL_REDUCE},
     {ETCH_ALL_GATHER, ETCH_COMM_ALL_GATHER},
@@ -118,43 +120,43 @@ static const struct {
 };
 enum { COLLECTIVE_COUNT = sizeof collectives / sizeof *collectives };
 
-uint8_t etch_collective_of(etch_move move)
-{
-    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
-        if (collectives[i].move == move)
-            return collectives[i].collective;
-    return 0;
-}
-
-etch_move etch_move_of_collective(uint8_t collective)
+uint8_t etch_collective_code(etch_collective collective)
 {
     for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
         if (collectives[i].collective == collective)
-            return collectives[i].move;
-    return ETCH_NO_MOVE;
+            return collectives[i].code;
+    return 0;
 }
 
-/* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move
- * nothing. */
-etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
+etch_collective etch_collective_of_code(uint8_t code)
 {
-    etch_cell cell = {NULL, 0};
+    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
+        if (collectives[i].code == code)
+            return collectives[i].collective;
+    return ETCH_NO_COLLECTIVE;
+}
+
+/* The register of what makes `value`, as a task in `reader` finds it: under views, and collectives that move
+ * nothing. */
+etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
+{
+    etch_register reg = {NULL, 0};
     while (value) {
-        cell = value->step ? o->made_by[value->step->id] : o->handed[value->id];
-        if (cell.body || !value->step || value->step->in_count == 0 || value->step->copies)
+        reg = value->step ? o->made_by[value->step->id] : o->carried[value->id];
+        if (reg.body || !value->step || value->step->in_count == 0 || value->step->copies)
             break;
         etch_lower_require(o->arena, value->step->in_count == 1);
         value = value->step->ins[0];
     }
     /* The reader runs inside the same loops, or inside those that undo or repeat them. */
-    const etch_body *home = cell.body;
-    if (!home)
-        return cell;
-    etch_lower_require(o->arena, home->depth <= reader->depth);
-    while (reader->depth > home->depth)
+    const etch_body *owner = reg.body;
+    if (!owner)
+        return reg;
+    etch_lower_require(o->arena, owner->depth <= reader->depth);
+    while (reader->depth > owner->depth)
         reader = reader->parent;
-    for (; home != reader; home = home->parent, reader = reader->parent)
-        etch_lower_require(o->arena, !home->repeat || (home->repeat->count == reader->repeat->count &&
-                                                       home->class == reader->class));
-    return cell;
+    for (; owner != reader; owner = owner->parent, reader = reader->parent)
+        etch_lower_require(o->arena, !owner->repeat || (owner->repeat->count == reader->repeat->count &&
+                                                        owner->class == reader->class));
+    return reg;
 }

@@ -1,24 +1,24 @@
 /* The program of a stage: every run of every task, in issue order, with the nodes that it waits for.
  *
  * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
- * the one before it; a node that waits for nothing in its stretch, which is a slot or an iteration in it, for
- * the last computation before the stretch; a receive for the first computation of the slot before the one
- * that needs it. A node that adds into a gradient waits for the one that did so before, so that the last of
- * them stands for all. */
+ * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it,
+ * for the last computation before the interval; a receive for the first computation of the action before the
+ * one that needs it. A node that adds into a gradient waits for the one that did so before, so that the last
+ * of them stands for all. */
 #include "lower/unroll_int.h"
 
 #include <stdio.h>
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
-static uint32_t *cell_at(const etch_unroller *u, const etch_body *body, uint32_t slot)
+static uint32_t *register_at(const etch_unroller *u, const etch_body *body, uint32_t index)
 {
-    return &u->cells[body->first_cell + u->run[body->depth] * body->slots + slot];
+    return &u->registers[body->first_register + u->run[body->depth] * body->register_count + index];
 }
 
-static uint32_t maker_of(const etch_unroller *u, etch_cell cell)
+static uint32_t maker_of(const etch_unroller *u, etch_register reg)
 {
-    return cell.body ? *cell_at(u, cell.body, cell.slot) : ETCH_NO_NODE;
+    return reg.body ? *register_at(u, reg.body, reg.index) : ETCH_NO_NODE;
 }
 
 static void gather_ahead(etch_unroller *u, uint32_t node);
@@ -30,21 +30,21 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
         etch_unroll_wait(u, maker_of(u, task->reads[i]));
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        etch_unroll_wait(u, u->gradients[g->first_cell + u->run[g->depth]]);
+        etch_unroll_wait(u, u->gradients[g->first_register + u->run[g->depth]]);
     }
     uint32_t id = etch_unroll_issue(u, task, first_dep);
-    *cell_at(u, body, task->slot) = id;
+    *register_at(u, body, task->index) = id;
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        u->gradients[g->first_cell + u->run[g->depth]] = id;
+        u->gradients[g->first_register + u->run[g->depth]] = id;
     }
     gather_ahead(u, id);
 }
 
 /* ---- gathers of weights -------------------------------------------------------------------------------- */
 
-/* Behind `trigger`, the first node of a unit before; when there is none, behind all that has computed. The part
- * that backward gathers from is there since forward gathered: that communication is earlier. */
+/* Behind `trigger`, the first node of a unit before; when there is none, after all that has computed. The
+ * part that backward gathers from is there since forward gathered: that communication is earlier. */
 static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigger)
 {
     const etch_prefix outer = u->prefix;
@@ -59,7 +59,7 @@ static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigge
 
 static void issue_gathers(etch_unroller *u, uint64_t last_unit, uint32_t trigger)
 {
-    for (; u->gathers_issued < u->gathers.count && u->gathers.at[u->gathers_issued].unit <= last_unit;
+    for (; u->gathers_issued < u->gathers.count && u->gathers.at[u->gathers_issued].weight_group <= last_unit;
          u->gathers_issued++)
         issue_gather(u, &u->gathers.at[u->gathers_issued], trigger);
 }
@@ -67,64 +67,64 @@ static void issue_gathers(etch_unroller *u, uint64_t last_unit, uint32_t trigger
 /* A unit finds what was gathered for it. */
 static void take_gather(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
-    uint32_t *cell = cell_at(u, body, task->slot);
-    uint32_t *kept = &u->kept[cell - u->cells];
+    uint32_t *reg = register_at(u, body, task->index);
+    uint32_t *kept = &u->kept[reg - u->registers];
     if (!task->once || *kept == ETCH_NO_NODE) {
-        issue_gathers(u, u->units.number, ETCH_NO_NODE);
+        issue_gathers(u, u->weight_groups.number, ETCH_NO_NODE);
         *kept = u->gathers.at[u->gathers_met++].id;
     }
-    *cell = *kept;
+    *reg = *kept;
 }
 
 /* With the first node of a unit, those that follow gather what they need. */
 static void gather_ahead(etch_unroller *u, uint32_t node)
 {
-    if (u->unit_begun == u->units.number)
+    if (u->group_begun == u->weight_groups.number)
         return;
-    u->unit_begun = u->units.number;
+    u->group_begun = u->weight_groups.number;
     if (u->outline->ahead > 0)
-        issue_gathers(u, u->units.number + u->outline->ahead, node);
+        issue_gathers(u, u->weight_groups.number + u->outline->ahead, node);
 }
 
 /* ---- where buckets stand ------------------------------------------------------------------------------- */
 
-static bool holds_part(const etch_unroller *u, uint32_t part)
+static bool holds_item(const etch_unroller *u, uint32_t item)
 {
-    return etch_stage_holds(&u->outline->chain, u->stage, u->outline->backward->parts.at[part].units);
+    return etch_stage_holds(&u->outline->model_chunks, u->stage, u->outline->backward->items.at[item].layers);
 }
 
 /* The last part of the stage that adds to a gradient of the bucket; the last of all when none does. */
-static uint32_t last_adder(const etch_unroller *u, const etch_unit_task *bucket)
+static uint32_t last_adder(const etch_unroller *u, const etch_weight_task *bucket)
 {
     const etch_body *backward = u->outline->backward;
     uint32_t last = UINT32_MAX;
     for (uint32_t g = 0; g < bucket->task.gradients.count; g++) {
         const etch_gradient *gradient = &u->outline->gradients.at[bucket->task.gradients.at[g]];
         for (uint32_t i = 0; i < gradient->adders.count; i++) {
-            uint32_t part = gradient->adders.at[i];
-            if (holds_part(u, part) && (last == UINT32_MAX || part > last))
-                last = part;
+            uint32_t item = gradient->adders.at[i];
+            if (holds_item(u, item) && (last == UINT32_MAX || item > last))
+                last = item;
         }
     }
-    for (uint32_t part = backward->parts.count; last == UINT32_MAX && part-- > 0;)
-        if (holds_part(u, part))
-            last = part;
+    for (uint32_t item = backward->items.count; last == UINT32_MAX && item-- > 0;)
+        if (holds_item(u, item))
+            last = item;
     return last;
 }
 
-/* Buckets of the top level stand at the end of the stretch between loops that completes them. */
+/* Buckets of the top level stand at the end of the interval between loops that completes them. */
 static void place_buckets(etch_unroller *u)
 {
     const etch_body *backward = u->outline->backward;
-    u->after = ETCH_NEW_ARRAY(u->arena, backward->parts.count, etch_unit_tasks);
+    u->after = ETCH_NEW_ARRAY(u->arena, backward->items.count, etch_weight_tasks);
     for (uint32_t i = 0; i < u->outline->buckets.count; i++) {
-        etch_unit_task *bucket = u->outline->buckets.at[i];
-        if (bucket->loop_name || !etch_unit_task_runs(&u->outline->chain, u->stage, bucket))
+        etch_weight_task *bucket = u->outline->buckets.at[i];
+        if (bucket->loop_name || !etch_weight_task_runs(&u->outline->model_chunks, u->stage, bucket))
             continue;
         uint32_t at = last_adder(u, bucket);
         etch_lower_require(u->arena, at != UINT32_MAX);
-        while (backward->parts.at[at].task && at + 1 < backward->parts.count &&
-               backward->parts.at[at + 1].task && holds_part(u, at + 1))
+        while (backward->items.at[at].task && at + 1 < backward->items.count &&
+               backward->items.at[at + 1].task && holds_item(u, at + 1))
             at++;
         ETCH_PUSH(u->arena, &u->after[at], bucket);
     }
@@ -134,12 +134,12 @@ static void place_buckets(etch_unroller *u)
 
 static void run_body(etch_unroller *u, const etch_body *body);
 
-/* Buckets follow what completes them, but let the message of the slot go first: the stage before waits for
+/* Buckets follow what completes them, but let the message of the action go first: the stage before waits for
  * it. */
 static void run_due(etch_unroller *u)
 {
     for (uint32_t i = 0; i < u->due.count; i++)
-        etch_unroll_unit_task(u, u->due.at[i].task, u->due.at[i].unit);
+        etch_unroll_weight_task(u, u->due.at[i].task, u->due.at[i].weight_group);
     u->due.count = 0;
 }
 
@@ -147,87 +147,90 @@ static void run_due(etch_unroller *u)
 static bool does_nothing(const etch_repeat *repeat)
 {
     for (uint32_t i = 0; i < repeat->body_count; i++)
-        if (repeat->bodies[i]->parts.count > 0 || repeat->bodies[i]->after_each.count > 0)
+        if (repeat->bodies[i]->items.count > 0 || repeat->bodies[i]->after_each.count > 0)
             return false;
-    return repeat->handed_count == 0;
+    return repeat->carried_count == 0;
 }
 
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
- * last of all left. What the first iteration of a chunk is handed has come with a message. */
-static void run_repeat(etch_unroller *u, const etch_body_item *part, const etch_body *around)
+ * last of all left. What the first iteration of a chunk carries in has come with a message. */
+static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_body *around)
 {
-    const etch_repeat *repeat = part->repeat;
-    const etch_window turns = etch_part_turns(part, u->window);
+    const etch_repeat *repeat = item->repeat;
+    const etch_bound_interval turns = etch_item_iterations(item, u->interval);
     const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
     const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
     const uint32_t outer_prefix = u->prefix.length;
     const bool outer_layer = u->prefix.in_layer;
     const uint64_t first_run = u->run[around->depth] * repeat->count;
-    for (uint32_t i = 0; begins && i < repeat->handed_count; i++)
-        repeat->handing[i] = maker_of(u, repeat->handed[i].init);
+    for (uint32_t i = 0; begins && i < repeat->carried_count; i++)
+        repeat->carrying[i] = maker_of(u, repeat->carried[i].init);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
         const etch_body *body = etch_body_at(repeat, iteration);
         u->run[body->depth] = first_run + iteration;
-        for (uint32_t i = 0; (begins || turn > 0) && i < repeat->handed_count; i++)
-            *cell_at(u, body, body->taken[i].in) = repeat->handing[i];
+        for (uint32_t i = 0; (begins || turn > 0) && i < repeat->carried_count; i++)
+            *register_at(u, body, body->taken[i].in) = repeat->carrying[i];
         run_due(u);
         etch_prefix_extend(&u->prefix, repeat->name, repeat->name_length, iteration);
         if (!around->parent) {
-            etch_unroll_begin_stretch(u);
-            etch_units_iteration(&u->units);
+            etch_unroll_begin_interval(u);
+            etch_weight_groups_iteration(&u->weight_groups);
         }
         run_body(u, body);
         u->prefix.length = outer_prefix;
         u->prefix.in_layer = outer_layer;
-        for (uint32_t i = 0; i < repeat->handed_count; i++)
-            repeat->handing[i] = maker_of(u, body->taken[i].out);
+        for (uint32_t i = 0; i < repeat->carried_count; i++)
+            repeat->carrying[i] = maker_of(u, body->taken[i].out);
         for (uint32_t i = 0; i < body->after_each.count; i++)
             if (u->ending || body->after_each.at[i]->every_microbatch)
                 ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
-    for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
-        *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
+    for (uint32_t i = 0; ends && i < repeat->carried_count; i++)
+        *register_at(u, around, repeat->carried[i].result) = repeat->carrying[i];
 }
 
 /* Does the part belong to the chunk at work? */
-static bool is_at_work(const etch_unroller *u, const etch_body *body, const etch_body_item *part)
+static bool is_at_work(const etch_unroller *u, const etch_body *body, const etch_body_item *item)
 {
-    etch_window held = body->parent ? (etch_window){0, 1} : etch_overlap(u->window, part->units);
+    etch_bound_interval held =
+        body->parent ? (etch_bound_interval){0, 1} : etch_overlap(u->interval, item->layers);
     return held.first < held.end;
 }
 
 /* Has the part run for the last time on the stage? A loop may be in several chunks. */
-static bool is_complete(const etch_unroller *u, const etch_body_item *part)
+static bool is_complete(const etch_unroller *u, const etch_body_item *item)
 {
-    const etch_chain *chain = &u->outline->chain;
-    for (uint32_t chunk = 0; chunk < chain->chunk_count; chunk++) {
-        etch_window held = etch_overlap(chain->windows[chunk * chain->stage_count + u->stage], part->units);
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
+    for (uint32_t chunk = 0; chunk < model_chunks->chunk_count; chunk++) {
+        etch_bound_interval held =
+            etch_overlap(model_chunks->intervals[chunk * model_chunks->stage_count + u->stage], item->layers);
         if (held.first < held.end && u->left[chunk] > 0)
             return false;
     }
     return true;
 }
 
-/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the chunks in
- * falling order. */
-static bool is_complete_now(const etch_unroller *u, const etch_body_item *part)
+/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the
+ * chunks in falling order. */
+static bool is_complete_now(const etch_unroller *u, const etch_body_item *item)
 {
-    const etch_chain *chain = &u->outline->chain;
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
     for (uint32_t chunk = 0; chunk < u->chunk; chunk++) {
-        etch_window held = etch_overlap(chain->windows[chunk * chain->stage_count + u->stage], part->units);
+        etch_bound_interval held =
+            etch_overlap(model_chunks->intervals[chunk * model_chunks->stage_count + u->stage], item->layers);
         if (held.first < held.end)
             return false;
     }
     return true;
 }
 
-/* What stands behind a part of the backward body. */
-static void add_due(etch_unroller *u, uint32_t part_index, const etch_body_item *part)
+/* Buckets that follow an item of the backward body. */
+static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item *item)
 {
-    const bool last = u->ending && is_complete(u, part), now = is_complete_now(u, part);
-    for (uint32_t i = 0; i < u->after[part_index].count; i++) {
-        const etch_unit_task *bucket = u->after[part_index].at[i];
+    const bool last = u->ending && is_complete(u, item), now = is_complete_now(u, item);
+    for (uint32_t i = 0; i < u->after[item_index].count; i++) {
+        const etch_weight_task *bucket = u->after[item_index].at[i];
         if (bucket->every_microbatch ? now : last)
             ETCH_PUSH(u->arena, &u->due, (etch_due){bucket, 0});
     }
@@ -236,39 +239,41 @@ static void add_due(etch_unroller *u, uint32_t part_index, const etch_body_item 
 /* Goes as deep as loops are nested. */
 static void run_body(etch_unroller *u, const etch_body *body)
 {
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_body_item *part = &body->parts.at[i];
-        if (!is_at_work(u, body, part))
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_body_item *item = &body->items.at[i];
+        if (!is_at_work(u, body, item))
             continue;
         run_due(u);
-        if (part->task && !body->parent)
-            etch_units_task(&u->units, part->task);
-        if (part->task && part->task->gathers)
-            take_gather(u, part->task, body);
-        else if (part->task)
-            run_task(u, part->task, body);
-        else if (!does_nothing(part->repeat))
-            run_repeat(u, part, body);
+        if (item->task && !body->parent)
+            etch_weight_groups_task(&u->weight_groups, item->task);
+        if (item->task && item->task->gathers)
+            take_gather(u, item->task, body);
+        else if (item->task)
+            run_task(u, item->task, body);
+        else if (!does_nothing(item->repeat))
+            run_repeat(u, item, body);
         if (body == u->outline->backward)
-            add_due(u, i, part);
-        if (part->repeat && !body->parent)
-            etch_units_begin_stretch(&u->units);
+            add_due(u, i, item);
+        if (item->repeat && !body->parent)
+            etch_weight_groups_begin_interval(&u->weight_groups);
     }
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
-/* A message of the slot at work, between `link` and the one behind it. */
+/* A message of the action at work, between `model_chunk` and the one after it. */
 typedef struct passing {
-    const etch_chain_message *message;
-    etch_slot slot;
-    uint32_t link;  /* the earlier of the two */
-    uint32_t other; /* the link that it comes from or goes to */
+    const etch_chunk_message *message;
+    etch_action action;
+    /* the earlier of the two */
+    uint32_t model_chunk;
+    /* the model chunk that it comes from or goes to */
+    uint32_t other;
 } passing;
 
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 {
-    const int64_t *rank_of = u->outline->chain.rank_of;
+    const int64_t *rank_of = u->outline->model_chunks.rank_of;
     const int64_t difference = rank_of[other_stage] - rank_of[u->stage];
     uint32_t i = 0;
     while (i < u->peer_count && u->peers[i] != difference)
@@ -280,15 +285,15 @@ static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 
 static etch_task task_of(const etch_unroller *u, const passing *p, uint8_t type, char name[ETCH_MESSAGE_NAME])
 {
-    const etch_chain *chain = &u->outline->chain;
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
     const char *verb = type == ETCH_NODE_SEND ? "send" : "recv";
-    uint32_t stage = p->other % chain->stage_count, chunk = p->other / chain->stage_count;
-    int length = chain->chunk_count > 1
+    uint32_t stage = p->other % model_chunks->stage_count, chunk = p->other / model_chunks->stage_count;
+    int length = model_chunks->chunk_count > 1
                      ? snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u.chunk%u", verb, stage, chunk)
                      : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
     return (etch_task){.type = type,
                        .bytes = p->message->bytes,
-                       .phase = p->slot.backward ? ETCH_BACKWARD : ETCH_FORWARD,
+                       .phase = p->action.backward ? ETCH_BACKWARD : ETCH_FORWARD,
                        .op_type = verb,
                        .name = name,
                        .name_length = (uint32_t)length};
@@ -296,32 +301,34 @@ static etch_task task_of(const etch_unroller *u, const passing *p, uint8_t type,
 
 static void set_message(etch_unroller *u, uint32_t id, const passing *p)
 {
-    const etch_chain *chain = &u->outline->chain;
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
     etch_node *node = &u->nodes[id];
-    node->peer = (uint16_t)peer_of(u, p->other % chain->stage_count);
-    node->tag = (uint32_t)((p->slot.microbatch * chain->chunk_count + p->link / chain->stage_count) * 2 +
-                           p->slot.backward);
+    node->peer = (uint16_t)peer_of(u, p->other % model_chunks->stage_count);
+    node->tag = (uint32_t)((p->action.microbatch * model_chunks->chunk_count +
+                            p->model_chunk / model_chunks->stage_count) *
+                               2 +
+                           p->action.backward);
 }
 
-/* The cell of a value that a message brings. */
+/* The register of a value that a message brings. */
 static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
 {
     if (!wire->repeat)
-        return cell_at(u, wire->cell.body, wire->cell.slot);
+        return register_at(u, wire->reg.body, wire->reg.index);
     const etch_repeat *repeat = wire->repeat;
     const etch_body *top = repeat->bodies[0]->parent, *body = NULL;
-    for (uint32_t i = 0; i < top->parts.count; i++) {
-        if (top->parts.at[i].repeat != repeat)
+    for (uint32_t i = 0; i < top->items.count; i++) {
+        if (top->items.at[i].repeat != repeat)
             continue;
-        etch_window turns = etch_part_turns(&top->parts.at[i], u->window);
+        etch_bound_interval turns = etch_item_iterations(&top->items.at[i], u->interval);
         const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
         body = etch_body_at(repeat, first);
         u->run[body->depth] = first;
     }
-    return cell_at(u, body, body->taken[wire->carry].in);
+    return register_at(u, body, body->taken[wire->carry].in);
 }
 
-/* A receive is posted while the slot before is at work: it waits for that slot's first computation. */
+/* A receive is posted while the action before is at work: it waits for that slot's first computation. */
 static void receive(etch_unroller *u, const passing *p)
 {
     char name[ETCH_MESSAGE_NAME];
@@ -329,7 +336,7 @@ static void receive(etch_unroller *u, const passing *p)
         return;
     const etch_task task = task_of(u, p, ETCH_NODE_RECV, name);
     const uint32_t id = u->node_count++, first_dep = u->dep_count;
-    etch_unroll_wait(u, u->slot_comp);
+    etch_unroll_wait(u, u->action_comp);
     etch_unroll_fill(u, id, &task, first_dep);
     etch_unroll_reach(u, id, &u->nodes[id]);
     set_message(u, id, p);
@@ -346,111 +353,118 @@ static void send(etch_unroller *u, const passing *p)
     const uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < p->message->wire_count; i++) {
         const etch_passed_value *wire = &p->message->wires[i];
-        etch_unroll_wait(u, wire->repeat ? wire->repeat->handing[wire->carry] : maker_of(u, wire->cell));
+        etch_unroll_wait(u, wire->repeat ? wire->repeat->carrying[wire->carry] : maker_of(u, wire->reg));
     }
     set_message(u, etch_unroll_issue(u, &task, first_dep), p);
 }
 
-/* What comes in before the slot, or goes out after it. */
-static passing passing_of(const etch_unroller *u, etch_slot slot, bool out)
+/* The message that comes in before the action, or goes out after it. */
+static passing passing_of(const etch_unroller *u, etch_action action, bool out)
 {
-    const etch_chain *chain = &u->outline->chain;
-    const uint32_t link = slot.chunk * chain->stage_count + u->stage;
-    const bool later = out != slot.backward; /* the other link is the one behind this one */
-    passing p = {.slot = slot, .link = later ? link : link - 1, .other = later ? link + 1 : link - 1};
-    if (later ? link + 1 == etch_link_count(chain) : link == 0)
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
+    const uint32_t model_chunk = action.chunk * model_chunks->stage_count + u->stage;
+    const bool later = out != action.backward; /* the other model chunk is the one behind this one */
+    passing p = {.action = action,
+                 .model_chunk = later ? model_chunk : model_chunk - 1,
+                 .other = later ? model_chunk + 1 : model_chunk - 1};
+    if (later ? model_chunk + 1 == etch_model_chunk_count(model_chunks) : model_chunk == 0)
         return p;
-    p.message = slot.backward ? &chain->backward[p.link] : &chain->forward[p.link];
+    p.message =
+        action.backward ? &model_chunks->backward[p.model_chunk] : &model_chunks->forward[p.model_chunk];
     return p;
 }
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only its
- * own. Goes as deep as loops are nested. */
-static void clear_cells(const etch_unroller *u, uint32_t *cells, const etch_body *body, etch_window runs)
+/* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only
+ * its own. Goes as deep as loops are nested. */
+static void clear_registers(const etch_unroller *u, uint32_t *registers, const etch_body *body,
+                            etch_bound_interval runs)
 {
-    uint32_t *first = cells + body->first_cell + runs.first * body->slots;
-    for (uint64_t i = 0; i < (runs.end - runs.first) * body->slots; i++)
+    uint32_t *first = registers + body->first_register + runs.first * body->register_count;
+    for (uint64_t i = 0; i < (runs.end - runs.first) * body->register_count; i++)
         first[i] = ETCH_UNMADE;
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_body_item *part = &body->parts.at[i];
-        if (!part->repeat)
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_body_item *item = &body->items.at[i];
+        if (!item->repeat)
             continue;
-        const uint64_t count = part->repeat->count;
-        const etch_window inner = part->staged ? etch_part_turns(part, u->window)
-                                               : (etch_window){runs.first * count, runs.end * count};
-        for (uint32_t k = 0; k < part->repeat->body_count; k++)
-            if (part->repeat->bodies[k]->runs > 0)
-                clear_cells(u, cells, part->repeat->bodies[k], inner);
+        const uint64_t count = item->repeat->count;
+        const etch_bound_interval inner = item->staged
+                                              ? etch_item_iterations(item, u->interval)
+                                              : (etch_bound_interval){runs.first * count, runs.end * count};
+        for (uint32_t k = 0; k < item->repeat->body_count; k++)
+            if (item->repeat->bodies[k]->runs > 0)
+                clear_registers(u, registers, item->repeat->bodies[k], inner);
     }
 }
 
 /* The frame of a microbatch in a chunk: the one that it has, or one that is free. */
-static etch_frame *frame_of(etch_unroller *u, etch_slot slot)
+static etch_frame *frame_of(etch_unroller *u, etch_action action)
 {
     etch_frame *found = NULL;
     for (uint32_t i = 0; i < u->frames.count; i++) {
         etch_frame *f = &u->frames.at[i];
-        if (f->taken && f->microbatch == slot.microbatch && f->chunk == slot.chunk)
+        if (f->taken && f->microbatch == action.microbatch && f->chunk == action.chunk)
             return f;
         if (!f->taken && !found)
             found = f;
     }
-    size_t cells = (size_t)u->outline->cell_count;
+    size_t registers = (size_t)u->outline->register_count;
     if (!found) {
-        ETCH_PUSH(u->arena, &u->frames, (etch_frame){.cells = ETCH_NEW_ARRAY(u->arena, cells, uint32_t)});
+        ETCH_PUSH(u->arena, &u->frames,
+                  (etch_frame){.registers = ETCH_NEW_ARRAY(u->arena, registers, uint32_t)});
         found = &u->frames.at[u->frames.count - 1];
-        for (size_t i = 0; i < cells; i++)
-            found->cells[i] = ETCH_UNMADE;
+        for (size_t i = 0; i < registers; i++)
+            found->registers[i] = ETCH_UNMADE;
     }
     found->taken = true;
-    found->microbatch = slot.microbatch;
-    found->chunk = slot.chunk;
-    clear_cells(u, found->cells, u->outline->forward, (etch_window){0, 1});
+    found->microbatch = action.microbatch;
+    found->chunk = action.chunk;
+    clear_registers(u, found->registers, u->outline->forward, (etch_bound_interval){0, 1});
     if (u->outline->backward)
-        clear_cells(u, found->cells, u->outline->backward, (etch_window){0, 1});
+        clear_registers(u, found->registers, u->outline->backward, (etch_bound_interval){0, 1});
     return found;
 }
 
-static void run_slot(etch_unroller *u, etch_slot slot)
+static void run_action(etch_unroller *u, etch_action action)
 {
     const etch_outline *outline = u->outline;
-    const passing in = passing_of(u, slot, false), out = passing_of(u, slot, true);
-    u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
-    u->chunk = slot.chunk;
-    etch_frame *f = frame_of(u, slot);
-    u->cells = f->cells;
-    etch_prefix_begin(u, true, slot.microbatch);
+    const passing in = passing_of(u, action, false), out = passing_of(u, action, true);
+    u->interval =
+        outline->model_chunks.intervals[action.chunk * outline->model_chunks.stage_count + u->stage];
+    u->chunk = action.chunk;
+    etch_frame *f = frame_of(u, action);
+    u->registers = f->registers;
+    etch_prefix_begin(u, true, action.microbatch);
     receive(u, &in);
-    etch_unroll_begin_stretch(u);
-    etch_units_begin_stretch(&u->units);
-    u->slot_computes = false;
-    u->ending = slot.backward && --u->left[slot.chunk] == 0 && !outline->chain.reduce_last;
-    run_body(u, slot.backward ? outline->backward : outline->forward);
+    etch_unroll_begin_interval(u);
+    etch_weight_groups_begin_interval(&u->weight_groups);
+    u->action_computes = false;
+    u->ending = action.backward && --u->left[action.chunk] == 0 && !outline->model_chunks.reduce_last;
+    run_body(u, action.backward ? outline->backward : outline->forward);
     u->ending = false;
     send(u, &out);
     run_due(u);
-    if (slot.backward || !outline->backward)
+    if (action.backward || !outline->backward)
         f->taken = false;
 }
 
-static void run_slots(etch_unroller *u)
+static void run_actions(etch_unroller *u)
 {
-    const etch_chain *chain = &u->outline->chain;
-    const etch_pipe pipe = {.schedule = chain->schedule,
-                            .stages = chain->stage_count,
-                            .chunks = chain->chunk_count,
+    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
+    const etch_pipe pipe = {.schedule = model_chunks->schedule,
+                            .stages = model_chunks->stage_count,
+                            .chunks = model_chunks->chunk_count,
                             .microbatches = u->outline->micro,
                             .trains = u->outline->backward != NULL};
-    const uint64_t slot_count = etch_slot_count(&pipe);
-    const etch_slot *slots = etch_slots(u->arena, &pipe, u->stage);
-    u->left = ETCH_NEW_ARRAY(u->arena, chain->chunk_count, uint64_t);
-    for (uint32_t i = 0; i < chain->chunk_count; i++)
+    const uint64_t action_count = etch_action_count(&pipe);
+    const etch_action *actions = etch_actions(u->arena, &pipe, u->stage);
+    u->left = ETCH_NEW_ARRAY(u->arena, model_chunks->chunk_count, uint64_t);
+    for (uint32_t i = 0; i < model_chunks->chunk_count; i++)
         u->left[i] = u->outline->micro;
-    etch_gather_runs_find(u->arena, u->outline, u->stage, slots, slot_count, &u->gathers);
-    for (uint64_t i = 0; i < slot_count; i++)
-        run_slot(u, slots[i]);
+    etch_gather_runs_find(u->arena, u->outline, u->stage, actions, action_count, &u->gathers);
+    for (uint64_t i = 0; i < action_count; i++)
+        run_action(u, actions[i]);
     etch_lower_require(u->arena, u->gathers_met == u->gathers.count);
 }
 
@@ -466,23 +480,23 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     u->names[0] = '\0';
     if (outline->annotations != 0)
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
-    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->chain.chunk_count + 2, int64_t);
+    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->model_chunks.chunk_count + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
-    u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
-    u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
-    for (uint64_t i = 0; i < outline->gradient_cells; i++)
+    u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
+    u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
+    for (uint64_t i = 0; i < outline->gradient_registers; i++)
         u->gradients[i] = u->reduced[i] = ETCH_NO_NODE;
     if (outline->gathers_weights) {
-        u->kept = ETCH_NEW_ARRAY(scratch, (size_t)outline->cell_count, uint32_t);
-        for (uint64_t i = 0; i < outline->cell_count; i++)
+        u->kept = ETCH_NEW_ARRAY(scratch, (size_t)outline->register_count, uint32_t);
+        for (uint64_t i = 0; i < outline->register_count; i++)
             u->kept[i] = ETCH_NO_NODE;
     }
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
-    u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
+    u->before_interval = u->last_comp = u->last_comm = u->action_comp = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, stage);
     if (outline->backward)
         place_buckets(u);
-    run_slots(u);
+    run_actions(u);
     etch_unroll_end(u);
     etch_lower_require(scratch, u->node_count == size->nodes && u->dep_count <= size->deps &&
                                     u->name_bytes <= size->name_bytes);

@@ -1,4 +1,4 @@
-/* What the files that unroll an outline share: one rank's program in the making. */
+/* Declarations that the files that unroll an outline share: one rank's program in the making. */
 #ifndef ETCH_LOWER_UNROLL_INT_H
 #define ETCH_LOWER_UNROLL_INT_H
 
@@ -6,16 +6,16 @@
 
 enum { ETCH_PREFIX_BYTES = ETCH_FULL_NAME + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
 
-/* What one microbatch in flight through one chunk has made: cells of all bodies. */
+/* Registers of all bodies for one microbatch in flight through one chunk. */
 typedef struct etch_frame {
-    uint32_t *cells;
+    uint32_t *registers;
     bool taken;
     uint32_t chunk;
     uint64_t microbatch;
 } etch_frame;
 
-/* Where in the step nodes are: what stands between the phase and the rest of a name, "0.layer3.", and the same
- * for annotations. */
+/* Where in the step nodes are: what stands between the phase and the rest of a name, "0.layer3.", and the
+ * same for annotations. */
 typedef struct etch_prefix {
     char text[ETCH_PREFIX_BYTES];
     uint32_t length;
@@ -27,7 +27,8 @@ typedef struct etch_prefix {
  * one order, so that who waits for one waits for those before it. */
 typedef struct etch_reach {
     uint32_t comm, receive;
-    uint32_t comp; /* counted among the computations; of a computation: itself */
+    /* counted among the computations; of a computation: itself */
+    uint32_t comp;
 } etch_reach;
 
 /* A computation waits for one of the so many before it: that keeps those that are ready at once few, whatever
@@ -35,51 +36,74 @@ typedef struct etch_reach {
 enum { ETCH_COMP_WINDOW = 8 };
 
 typedef struct etch_unroller {
-    etch_arena *arena; /* scratch */
+    /* scratch */
+    etch_arena *arena;
     const etch_outline *outline;
     uint32_t stage;
-    etch_window window; /* units of the chunk at work */
+    /* units of the chunk at work */
+    etch_bound_interval interval;
     uint32_t chunk;
     etch_sums *sums;
     etch_node *nodes;
-    etch_annotated *annotated; /* NULL: nothing is to be said */
+    /* NULL: nothing is to be said */
+    etch_annotated *annotated;
     uint32_t *deps;
     char *names;
     int64_t *peers;
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(etch_frame) frames;
-    uint32_t *cells;          /* of the frame at work */
-    uint32_t *gradients;      /* makers of gradients, by cell */
-    uint32_t *reduced;        /* by the same: what added the last microbatch to the part of a rank */
-    etch_gather_runs gathers; /* of weights, in the order of the units that need them */
+    /* of the frame at work */
+    uint32_t *registers;
+    /* makers of gradients, by register */
+    uint32_t *gradients;
+    /* by the same: what added the last microbatch to the part of a rank */
+    uint32_t *reduced;
+    /* of weights, in the order of the units that need them */
+    etch_gather_runs gathers;
     uint32_t gathers_issued, gathers_met;
-    uint32_t *kept; /* by cell: what was gathered for all microbatches */
-    etch_unit_count units;
-    uint64_t unit_begun;    /* the last unit that has a node, counted by `units` */
-    etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
-    ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
+    /* by register: what was gathered for all microbatches */
+    uint32_t *kept;
+    etch_weight_group_count weight_groups;
+    /* the last unit that has a node, counted by `weight_groups` */
+    uint64_t group_begun;
+    /* by part of the backward body: buckets that stand after it */
+    etch_weight_tasks *after;
+    /* buckets that are complete and not issued yet */
+    ETCH_VEC(etch_due) due;
     etch_flows *flows;
-    uint64_t *left;                    /* by chunk: backward slots still to run */
-    uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
+    /* by chunk: backward actions still to run */
+    uint64_t *left;
+    /* by depth: the run at work of the body at that depth */
+    uint64_t run[ETCH_LOOP_DEPTH + 2];
     etch_prefix prefix;
-    uint32_t stretch_first;  /* first node of the stretch */
-    uint32_t before_stretch; /* last computation before it */
-    uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
-    bool slot_computes;      /* the slot at work has had one */
+    /* first node of the interval */
+    uint32_t interval_first;
+    /* last computation before it */
+    uint32_t before_interval;
+    /* first computation of the action at work, or of the last one that had any */
+    uint32_t action_comp;
+    /* the action at work has had one */
+    bool action_computes;
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
-    uint32_t window_comps[ETCH_COMP_WINDOW]; /* the last computations, by their count */
-    etch_reach *reaches;                     /* by node */
-    uint32_t late_comm, late_recv;           /* computations that wait for the latest of these so far */
-    uint32_t ahead_comm,
-        ahead_recv;   /* those of them that may end after the last computation before the stretch */
-    etch_task *norm;  /* while it is counted up */
-    uint32_t clipped; /* makes the norm of all gradients */
-    bool ending;      /* the last microbatch goes back through the chunk */
+    /* the last computations, by their count */
+    uint32_t window_comps[ETCH_COMP_WINDOW];
+    /* by node */
+    etch_reach *reaches;
+    /* computations that wait for the latest of these so far */
+    uint32_t late_comm, late_recv;
+    /* those of them that may end after the last computation before the interval */
+    uint32_t ahead_comm, ahead_recv;
+    /* while it is counted up */
+    etch_task *norm;
+    /* makes the norm of all gradients */
+    uint32_t clipped;
+    /* the last microbatch goes back through the chunk */
+    bool ending;
 } etch_unroller;
 
-/* ---- unroll_nodes.c ------------------------------------------------------------------------------------- */
+/* ---- unroll_nodes.c ------------------------------------------------------------------------------------ */
 
 /* "0.", or ".mb0.stage1." of a full name. */
 void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch);
@@ -93,18 +117,18 @@ void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint
 void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node);
 /* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
 uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep);
-/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. That is
- * its last computation, and one that may end still later, because it waits for communication and the last one
- * does not. */
-void etch_unroll_begin_stretch(etch_unroller *u);
+/* The next nodes are an interval of their own: nodes that wait for nothing in it wait for what comes before
+ * it. That is its last computation, and one that may end still later, because it waits for communication and
+ * the last one does not. */
+void etch_unroll_begin_interval(etch_unroller *u);
 
-/* ---- unroll_end.c --------------------------------------------------------------------------------------- */
+/* ---- unroll_end.c -------------------------------------------------------------------------------------- */
 
 /* The reductions that wait for the end of the backward pass. */
 void etch_unroll_reduce_last(etch_unroller *u);
 void etch_unroll_end(etch_unroller *u);
 /* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
  * sums, or of the weights that they have changed. */
-void etch_unroll_unit_task(etch_unroller *u, const etch_unit_task *unit_task, uint64_t unit);
+void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group);
 
 #endif

@@ -191,15 +191,15 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
 {
     bool communicates = task->type != ETCH_NODE_COMP;
     uint32_t id = u->node_count++;
-    bool inside = false; /* waits for a node of its stretch */
+    bool inside = false; /* waits for a node of its interval */
     for (uint32_t i = first_dep; i < u->dep_count; i++)
-        inside = inside || u->deps[i] >= u->stretch_first;
+        inside = inside || u->deps[i] >= u->interval_first;
     if (communicates && u->last_comm != ETCH_NO_NODE) {
-        inside = inside || u->last_comm >= u->stretch_first;
+        inside = inside || u->last_comm >= u->interval_first;
         etch_unroll_wait(u, u->last_comm);
     }
     if (!inside) {
-        etch_unroll_wait(u, u->before_stretch);
+        etch_unroll_wait(u, u->before_interval);
         etch_unroll_wait(u, u->ahead_comm);
         etch_unroll_wait(u, u->ahead_recv);
     }
@@ -214,16 +214,16 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
         return id;
     }
     u->last_comp = id;
-    if (!u->slot_computes)
-        u->slot_comp = id;
-    u->slot_computes = true;
+    if (!u->action_computes)
+        u->action_comp = id;
+    u->action_computes = true;
     return id;
 }
 
-void etch_unroll_begin_stretch(etch_unroller *u)
+void etch_unroll_begin_interval(etch_unroller *u)
 {
-    u->stretch_first = u->node_count;
-    u->before_stretch = u->last_comp;
+    u->interval_first = u->node_count;
+    u->before_interval = u->last_comp;
     u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     if (u->last_comp == ETCH_NO_NODE)
         return;

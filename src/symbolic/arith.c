@@ -171,7 +171,7 @@ const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a)
     return below;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* Brings two operands into canonical form; false when one is undefined. */
 static bool ready(etch_sym *sym, etch_expr *a, etch_expr *b)

@@ -621,7 +621,7 @@ etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args)
     return result;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_floor(etch_sym *sym, etch_expr a)
 {

@@ -7,7 +7,8 @@ static const struct etch_poly undefined;
 typedef struct differ {
     etch_sym *sym;
     sym_atom *var;
-    sym_memo memo; /* opaque atom -> its derivative */
+    /* opaque atom -> its derivative */
+    sym_memo memo;
     bool piecewise;
 } differ;
 
@@ -211,7 +212,8 @@ etch_expr sym_map_atoms(etch_sym *sym, etch_expr a, etch_expr (*value)(void *dat
 
 typedef struct relaxer {
     etch_sym *sym;
-    const sym_atom *var; /* only floors that depend on it; NULL: all */
+    /* only floors that depend on it; NULL: all */
+    const sym_atom *var;
     sym_memo memo;
 } relaxer;
 
@@ -265,7 +267,7 @@ etch_expr sym_relax(etch_sym *sym, etch_expr a, const sym_atom *var)
     return relaxed(&r, a);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_diff(etch_sym *sym, etch_expr a, etch_expr var, bool *piecewise)
 {

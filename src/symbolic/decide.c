@@ -10,8 +10,10 @@ typedef enum relation { EQUAL, DIFFERENT, AT_LEAST, ABOVE, DIVIDES } relation;
 
 typedef struct question {
     relation relation;
-    etch_expr asked[2]; /* as they were given */
-    etch_expr a, b;     /* canonical */
+    /* as they were given */
+    etch_expr asked[2];
+    /* canonical */
+    etch_expr a, b;
     etch_witness *witness;
 } question;
 

@@ -527,7 +527,7 @@ static etch_status take_different(etch_sym *sym, etch_expr a, etch_expr b, uint3
     return powers ? take_powers(sym, powers, false, fact) : ETCH_EUNKNOWN;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index)
 {

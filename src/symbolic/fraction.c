@@ -12,7 +12,8 @@
 enum { GCD_BUDGET = 200000, GCD_DEPTH = 40 };
 
 typedef struct gcd_budget {
-    int64_t left; /* products of terms */
+    /* products of terms */
+    int64_t left;
     int depth;
 } gcd_budget;
 

@@ -6,15 +6,19 @@ enum { LEADING_ROUNDS = 8, MAX_COMPARED = 64 };
 /* a ~ var^low as var goes to 0, var^high as it goes to infinity. */
 typedef struct growth {
     int64_t low, high;
-    bool known; /* false: a sum that did not close over the variable */
+    /* false: a sum that did not close over the variable */
+    bool known;
 } growth;
 
 typedef struct grower {
     etch_sym *sym;
     const sym_atom *var;
-    sym_memo growths; /* of opaque atoms */
-    sym_memo leads;   /* of maxima: their leading terms */
-    sym_memo settled; /* of opaque atoms: what they are for large values of the variable */
+    /* of opaque atoms */
+    sym_memo growths;
+    /* of maxima: their leading terms */
+    sym_memo leads;
+    /* of opaque atoms: what they are for large values of the variable */
+    sym_memo settled;
 } grower;
 
 static growth growth_of(grower *g, etch_expr a);
@@ -262,7 +266,7 @@ static etch_expr undominated_terms(etch_sym *sym, etch_expr a)
     return sym_terms_finish(sym, out);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 bool etch_degree(etch_sym *sym, etch_expr a, etch_expr var, int64_t *low, int64_t *high)
 {

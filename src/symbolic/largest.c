@@ -1,11 +1,11 @@
-/* The largest of many expressions. Most pairs are neither way round for all values; a table of values at a few points
- * says so for each, where a proof would have to be looked for in vain. */
+/* The largest of many expressions. Most pairs are neither way round for all values; a table of values at a
+ * few points says so for each, where a proof would have to be looked for in vain. */
 #include "symbolic/symbolic_int.h"
 
 enum { POINTS = 96 };
 
-/* More arguments than that are many: those that need no long proof are looked for. What is beyond the other is added to
- * the max one by one. */
+/* More arguments than that are many: those that need no long proof are looked for. What is beyond the other
+ * is added to the max one by one. */
 enum { MANY = 64, MOST_AT_ONCE = 256 };
 
 /* An argument that is never larger than one of so many others is left out. */
@@ -17,7 +17,8 @@ enum { WORK_OF_MEAN = 3 };
 /* What an expression is at points. */
 typedef struct row {
     etch_expr expr;
-    uint32_t made; /* for which points: see `table` */
+    /* for which points: see `table` */
+    uint32_t made;
     enum { NOT_YET, DEFINED, UNDEFINED } state[POINTS];
     sym_coef value[POINTS];
 } row;
@@ -26,8 +27,10 @@ typedef ETCH_VEC(row *) row_list;
 
 typedef struct table {
     etch_sym *sym;
-    uint32_t vars, epoch; /* for which there are points */
-    uint32_t made; /* how often others were made: proofs make variables, and points have values of all */
+    /* for which there are points */
+    uint32_t vars, epoch;
+    /* how often others were made: proofs make variables, and points have values of all */
+    uint32_t made;
 } table;
 
 /* NULL: there are no more. */
@@ -105,8 +108,8 @@ static etch_expr max_of_rows(etch_sym *sym, row *const *rows, uint32_t count)
     return max;
 }
 
-/* Is r never larger than the largest of the others? A proof takes as many cases as there are others, and is looked for
- * among few. */
+/* Is r never larger than the largest of the others? A proof takes as many cases as there are others, and is
+ * looked for among few. */
 static bool is_covered(table *t, row *r, row *const *others, uint32_t count)
 {
     if (count < 2 || count > MOST_COVERING || exceeds_somewhere(t, r, others, count))

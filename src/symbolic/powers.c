@@ -5,12 +5,12 @@
  *     pow2(2^k * x) = pow2(x)              x and 2^k * x integers
  *     pow2(m * x) = 0                      x an integer, m > 1 an odd number
  *     pow2(x) = 0                          x <= 0, or an integer plus a fraction
- *     pow2(x^e * r) = pow2(x) * pow2(r)    x >= 0, x and r integers: a product of positive integers is a power of
- *                                          two when each of them is
+ *     pow2(x^e * r) = pow2(x) * pow2(r)    x >= 0, x and r integers: a product of positive integers is a
+ *                                          power of two when each of them is
  *     pow2(x/d) = pow2(x)                  d a power of two, x/d an integer
  *
- * What is left is looked up among what facts say of it, and is an atom otherwise. Of two powers of two, the smaller
- * one divides the other. */
+ * What is left is looked up among what facts say of it, and is an atom otherwise. Of two powers of two, the
+ * smaller one divides the other. */
 #include "symbolic/symbolic_int.h"
 
 enum { STEPS = 100 /* of a search through facts d | n */ };
@@ -85,7 +85,8 @@ static bool is_power_by(etch_sym *sym, sym_atom *atom, uint32_t *steps)
            (divides_power(sym, atom, steps) || is_part_of_power(sym, atom, steps));
 }
 
-/* Is the integer `atom` a power of two wherever the facts hold: because one says so, or because it divides one? */
+/* Is the integer `atom` a power of two wherever the facts hold: because one says so, or because it divides
+ * one? */
 static bool is_power(etch_sym *sym, sym_atom *atom)
 {
     uint32_t steps = STEPS;
@@ -135,8 +136,8 @@ bool sym_is_divisor_of_power(etch_sym *sym, const sym_mono *mono, sym_coef coef)
 
 /* ---- building ------------------------------------------------------------------------------------------ */
 
-/* x without the powers of two in its coefficients, as far as it stays an integer; those below the line go when x
- * is one. */
+/* x without the powers of two in its coefficients, as far as it stays an integer; those below the line go
+ * when x is one. */
 static etch_expr without_twos(etch_sym *sym, etch_expr x)
 {
     enum { SMALL = 64 };
@@ -168,8 +169,8 @@ static etch_expr without_power_divisors(etch_sym *sym, etch_expr x)
     return x;
 }
 
-/* The variables and functions that all terms of x share, as far as they are integers that are never negative: their
- * product without exponents, and in `*rest` x without them. */
+/* The variables and functions that all terms of x share, as far as they are integers that are never negative:
+ * their product without exponents, and in `*rest` x without them. */
 static const sym_mono *shared_factors(etch_sym *sym, etch_expr x, etch_expr *rest)
 {
     const sym_mono *content = sym_mono_content(sym, x), *taken = sym->unit;
@@ -246,7 +247,7 @@ const sym_mono *sym_powers_of(etch_expr a)
     return mono->count ? mono : NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_pow2(etch_sym *sym, etch_expr a)
 {

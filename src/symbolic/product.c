@@ -12,13 +12,20 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    FEW_PAIRS = 400,        /* below this packing costs more than it saves */
-    MOST_PACKED_ATOMS = 64, /* with nonzero exponents in the factors */
-    MOST_LISTED = 6000000,  /* pairs that may stand in a list of terms */
-    MOST_HASHED = 40000000, /* pairs whose terms may meet in a hash table, */
-    MOST_ADDED = 200000000, /* in an array */
-    DENSE_CELLS = 1 << 20,  /* of the array over all words */
-    DENSE_PER_PAIR = 8      /* cells that one pair of terms is worth */
+    /* below this packing costs more than it saves */
+    FEW_PAIRS = 400,
+    /* with nonzero exponents in the factors */
+    MOST_PACKED_ATOMS = 64,
+    /* pairs that may stand in a list of terms */
+    MOST_LISTED = 6000000,
+    /* pairs whose terms may meet in a hash table, */
+    MOST_HASHED = 40000000,
+    /* in an array */
+    MOST_ADDED = 200000000,
+    /* of the array over all words */
+    DENSE_CELLS = 1 << 20,
+    /* cells that one pair of terms is worth */
+    DENSE_PER_PAIR = 8
 };
 
 /* ---- term by term -------------------------------------------------------------------------------------- */
@@ -55,16 +62,20 @@ static etch_expr multiply_listed(etch_sym *sym, etch_expr a, etch_expr b)
 /* What one atom is in a word: (exponent - least) * unit, for exponents of the product. */
 typedef struct digit {
     sym_atom *atom;
-    int32_t least[2], greatest[2]; /* in each factor */
+    /* in each factor */
+    int32_t least[2], greatest[2];
     uint64_t unit;
 } digit;
 
 typedef struct packing {
     etch_sym *sym;
-    digit *digits; /* in the order of atoms: the first has the largest unit */
+    /* in the order of atoms: the first has the largest unit */
+    digit *digits;
     uint32_t count;
-    uint64_t cells;     /* words are below this */
-    sym_coef factor[2]; /* coefficient = factor * integer, of each factor of the product */
+    /* words are below this */
+    uint64_t cells;
+    /* coefficient = factor * integer, of each factor of the product */
+    sym_coef factor[2];
 } packing;
 
 /* A factor of the product in words and integers. */
@@ -72,7 +83,8 @@ typedef struct packed {
     uint64_t *words;
     int64_t *coefs;
     uint32_t count;
-    uint64_t longest; /* greatest magnitude of a coefficient */
+    /* greatest magnitude of a coefficient */
+    uint64_t longest;
 } packed;
 
 static uint32_t find_digit(const packing *p, const sym_atom *atom)
@@ -219,7 +231,8 @@ static void add_in_array(const packing *p, const packed *a, const packed *b, sym
 /* Cells by word, open addressing; the word of a free one is UINT64_MAX. */
 typedef struct cell_table {
     cell *cells;
-    uint32_t count, capacity; /* a power of two */
+    /* a power of two */
+    uint32_t count, capacity;
 } cell_table;
 
 static cell *cell_of(const cell_table *table, uint64_t word)

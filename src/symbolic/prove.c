@@ -29,10 +29,14 @@ static const char proved, failed;
 /* One statement on its way, and what was used to get there. */
 typedef struct proof {
     etch_sym *sym;
-    uint32_t steps;               /* left */
-    sym_memo *failed;             /* statements met before */
-    bool *spent;                  /* by index: quotients and slacks in use */
-    etch_expr given[PROOF_GIVEN]; /* what holds in the case of a max at hand: each >= 0 */
+    /* left */
+    uint32_t steps;
+    /* statements met before */
+    sym_memo *failed;
+    /* by index: quotients and slacks in use */
+    bool *spent;
+    /* what holds in the case of a max at hand: each >= 0 */
+    etch_expr given[PROOF_GIVEN];
     uint32_t given_count;
     uint32_t facts[PROOF_DEPTH];
     uint32_t fact_count;
@@ -440,7 +444,8 @@ typedef struct pair {
     etch_expr factor, gap, rest;
 } pair;
 
-/* What floor(x) is the opposite of: floor(-x + 1 - 1/q), where x takes multiples of 1/q. NULL: no q is known. */
+/* What floor(x) is the opposite of: floor(-x + 1 - 1/q), where x takes multiples of 1/q. NULL: no q is
+ * known. */
 static etch_expr mirrored(etch_sym *sym, etch_expr x)
 {
     etch_expr grid;
@@ -449,8 +454,8 @@ static etch_expr mirrored(etch_sym *sym, etch_expr x)
     return sym_sub(sym, sym_add_int(sym, sym_neg(sym, x), 1), sym_div(sym, sym->one, grid));
 }
 
-/* x.factor * floor(x) + y.factor * floor(y) as a pair: the factors are opposite, or equal and one of the floors
- * is mirrored. */
+/* x.factor * floor(x) + y.factor * floor(y) as a pair: the factors are opposite, or equal and one of the
+ * floors is mirrored. */
 static bool pair_of_floors(etch_sym *sym, const pivot *x, const pivot *y, pair *out)
 {
     etch_expr larger = x->atom->args[0], smaller = y->atom->args[0];
@@ -489,7 +494,8 @@ static bool nonnegative_here(proof *p, etch_expr a, uint32_t depth)
     return sym_is_nonnegative(p->sym, a) || (p->given_count > 0 && prove(p, a, depth - 1));
 }
 
-/* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out; or puts a number in its place. */
+/* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out; or puts a number in its
+ * place. */
 static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count, uint32_t depth)
 {
     etch_sym *sym = p->sym;

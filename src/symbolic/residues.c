@@ -1,15 +1,20 @@
-/* Cases by remainders: what holds for v = m*w + r with every r of 0..m-1 holds for every integer v. It decides
- * what floors with numbers below the line say together (Hermite's identity), and which polynomials with rational
- * coefficients take integer values (s*(s + 1)/2). */
+/* Cases by remainders: what holds for v = m*w + r with every r of 0..m-1 holds for every integer v. It
+ * decides what floors with numbers below the line say together (Hermite's identity), and which polynomials
+ * with rational coefficients take integer values (s*(s + 1)/2). */
 #include "symbolic/symbolic_int.h"
 
 enum {
-    MOST_CASES = 36, /* remainders of all variables together */
+    /* remainders of all variables together */
+    MOST_CASES = 36,
     MOST_MODULUS = 12,
-    MOST_SPLIT = 3,  /* variables */
-    LOOK_INSIDE = 4, /* opaque atoms inside opaque atoms */
-    MOST_TERMS = 64, /* of each expression: every case expands them */
-    MOST_POWER = 6   /* of a variable */
+    /* variables */
+    MOST_SPLIT = 3,
+    /* opaque atoms inside opaque atoms */
+    LOOK_INSIDE = 4,
+    /* of each expression: every case expands them */
+    MOST_TERMS = 64,
+    /* of a variable */
+    MOST_POWER = 6
 };
 
 /* What is split: variables that occur with fractions, and the common denominator of these. */

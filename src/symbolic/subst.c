@@ -8,9 +8,12 @@ static const struct etch_poly undefined;
 
 typedef struct rewriter {
     etch_sym *sym;
-    const etch_expr *values; /* by index of the variable; NULL: stays */
-    uint32_t count;          /* of them; younger variables stay */
-    sym_memo *memo;          /* of opaque atoms; NULL: they stay as they are */
+    /* by index of the variable; NULL: stays */
+    const etch_expr *values;
+    /* of them; younger variables stay */
+    uint32_t count;
+    /* of opaque atoms; NULL: they stay as they are */
+    sym_memo *memo;
 } rewriter;
 
 static etch_expr rewrite(rewriter *r, etch_expr a);
@@ -127,9 +130,9 @@ static bool bound_levels(etch_sym *sym, const bool *seen, uint32_t *lowest, uint
     return high > 0;
 }
 
-/* What is put into a sum may hold indices of the same level, which the sum must not bind. Then all sums in `a`
- * get indices above those in `a`, in the values and in the other one; building them again brings their levels
- * down. */
+/* What is put into a sum may hold indices of the same level, which the sum must not bind. Then all sums in
+ * `a` get indices above those in `a`, in the values and in the other one; building them again brings their
+ * levels down. */
 static void keep_apart(etch_sym *sym, etch_expr a, etch_expr other, etch_expr *values, uint32_t count)
 {
     uint32_t level = sym_sum_level(a), lowest, highest;
@@ -226,7 +229,7 @@ void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen)
     mark_vars(sym, a, seen, &visited);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
 {

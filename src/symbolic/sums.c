@@ -14,9 +14,12 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    UNROLLED = 64,          /* terms of a sum that are written out */
-    MOST_LOOPED = 10000000, /* values that are added up when no variable is left */
-    HIGHEST_POWER = 100     /* of the index, in closed form */
+    /* terms of a sum that are written out */
+    UNROLLED = 64,
+    /* values that are added up when no variable is left */
+    MOST_LOOPED = 10000000,
+    /* of the index, in closed form */
+    HIGHEST_POWER = 100
 };
 
 /* ---- what is inside ------------------------------------------------------------------------------------ */
@@ -96,8 +99,8 @@ static etch_expr unroll(etch_sym *sym, uint32_t count, const sym_atom *var, etch
     return etch_sum(sym, count, terms);
 }
 
-/* What is added up so far: sums of 1, 2, 4, ... values, as the bits of `count` say. Fractions have long sums, of
- * which so each is short until late. */
+/* What is added up so far: sums of 1, 2, 4, ... values, as the bits of `count` say. Fractions have long sums,
+ * of which so each is short until late. */
 typedef struct running {
     sym_coef at[64];
     uint32_t held;
@@ -211,7 +214,7 @@ etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body)
     return sum;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_index(etch_sym *sym, uint32_t level)
 {

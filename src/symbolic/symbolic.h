@@ -1,10 +1,10 @@
-/* The door of symbolic: exact expressions over named parameters.
+/* The header of symbolic: exact expressions over named parameters.
  *
- * An expression is an interned, immutable, canonical sparse Laurent polynomial over the rationals. Its
- * atoms are variables and interned opaque applications: floor(R), max{...}, pow2(x), 1/(sum). Equal canonical forms
+ * An expression is an interned, immutable, canonical sparse Laurent polynomial over the rationals. Its atoms
+ * are variables and interned opaque applications: floor(R), max{...}, pow2(x), 1/(sum). Equal canonical forms
  * are the same pointer. `mod`, `//`, `ceil`, `min`, `abs` are rewritten into these on construction, and
- * recovered by the printer. Coefficients are machine words while they fit, GMP numbers after; never a
- * wrong value.
+ * recovered by the printer. Coefficients are machine words while they fit, GMP numbers after; never a wrong
+ * value.
  *
  * One context per thread. Everything lives in the arena that the context was made with; limits (terms of
  * one expression, exponents, digits, depth) end in `etch_trap(ETCH_ELIMIT)`. NULL stands for "undefined"
@@ -29,13 +29,20 @@ etch_sym *etch_sym_new(etch_arena *arena);
 /* What a context may do before it ends in `etch_trap(ETCH_ELIMIT)`. 0 stands for the default, which is given
  * behind each. Bytes are limited by the account (`etch_mem`) of the arena. */
 typedef struct etch_sym_limits {
-    uint32_t terms;      /* of one expression: 200,000 */
-    uint32_t exponent;   /* magnitude, of one atom in one term: 1,000,000; at most 2^30 */
-    uint32_t digits;     /* decimal, of a number's numerator or denominator: 100,000; at most 10^9 */
-    uint32_t depth;      /* opaque atoms inside opaque atoms: 100; at most 400 */
-    uint32_t nesting;    /* brackets and operators in text: 500; at most 2,000 */
-    uint32_t atoms;      /* opaque ones in the context: 100,000 */
-    uint64_t operations; /* products of coefficients and the like, in all: 10^10 */
+    /* of one expression: 200,000 */
+    uint32_t terms;
+    /* magnitude, of one atom in one term: 1,000,000; at most 2^30 */
+    uint32_t exponent;
+    /* decimal, of a number's numerator or denominator: 100,000; at most 10^9 */
+    uint32_t digits;
+    /* opaque atoms inside opaque atoms: 100; at most 400 */
+    uint32_t depth;
+    /* brackets and operators in text: 500; at most 2,000 */
+    uint32_t nesting;
+    /* opaque ones in the context: 100,000 */
+    uint32_t atoms;
+    /* products of coefficients and the like, in all: 10^10 */
+    uint64_t operations;
 } etch_sym_limits;
 
 /* Sets all limits; the count of operations starts again. NULL: the defaults. */
@@ -90,8 +97,8 @@ etch_expr etch_ceil(etch_sym *sym, etch_expr a);
 etch_expr etch_floor_div(etch_sym *sym, etch_expr a, etch_expr b); /* floor(a/b) */
 etch_expr etch_mod(etch_sym *sym, etch_expr a, etch_expr b);       /* a - b*floor(a/b) */
 etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b);
-/* The largest of `count` > 0 arguments: as etch_max of one after the other, but most are compared with each other instead
- * of with a max. */
+/* The largest of `count` > 0 arguments: as etch_max of one after the other, but most are compared with each
+ * other instead of with a max. */
 etch_expr etch_max_of(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_abs(etch_sym *sym, etch_expr a);
@@ -136,11 +143,14 @@ etch_status etch_assume_different(etch_sym *sym, etch_expr a, etch_expr b, int64
 typedef struct etch_claim {
     etch_relation relation;
     etch_expr left, right;
-    const etch_expr *divisors; /* what the sides divide by, as written: they may have cancelled since */
+    /* what the sides divide by, as written: they may have cancelled since */
+    const etch_expr *divisors;
     uint32_t divisor_count;
-    const char *const *plans; /* of a spec that it names */
+    /* of a spec that it names */
+    const char *const *plans;
     uint32_t plan_count;
-    const char *text; /* as written */
+    /* as written */
+    const char *text;
     etch_span span;
 } etch_claim;
 
@@ -151,7 +161,8 @@ typedef struct etch_claim {
 typedef struct etch_witness {
     uint32_t count;
     const etch_expr *vars;
-    const etch_expr *values; /* constants */
+    /* constants */
+    const etch_expr *values;
 } etch_witness;
 
 /* Does it hold for all values that the facts allow? ETCH_NO only with a witness (`witness` may be NULL).

@@ -21,14 +21,19 @@
 #include "symbolic/symbolic.h"
 
 enum {
-    ETCH_SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
-    /* What is kept counts as operations, about one for each 5 bytes: a limit of operations is one of memory, too. */
+    /* words of coefficients held or multiplied at a time */
+    ETCH_SYM_MAX_WORK = 50000000,
+    /* What is kept counts as operations, about one for each 5 bytes: a limit of operations is one of memory,
+     * too. */
     ETCH_SYM_WORK_OF_NODE = 16,
-    ETCH_SYM_WORK_OF_LOOKUP = 12, /* in a table that no cache holds */
+    /* in a table that no cache holds */
+    ETCH_SYM_WORK_OF_LOOKUP = 12,
     ETCH_SYM_WORK_OF_TERM = 5,
     ETCH_SYM_WORK_OF_POWER = 3,
-    ETCH_SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
-    ETCH_SYM_MAX_NESTED = 16    /* proofs within proofs */
+    /* reduced to lowest terms, too */
+    ETCH_SYM_WORK_OF_LIMB = 16,
+    /* proofs within proofs */
+    ETCH_SYM_MAX_NESTED = 16
 };
 
 /* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
@@ -41,10 +46,12 @@ typedef struct sym_node {
 /* Interned nodes by hash, open addressing. */
 typedef struct sym_table {
     struct sym_slot {
-        uint64_t hash; /* that of the node, so that others need not be looked at */
+        /* that of the node, so that others need not be looked at */
+        uint64_t hash;
         sym_node *node;
     } * slots;
-    uint32_t count, capacity; /* a power of two */
+    /* a power of two */
+    uint32_t count, capacity;
 } sym_table;
 
 /* Walks the nodes with this hash: `for (probe = 0; (node = sym_table_next(t, hash, &probe));)`. */
@@ -59,7 +66,8 @@ typedef struct sym_memo {
         const void *key;
         const void *value;
     } * slots;
-    uint32_t count, capacity; /* a power of two */
+    /* a power of two */
+    uint32_t count, capacity;
 } sym_memo;
 
 /* The value of `key`, NULL when there is none. */
@@ -68,16 +76,18 @@ const void *sym_memo_get(const sym_memo *memo, const void *key);
 void sym_memo_put(etch_sym *sym, sym_memo *memo, const void *key, const void *value);
 void sym_memo_clear(sym_memo *memo);
 
-/* What two-sided operations gave for the operands that they had last: one place per pair, the newer one stays.
- * It saves work and changes no result. */
+/* What two-sided operations gave for the operands that they had last: one place per pair, the newer one
+ * stays. It saves work and changes no result. */
 typedef enum sym_operation { ETCH_SYM_OP_ADD, ETCH_SYM_OP_SUB, ETCH_SYM_OP_MUL } sym_operation;
 typedef struct sym_recent {
     struct sym_recent_slot {
         sym_operation operation;
-        uint32_t b; /* its id */
+        /* its id */
+        uint32_t b;
         etch_expr a, result;
     } * slots;
-    uint32_t capacity; /* a power of two */
+    /* a power of two */
+    uint32_t capacity;
 } sym_recent;
 
 /* The result for this pair, NULL when it is not there any more. */
@@ -113,7 +123,8 @@ static inline uint64_t sym_mix(uint64_t hash, uint64_t value)
 /* ---- coef.c: rational numbers -------------------------------------------------------------------------- */
 
 typedef struct sym_big {
-    int32_t num_size; /* limbs; negative for a negative number */
+    /* limbs; negative for a negative number */
+    int32_t num_size;
     int32_t den_size;
     const mp_limb_t *num, *den;
 } sym_big;
@@ -203,37 +214,54 @@ typedef enum sym_kind {
 typedef struct sym_atom {
     sym_node node;
     uint64_t label;
-    uint32_t id; /* dense over all atoms */
+    /* dense over all atoms */
+    uint32_t id;
     sym_kind kind;
-    uint32_t depth; /* 0: a variable */
-    etch_expr self; /* the atom as an expression */
+    /* 0: a variable */
+    uint32_t depth;
+    /* the atom as an expression */
+    etch_expr self;
     /* variables */
-    const char *name; /* NULL: a variable of proofs, or the index of a sum */
-    uint32_t index;   /* in sym->vars */
-    int64_t lower;    /* the greatest integer that it is known to reach at least, or ETCH_SYM_UNBOUNDED */
-    int64_t declared_lower; /* without facts */
-    uint32_t lower_fact;    /* which fact raised it, or ETCH_SYM_DECLARED */
-    bool is_real;           /* any number > 0 */
-    bool is_index;          /* of a sum that is being put together: see etch_index */
-    uint32_t bound_level;   /* bound by the sums of this level; 0: by none */
-    etch_expr definition;   /* what an equality says it is, in variables that have no definition; or NULL */
+    /* NULL: a variable of proofs, or the index of a sum */
+    const char *name;
+    /* in sym->vars */
+    uint32_t index;
+    /* the greatest integer that it is known to reach at least, or ETCH_SYM_UNBOUNDED */
+    int64_t lower;
+    /* without facts */
+    int64_t declared_lower;
+    /* which fact raised it, or ETCH_SYM_DECLARED */
+    uint32_t lower_fact;
+    /* any number > 0 */
+    bool is_real;
+    /* of a sum that is being put together: see etch_index */
+    bool is_index;
+    /* bound by the sums of this level; 0: by none */
+    uint32_t bound_level;
+    /* what an equality says it is, in variables that have no definition; or NULL */
+    etch_expr definition;
     uint32_t definition_fact;
     /* opaque atoms */
     uint32_t count;
-    const etch_expr
-        *args; /* floor, pow2, 1/(sum): 1; max: at least 2, the first is 0, the others in increasing
-                             * order; sum: the count of terms and the term, a product without coefficient */
-    struct sym_atom *bound; /* of a sum: the index in its term, 0..count-1 */
-    uint32_t sum_level;     /* sums inside sums, this one included; 0: no sum */
-    bool is_integer;        /* in epoch `checked` */
+    /* floor, pow2, 1/(sum): 1; max: at least 2, the first is 0, the others in increasing order; sum: the
+     * count of terms and the term, a product without coefficient */
+    const etch_expr *args;
+    /* of a sum: the index in its term, 0..count-1 */
+    struct sym_atom *bound;
+    /* sums inside sums, this one included; 0: no sum */
+    uint32_t sum_level;
+    /* in epoch `checked` */
+    bool is_integer;
     uint32_t checked;
-    uint64_t degree_mark; /* of fraction.c, which leaves a degree here while it works on polynomials */
+    /* of fraction.c, which leaves a degree here while it works on polynomials */
+    uint64_t degree_mark;
     int32_t degree;
 } sym_atom;
 
 typedef struct sym_power {
     sym_atom *atom;
-    int32_t exp; /* not 0 */
+    /* not 0 */
+    int32_t exp;
 } sym_power;
 
 #define ETCH_SYM_UNBOUNDED INT64_MIN
@@ -247,10 +275,13 @@ enum {
 
 /* An interned product of powers, atoms in increasing order. */
 typedef struct sym_mono {
-    sym_node node; /* sum of exponent * hash of the atom: adds up under multiplication */
-    uint32_t id;   /* dense */
+    /* sum of exponent * hash of the atom: adds up under multiplication */
+    sym_node node;
+    /* dense */
+    uint32_t id;
     uint32_t count;
-    int64_t degree; /* sum of the exponents */
+    /* sum of the exponents */
+    int64_t degree;
     uint32_t depth;
     uint32_t flags;
     sym_power at[];
@@ -258,7 +289,8 @@ typedef struct sym_mono {
 
 typedef struct sym_term {
     const sym_mono *mono;
-    sym_coef coef; /* not 0 */
+    /* not 0 */
+    sym_coef coef;
 } sym_term;
 
 /* An interned expression: terms by decreasing monomial. At most one atom 1/(sum), to the power 1; see
@@ -267,9 +299,11 @@ struct etch_poly {
     sym_node node;
     uint32_t count;
     uint32_t id;
-    uint32_t epoch; /* canonical under the facts of this epoch (and of earlier ones) */
+    /* canonical under the facts of this epoch (and of earlier ones) */
+    uint32_t epoch;
     uint32_t depth;
-    uint32_t flags; /* of all monomials */
+    /* of all monomials */
+    uint32_t flags;
     sym_term terms[];
 };
 
@@ -296,7 +330,8 @@ const sym_mono *sym_mono_part(etch_sym *sym, const sym_mono *a, int sign);
 typedef struct sym_terms {
     sym_term *at;
     uint32_t count, capacity;
-    struct sym_terms *next; /* in the pool */
+    /* in the pool */
+    struct sym_terms *next;
 } sym_terms;
 
 sym_terms *sym_terms_new(etch_sym *sym);
@@ -381,8 +416,8 @@ etch_expr sym_recip_atom(etch_sym *sym, etch_expr den); /* den as fraction.c pre
 
 /* ---- sums.c -------------------------------------------------------------------------------------------- */
 
-/* The sum of `body` over the integers 0 <= var < count; NULL when a term is undefined. `var` is the index of a
- * sum (sym_bound_var, sym_index_var), in `body` above the level of the sums inside. */
+/* The sum of `body` over the integers 0 <= var < count; NULL when a term is undefined. `var` is the index of
+ * a sum (sym_bound_var, sym_index_var), in `body` above the level of the sums inside. */
 etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body);
 /* The level of the deepest sum in `a`, 0 for none. */
 uint32_t sym_sum_level(etch_expr a);
@@ -395,7 +430,8 @@ etch_expr sym_pow2(etch_sym *sym, etch_expr a);
 const sym_mono *sym_powers_of(etch_expr a);
 /* Is mono a power of two, which coef divides by an odd number above 1? */
 bool sym_is_odd_part_of_power(etch_sym *sym, const sym_mono *mono, sym_coef coef);
-/* Is coef * mono an integer because what is below the line are powers of two, and those above are not smaller? */
+/* Is coef * mono an integer because what is below the line are powers of two, and those above are not
+ * smaller? */
 bool sym_is_divisor_of_power(etch_sym *sym, const sym_mono *mono, sym_coef coef);
 
 /* ---- integrality.c ------------------------------------------------------------------------------------- */
@@ -419,8 +455,8 @@ etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a);
 /* ---- residues.c ---------------------------------------------------------------------------------------- */
 
 typedef bool sym_claim(etch_sym *sym, etch_expr a);
-/* Does the claim hold for `a` in all cases that the remainders of its variables make? A claim holds only if it
- * holds for all values that the facts allow. */
+/* Does the claim hold for `a` in all cases that the remainders of its variables make? A claim holds only if
+ * it holds for all values that the facts allow. */
 bool sym_holds_by_remainders(etch_sym *sym, etch_expr a, sym_claim *holds);
 
 /* ---- points.c ------------------------------------------------------------------------------------------ */
@@ -429,11 +465,11 @@ bool sym_holds_by_remainders(etch_sym *sym, etch_expr a, sym_claim *holds);
 bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result);
 /* The i-th assignment that satisfies all facts, in an order fixed by them; NULL when there are no more. */
 const sym_coef *sym_point(etch_sym *sym, uint32_t i);
-/* The same with one variable moved to `value` and others after it as facts ask; NULL when that is not allowed.
- * In scratch memory. */
+/* The same with one variable moved to `value` and others after it as facts ask; NULL when that is not
+ * allowed. In scratch memory. */
 const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value);
-/* Operations counted so far, without those that making points took: which points are at hand must not change how
- * long a proof may be. */
+/* Operations counted so far, without those that making points took: which points are at hand must not change
+ * how long a proof may be. */
 uint64_t sym_work_without_points(const etch_sym *sym);
 /* Is `a` negative at one of points from..to-1? Then there is no proof that it is not. */
 bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
@@ -449,7 +485,8 @@ typedef enum sym_fact_kind {
 
 typedef struct sym_fact {
     sym_fact_kind kind;
-    etch_expr a, b; /* as given: a | b, a == b, a >= b, a != b */
+    /* as given: a | b, a == b, a >= b, a != b */
+    etch_expr a, b;
     int64_t origin;
 } sym_fact;
 
@@ -459,7 +496,8 @@ typedef struct sym_fact {
 typedef struct sym_ratio {
     const sym_mono *mono;
     sym_coef coef;
-    sym_atom *quotient; /* variable of proofs that stands for it; NULL when its sign is not known */
+    /* variable of proofs that stands for it; NULL when its sign is not known */
+    sym_atom *quotient;
     uint32_t fact;
 } sym_ratio;
 
@@ -473,7 +511,8 @@ typedef struct sym_known_power {
 /* gap >= 0. */
 typedef struct sym_bound {
     etch_expr gap;
-    sym_atom *slack; /* variable of proofs that stands for it */
+    /* variable of proofs that stands for it */
+    sym_atom *slack;
     uint32_t fact;
 } sym_bound;
 
@@ -481,9 +520,11 @@ typedef struct sym_bound {
 typedef struct sym_alternative {
     sym_atom *var;
     etch_expr value;
-    sym_atom *spends; /* the quotient or slack: each is used once in a proof */
+    /* the quotient or slack: each is used once in a proof */
+    sym_atom *spends;
     uint32_t fact;
-    bool is_lower; /* of a bound: var >= value without the slack */
+    /* of a bound: var >= value without the slack */
+    bool is_lower;
 } sym_alternative;
 
 /* Notes that a proof used a fact (or a declaration). */
@@ -525,29 +566,39 @@ bool sym_is_foreign(const etch_sym *sym, etch_expr a);
 /* ---- the context --------------------------------------------------------------------------------------- */
 
 typedef struct sym_points {
-    uint32_t epoch, vars; /* for which they were made */
+    /* for which they were made */
+    uint32_t epoch, vars;
     uint32_t tried;
-    uint64_t work; /* operations counted for points of all times, evaluations left out */
+    /* operations counted for points of all times, evaluations left out */
+    uint64_t work;
     ETCH_VEC(const sym_coef *) found;
 } sym_points;
 
 struct etch_sym {
     etch_arena *arena;
-    uint32_t epoch; /* from 1; grows with every fact */
+    /* from 1; grows with every fact */
+    uint32_t epoch;
     bool frozen;
-    const etch_sym *parent; /* the frozen context that this is a fork of, or NULL */
-    uint32_t first_epoch;   /* of a fork */
-    sym_memo adopted;       /* expressions and atoms of the parent -> counterparts */
+    /* the frozen context that this is a fork of, or NULL */
+    const etch_sym *parent;
+    /* of a fork */
+    uint32_t first_epoch;
+    /* expressions and atoms of the parent -> counterparts */
+    sym_memo adopted;
     etch_sym_limits limits;
-    uint32_t most_limbs; /* limits.digits in words */
+    /* limits.digits in words */
+    uint32_t most_limbs;
     uint64_t operations_left;
-    uint64_t degree_marks; /* given to atoms so far: see sym_atom */
+    /* given to atoms so far: see sym_atom */
+    uint64_t degree_marks;
     const char *limit_reached;
 
     sym_table atoms, monos, polys;
     uint32_t atom_count, mono_count, poly_count;
-    ETCH_VEC(sym_atom *) vars;           /* by index */
-    ETCH_VEC(struct sym_block *) opaque; /* in their order */
+    /* by index */
+    ETCH_VEC(sym_atom *) vars;
+    /* in their order */
+    ETCH_VEC(struct sym_block *) opaque;
     uint32_t opaque_count;
     const sym_mono *unit;
     etch_expr zero, one;
@@ -557,38 +608,54 @@ struct etch_sym {
     ETCH_VEC(sym_bound) bounds;
     ETCH_VEC(sym_alternative) alternatives;
     ETCH_VEC(sym_known_power) known_powers;
-    uint32_t power_sources; /* facts that can tell of some variable that it is a power of two */
-    uint32_t definitions;   /* variables that have one */
+    /* facts that can tell of some variable that it is a power of two */
+    uint32_t power_sources;
+    /* variables that have one */
+    uint32_t definitions;
 
-    sym_memo fresh;                       /* of this epoch: expression -> canonical form */
-    sym_memo floors;                      /* of this epoch: expression -> its floor */
-    sym_memo proofs;                      /* of this epoch: expression -> proved or failed */
-    sym_memo failed[ETCH_SYM_MAX_NESTED]; /* of each proof under way */
+    /* of this epoch: expression -> canonical form */
+    sym_memo fresh;
+    /* of this epoch: expression -> its floor */
+    sym_memo floors;
+    /* of this epoch: expression -> proved or failed */
+    sym_memo proofs;
+    /* of each proof under way */
+    sym_memo failed[ETCH_SYM_MAX_NESTED];
     sym_recent recent;
     uint32_t proof_nesting, proof_work;
-    bool tracing;       /* collect `last_fact`; no memo */
-    uint32_t last_fact; /* the latest fact that successful proofs used, or ETCH_SYM_DECLARED */
+    /* collect `last_fact`; no memo */
+    bool tracing;
+    /* the latest fact that successful proofs used, or ETCH_SYM_DECLARED */
+    uint32_t last_fact;
     sym_points points;
 
     /* reused memory */
     sym_power *powers;
     uint32_t powers_capacity;
-    uint32_t *slot_of; /* by monomial: place in the list under construction, from 1 */
+    /* by monomial: place in the list under construction, from 1 */
+    uint32_t *slot_of;
     uint32_t slot_capacity;
     mp_limb_t *limbs;
     size_t limbs_left;
-    bool limbs_in_scratch; /* while points are evaluated */
+    /* while points are evaluated */
+    bool limbs_in_scratch;
     sym_terms *pool;
     struct sym_scratch_chunk *scratch;
     size_t scratch_used;
-    struct sym_value *atom_values; /* of sym_eval, by atom */
+    /* of sym_eval, by atom */
+    struct sym_value *atom_values;
     uint32_t atom_values_capacity;
-    uint64_t atom_values_stamp, atom_values_stamps; /* of the evaluation at hand; of all so far */
-    ETCH_VEC(sym_atom *) bound_vars, index_vars;    /* of sums, by level */
-    ETCH_VEC(sym_atom *) quotients;                 /* of cases by remainders */
+    /* of the evaluation at hand; of all so far */
+    uint64_t atom_values_stamp, atom_values_stamps;
+    /* of sums, by level */
+    ETCH_VEC(sym_atom *) bound_vars, index_vars;
+    /* of cases by remainders */
+    ETCH_VEC(sym_atom *) quotients;
     ETCH_VEC(sym_coef) bernoulli;
-    uint32_t sum_steps_left;         /* of sym_eval */
-    ETCH_VEC(sym_atom *) proof_vars; /* quotients and slacks, reused */
+    /* of sym_eval */
+    uint32_t sum_steps_left;
+    /* quotients and slacks, reused */
+    ETCH_VEC(sym_atom *) proof_vars;
     uint32_t proof_vars_used;
 };
 

@@ -15,9 +15,12 @@ typedef struct assembling {
     etch_arena *arena;
     etch_diags *diags;
     const etch_source *text;
-    const char *folder; /* without slashes at the end */
-    const char *hidden; /* where the files are until all of them are there, else NULL */
-    int files;          /* open on `hidden`, or -1 */
+    /* without slashes at the end */
+    const char *folder;
+    /* where the files are until all of them are there, else NULL */
+    const char *hidden;
+    /* open on `hidden`, or -1 */
+    int files;
     etch_assembly *assembly;
 } assembling;
 

@@ -10,12 +10,18 @@ enum { CYCLE_SHOWN = 6, SEARCH_STEPS = 1 << 24 };
 
 typedef struct condensing {
     etch_rank_draft *d;
-    uint32_t count;        /* of nodes */
-    uint32_t *positions;   /* in the file, by index; NULL when they are the indexes */
-    uint32_t *indexes;     /* by position; NULL likewise */
-    uint32_t *ids;         /* by index; NULL when they are the indexes */
-    uint32_t *topological; /* indexes, parents before children; NULL when indexes are in such an order */
-    uint32_t backward;     /* dependencies on nodes of larger or equal index */
+    /* of nodes */
+    uint32_t count;
+    /* in the file, by index; NULL when they are the indexes */
+    uint32_t *positions;
+    /* by position; NULL likewise */
+    uint32_t *indexes;
+    /* by index; NULL when they are the indexes */
+    uint32_t *ids;
+    /* indexes, parents before children; NULL when indexes are in such an order */
+    uint32_t *topological;
+    /* dependencies on nodes of larger or equal index */
+    uint32_t backward;
     etch_rank_program *p;
 } condensing;
 
@@ -342,9 +348,11 @@ static etch_status check_chain(condensing *c)
 typedef struct search {
     const etch_rank_program *p;
     uint32_t *stack;
-    uint32_t *seen; /* by node: the number of the search that has been there */
+    /* by node: the number of the search that has been there */
+    uint32_t *seen;
     uint32_t number;
-    uint64_t steps; /* of all searches */
+    /* of all searches */
+    uint64_t steps;
 } search;
 
 static bool reaches(search *s, uint32_t from, uint32_t to)

@@ -59,7 +59,8 @@ static etch_status read_ranks(const etch_dump *dump, etch_intervals *wanted)
 typedef struct entry {
     const char *name;
     size_t stem;
-    int64_t rank; /* -1: the name says none */
+    /* -1: the name says none */
+    int64_t rank;
 } entry;
 
 typedef struct listing {

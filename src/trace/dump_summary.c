@@ -23,7 +23,8 @@ typedef struct tally {
 typedef struct tallies {
     etch_arena *arena;
     tally *at;
-    uint32_t *slots; /* index in `at` and one more, 0 for free; twice as many as there is room in `at` */
+    /* index in `at` and one more, 0 for free; twice as many as there is room in `at` */
+    uint32_t *slots;
     uint32_t count, capacity;
 } tallies;
 
@@ -74,9 +75,12 @@ static tally *tally_of(tallies *t, int64_t number, etch_trace_text text)
 
 typedef struct etch_summary {
     uint64_t files;
-    tallies types;       /* by type */
-    tallies phases;      /* by phase */
-    tallies collectives; /* by collective and group: "" for all ranks */
+    /* by type */
+    tallies types;
+    /* by phase */
+    tallies phases;
+    /* by collective and group: "" for all ranks */
+    tallies collectives;
 } etch_summary;
 
 struct etch_summary *etch_summary_new(etch_arena *arena)
@@ -228,7 +232,8 @@ enum { COLUMNS = 4, NUMBER_TEXT = 48 };
 typedef struct table {
     etch_arena *arena;
     ETCH_VEC(const char *) cells;
-    uint32_t columns, labels; /* the first `labels` columns are text */
+    /* the first `labels` columns are text */
+    uint32_t columns, labels;
 } table;
 
 static const char *number_text(etch_arena *arena, total value)
@@ -333,7 +338,7 @@ static void print_phases(const etch_summary *s, etch_buf *out)
         print_table(&t, out);
 }
 
-/* Decimal ids in their order, other names behind them. */
+/* Decimal ids in their order, other names after them. */
 static int compare_groups(etch_trace_text a, etch_trace_text b)
 {
     if (a.length != b.length)

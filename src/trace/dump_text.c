@@ -23,7 +23,7 @@ static void begin_file(etch_dump *dump)
     etch_buf_puts(&dump->out, "\n");
 }
 
-/* The varint in front of a message takes all bytes since the one before: there is one way to do that. */
+/* The varint before a message takes all bytes since the one before: there is one way to do that. */
 static void add_frame(etch_dump *dump, uint64_t offset, uint64_t length)
 {
     uint8_t frame[10];

@@ -1,5 +1,5 @@
-/* The canonical encoding of what the reader yields: fields in the order of their numbers, shortest varints, packed
- * lists, defaults left out. */
+/* The canonical encoding of what the reader yields: fields in the order of their numbers, shortest varints,
+ * packed lists, defaults left out. */
 #include "trace/text_int.h"
 #include "trace/trace_int.h"
 

@@ -11,8 +11,10 @@ typedef struct explaining {
     const etch_run *run;
     etch_arena *arena;
     etch_diags *diags;
-    bool sizes_differ;  /* the ends of some message; said already */
-    uint32_t *receives; /* by rank: a receive that is posted and waits, or ETCH_NONE */
+    /* the ends of some message; said already */
+    bool sizes_differ;
+    /* by rank: a receive that is posted and waits, or ETCH_NONE */
+    uint32_t *receives;
 } explaining;
 
 static const etch_span nowhere = {0, 0};
@@ -48,7 +50,8 @@ static bool has_finished(const explaining *e, uint32_t rank)
 /* How often a rank sends or receives a message of `key`, of its size or of any other. */
 typedef struct tally {
     uint32_t equal, other;
-    uint64_t other_size; /* of one of them */
+    /* of one of them */
+    uint64_t other_size;
 } tally;
 
 static tally count_messages(const explaining *e, const etch_mail_key *key, etch_work work)

@@ -13,7 +13,8 @@
 enum { MOST_RANKS = 1 << 20 };
 
 typedef struct found {
-    const char *name; /* interned */
+    /* interned */
+    const char *name;
     uint32_t rank;
 } found;
 
@@ -22,10 +23,12 @@ typedef struct survey {
     etch_diags *diags;
     DIR *stream;
     const char *folder;
-    const char *wanted; /* the name of the traces; NULL: whatever is there */
+    /* the name of the traces; NULL: whatever is there */
+    const char *wanted;
     etch_names *names;
     ETCH_VEC(found) traces;
-    const char *odd; /* a file that would be a trace under another number */
+    /* a file that would be a trace under another number */
+    const char *odd;
     bool has_groups, has_manifest, too_large;
 } survey;
 
@@ -138,7 +141,8 @@ static void report_missing(const survey *s, etch_trace_set *set, const char *nam
                   s->odd);
 }
 
-/* How many ranks the run had of which `etch lower` wrote some only; 0: it wrote all, or something else did. */
+/* How many ranks the run had of which `etch lower` wrote some only; 0: it wrote all, or something else
+ * did. */
 static uint64_t ranks_of_partial_run(const survey *s)
 {
     enum { MOST_BYTES = 64 << 20 };

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    FILE_LIMIT = 64 << 20, /* bytes; a million ranks in five groups each need 40 MB */
+    /* bytes; a million ranks in five groups each need 40 MB */
+    FILE_LIMIT = 64 << 20,
     MOST_REFUSALS = 20
 };
 
@@ -18,8 +19,10 @@ typedef struct reading {
     uint32_t rank_count;
     etch_trace_groups *groups;
     json_t *root;
-    const char *key;         /* the group at hand */
-    uint32_t refused, large; /* groups */
+    /* the group at hand */
+    const char *key;
+    /* groups */
+    uint32_t refused, large;
 } reading;
 
 /* Says what is wrong with the group at hand, of the first few that are wrong. */

@@ -6,8 +6,10 @@
 typedef struct etch_mail_box {
     etch_mail_key key;
     etch_mail_end end;
-    uint32_t first, last; /* items; 0: the box is free */
-    uint32_t next;        /* in its bucket, or of the free boxes */
+    /* items; 0: the box is free */
+    uint32_t first, last;
+    /* in its bucket, or of the free boxes */
+    uint32_t next;
 } etch_mail_box;
 
 typedef struct etch_mail_item {

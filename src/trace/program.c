@@ -9,7 +9,8 @@ enum { BUCKETS = 1 << 12 };
 #define MOST_BYTES ((size_t)2 << 30) /* of all programs together */
 
 struct etch_program_table {
-    pthread_mutex_t lock; /* holds all below */
+    /* holds all below */
+    pthread_mutex_t lock;
     etch_rank_program *buckets[BUCKETS];
     size_t bytes, most;
     uint32_t count;

@@ -12,9 +12,11 @@ enum { ETCH_RANK_NODE_LIMIT = 1 << 22, ETCH_RANK_DEP_LIMIT = 1 << 24 };
 
 /* Names of tensors that nodes of a rank output. */
 typedef struct etch_tensors {
-    char *text; /* NUL-terminated names one after the other */
+    /* NUL-terminated names one after the other */
+    char *text;
     size_t length, capacity;
-    uint32_t *places; /* open addressing: where a name begins, plus 1 */
+    /* open addressing: where a name begins, plus 1 */
+    uint32_t *places;
     uint32_t count, place_count;
     bool failed;
 } etch_tensors;
@@ -25,9 +27,11 @@ void etch_tensors_free(etch_tensors *tensors);
 
 /* A node in the order of the file. */
 typedef struct etch_draft_node {
-    uint64_t value; /* as in etch_rank_program */
+    /* as in etch_rank_program */
+    uint64_t value;
     uint32_t id;
-    uint32_t dep_end; /* its dependencies end here, and begin where those of the node before end */
+    /* its dependencies end here, and begin where those of the node before end */
+    uint32_t dep_end;
     uint32_t label;
     uint8_t work;
 } etch_draft_node;
@@ -35,7 +39,8 @@ typedef struct etch_draft_node {
 typedef struct etch_rank_draft {
     const etch_rank_job *job;
     etch_draft_node *nodes;
-    uint32_t *deps; /* ids, then indexes of nodes */
+    /* ids, then indexes of nodes */
+    uint32_t *deps;
     etch_comm *comms;
     uint32_t node_count, node_capacity;
     uint32_t dep_count, dep_capacity;
@@ -44,10 +49,14 @@ typedef struct etch_rank_draft {
     etch_number_table groups, peers;
     etch_tensors tensors;
     uint32_t ctrl_nodes;
-    bool dense;     /* ids are 0, 1, 2, ... */
-    bool large_ids; /* ids that are none: nothing more can be said */
-    bool runnable;  /* no error keeps a run from making sense of it */
-    bool failed;    /* memory is out */
+    /* ids are 0, 1, 2, ... */
+    bool dense;
+    /* ids that are none: nothing more can be said */
+    bool large_ids;
+    /* no error keeps a run from making sense of it */
+    bool runnable;
+    /* memory is out */
+    bool failed;
 } etch_rank_draft;
 
 /* locate.c: the path of a rank's trace; false when it is longer than `size`. */

@@ -1,4 +1,4 @@
-/* A trace file as a stream of messages: each stands behind its length. */
+/* A trace file as a stream of messages: each stands after its length. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "trace/trace_int.h"
@@ -16,13 +16,19 @@
 enum { BUFFER_BYTES = 1 << 17, LENGTH_BYTES = 10 };
 
 struct etch_trace_reader {
-    int file;        /* -1: `bytes` is all there is */
-    uint8_t *buffer; /* from malloc; NULL without a file */
+    /* -1: `bytes` is all there is */
+    int file;
+    /* from malloc; NULL without a file */
+    uint8_t *buffer;
     size_t capacity;
-    const uint8_t *bytes; /* what has been read and not been dropped */
-    size_t at, filled;    /* of `bytes`: where the next message is, and how many there are */
-    uint64_t offset;      /* in the file, of `bytes` */
-    bool ended;           /* the file has no more than `bytes` */
+    /* what has been read and not been dropped */
+    const uint8_t *bytes;
+    /* of `bytes`: where the next message is, and how many there are */
+    size_t at, filled;
+    /* in the file, of `bytes` */
+    uint64_t offset;
+    /* the file has no more than `bytes` */
+    bool ended;
     etch_wire wire;
     etch_trace_metadata metadata;
     etch_trace_node node;

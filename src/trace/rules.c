@@ -12,7 +12,8 @@ typedef struct checking {
     const etch_rule_context *context;
     const etch_trace_node *node;
     etch_node_ref ref;
-    const etch_trace_attr *attrs[ETCH_ATTRIBUTE_COUNT]; /* what simulators know; NULL where it is missing */
+    /* what simulators know; NULL where it is missing */
+    const etch_trace_attr *attrs[ETCH_ATTRIBUTE_COUNT];
 } checking;
 
 #define COMPLAIN(c, severity, code, help, ...) \

@@ -83,7 +83,7 @@ bool etch_table_add(etch_number_table *table, uint32_t key, uint32_t value)
     return true;
 }
 
-/* What stands behind the gap, and would have stood in it, moves up. */
+/* What stands after the gap, and would have stood in it, moves up. */
 void etch_table_remove(etch_number_table *table, const uint32_t *value)
 {
     const uint32_t mask = table->capacity - 1;

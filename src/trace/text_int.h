@@ -38,8 +38,8 @@ void etch_text_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace_
 
 /* ---- text_read.c: lines as files ----------------------------------------------------------------------- */
 
-/* What is done with each file of a text. The `names` of a `file` line share the bytes. A status that is not ETCH_OK
- * ends the reading. */
+/* What is done with each file of a text. The `names` of a `file` line share the bytes. A status that is not
+ * ETCH_OK ends the reading. */
 typedef struct etch_text_sink {
     etch_status (*put)(void *data, const char *const *names, uint32_t name_count, const char *bytes,
                        size_t length);
@@ -58,11 +58,16 @@ typedef struct etch_dump {
     etch_arena *arena;
     etch_diags *diags;
     const etch_dump_options *options;
-    etch_buf out;     /* goes to the sink piece by piece */
-    const char *file; /* name of the file at hand, without its folder */
-    int64_t rank;     /* of the file at hand, -1 when its name says none */
-    uint64_t end;     /* of the last message of the file that was read */
-    bool any;         /* metadata of some file was read */
+    /* goes to the sink piece by piece */
+    etch_buf out;
+    /* name of the file at hand, without its folder */
+    const char *file;
+    /* of the file at hand, -1 when its name says none */
+    int64_t rank;
+    /* of the last message of the file that was read */
+    uint64_t end;
+    /* metadata of some file was read */
+    bool any;
     etch_encoder encoder;
     etch_buf body;
     struct etch_summary *summary;
@@ -70,10 +75,12 @@ typedef struct etch_dump {
 
 /* What one form of a dump does with what is read. */
 typedef struct etch_dump_way {
-    void (*begin)(etch_dump *dump); /* a file */
+    /* a file */
+    void (*begin)(etch_dump *dump);
     void (*metadata)(etch_dump *dump, const etch_trace_metadata *metadata);
     void (*node)(etch_dump *dump, const etch_trace_node *node);
-    void (*finish)(etch_dump *dump); /* behind all files */
+    /* after all files */
+    void (*finish)(etch_dump *dump);
 } etch_dump_way;
 
 extern const etch_dump_way etch_dump_as_summary; /* dump_summary.c */

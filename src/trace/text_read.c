@@ -14,7 +14,8 @@ typedef enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_STRING, TOKEN_EQUAL } tok
 typedef struct token {
     token_kind kind;
     etch_span span;
-    etch_trace_text text; /* of a string what the quotes stand for */
+    /* of a string what the quotes stand for */
+    etch_trace_text text;
 } token;
 
 /* The message that is being described. */
@@ -25,20 +26,27 @@ typedef struct reading {
     etch_diags *diags;
     const etch_source *source;
     const etch_text_sink *sink;
-    const char *at, *line_end; /* the rest of the line at hand */
-    token token;               /* the next one of it */
-    uint32_t mistakes;         /* lines with one */
-    bool line_wrong;           /* of this line */
+    /* the rest of the line at hand */
+    const char *at, *line_end;
+    /* the next one of it */
+    token token;
+    /* lines with one */
+    uint32_t mistakes;
+    /* of this line */
+    bool line_wrong;
 
-    ETCH_VEC(const char *) names; /* of the file at hand; none before the first */
-    etch_buf file;                /* its bytes */
+    /* of the file at hand; none before the first */
+    ETCH_VEC(const char *) names;
+    /* its bytes */
+    etch_buf file;
 
     message_kind message;
     etch_trace_metadata metadata;
     etch_trace_node node;
     ETCH_VEC(uint64_t) data_deps;
     ETCH_VEC(uint64_t) ctrl_deps;
-    etch_buf tail; /* attributes and raw bytes, which go behind the other fields */
+    /* attributes and raw bytes, which go after the other fields */
+    etch_buf tail;
     ETCH_VEC(etch_trace_value) values;
     etch_buf body;
     etch_encoder encoder;

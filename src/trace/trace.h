@@ -1,4 +1,4 @@
-/* The door of trace: reads Chakra traces, whoever wrote them.
+/* The header of trace: reads Chakra traces, whoever wrote them.
  *
  * It shares the tables of the schema (chakra/chakra.h) with what writes traces, and nothing else. */
 #ifndef ETCH_TRACE_H
@@ -26,9 +26,12 @@ typedef union etch_trace_value {
 
 typedef struct etch_trace_attr {
     etch_trace_text name, doc;
-    etch_chakra_attribute known; /* what simulators know by this name, or ETCH_ATTRIBUTE_UNKNOWN */
-    uint8_t kind;                /* etch_chakra_kind; ETCH_KIND_NONE when the attribute has no value */
-    uint32_t count;              /* of `values`: 1, or the length of a list */
+    /* what simulators know by this name, or ETCH_ATTRIBUTE_UNKNOWN */
+    etch_chakra_attribute known;
+    /* etch_chakra_kind; ETCH_KIND_NONE when the attribute has no value */
+    uint8_t kind;
+    /* of `values`: 1, or the length of a list */
+    uint32_t count;
     const etch_trace_value *values;
 } etch_trace_attr;
 
@@ -39,42 +42,58 @@ typedef struct etch_trace_io {
 } etch_trace_io;
 
 typedef struct etch_trace_metadata {
-    uint64_t offset, length; /* of the message in the file */
-    const uint8_t *bytes;    /* the message */
+    /* of the message in the file */
+    uint64_t offset, length;
+    /* the message */
+    const uint8_t *bytes;
     etch_trace_text version;
     const etch_trace_attr *attrs;
     uint32_t attr_count;
-    uint32_t unknown; /* fields that the schema does not have, or has with another encoding; skipped */
+    /* fields that the schema does not have, or has with another encoding; skipped */
+    uint32_t unknown;
 } etch_trace_metadata;
 
 typedef struct etch_trace_node {
-    uint64_t offset, length; /* of the message in the file */
-    const uint8_t *bytes;    /* the message */
+    /* of the message in the file */
+    uint64_t offset, length;
+    /* the message */
+    const uint8_t *bytes;
     uint64_t id;
     etch_trace_text name;
-    int32_t type; /* etch_chakra_type, or any other number */
+    /* etch_chakra_type, or any other number */
+    int32_t type;
     const uint64_t *data_deps, *ctrl_deps;
     uint32_t data_dep_count, ctrl_dep_count;
-    uint64_t start_time, duration; /* microseconds */
+    /* microseconds */
+    uint64_t start_time, duration;
     etch_trace_io inputs, outputs;
-    const etch_trace_attr *attrs; /* as they stand in the file, also when a name is there twice */
+    /* as they stand in the file, also when a name is there twice */
+    const etch_trace_attr *attrs;
     uint32_t attr_count;
-    uint32_t unknown; /* as in etch_trace_metadata */
+    /* as in etch_trace_metadata */
+    uint32_t unknown;
 } etch_trace_node;
 
 /* Why a file cannot be read on. */
 typedef struct etch_trace_error {
-    bool headless;    /* the first message is a Node: there is no GlobalMetadata */
-    uint64_t offset;  /* byte in the file */
-    char reason[192]; /* "the file ends within a message of 120 bytes" */
+    /* the first message is a Node: there is no GlobalMetadata */
+    bool headless;
+    /* byte in the file */
+    uint64_t offset;
+    /* "the file ends within a message of 120 bytes" */
+    char reason[192];
 } etch_trace_error;
 
 /* What a message may hold; more is an error of the file. */
 enum {
-    ETCH_TRACE_MESSAGE_LIMIT = 16 << 20, /* bytes */
-    ETCH_TRACE_ATTR_LIMIT = 1 << 12,     /* attributes */
-    ETCH_TRACE_VALUE_LIMIT = 1 << 18,    /* values of all its attributes, lists included */
-    ETCH_TRACE_DEP_LIMIT = 1 << 20       /* dependencies of each sort */
+    /* bytes */
+    ETCH_TRACE_MESSAGE_LIMIT = 16 << 20,
+    /* attributes */
+    ETCH_TRACE_ATTR_LIMIT = 1 << 12,
+    /* values of all its attributes, lists included */
+    ETCH_TRACE_VALUE_LIMIT = 1 << 18,
+    /* dependencies of each sort */
+    ETCH_TRACE_DEP_LIMIT = 1 << 20
 };
 
 /* A trace that is read from its beginning to its end, one message in memory at a time. Safe on any thread
@@ -95,7 +114,7 @@ void etch_trace_close(etch_trace_reader *reader); /* NULL is allowed */
 
 /* Valid until the first call of `etch_trace_next`. */
 const etch_trace_metadata *etch_trace_head(const etch_trace_reader *reader);
-/* The next node, valid until the next call; `*node` is NULL behind the last one. Errors as above; the reader
+/* The next node, valid until the next call; `*node` is NULL after the last one. Errors as above; the reader
  * can then only be closed. */
 etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **node,
                             etch_trace_error *error) ETCH_MUST_CHECK;
@@ -103,37 +122,55 @@ etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **n
 /* ---- do the traces of all ranks run to their end? ------------------------------------------------------ */
 
 typedef struct etch_verify_options {
-    const char *path;     /* a folder, or a folder and the name of the traces: "out", "out/llama" */
-    const char *groups;   /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
-    unsigned threads;     /* 0 counts as 1. The result does not depend on it */
-    bool rendezvous;      /* a send holds the communication slot until its receive is posted */
-    size_t program_bytes; /* that the different programs of the ranks may have together; 0: the default */
-    uint32_t seeds; /* runs with random durations, from the seeds 1, 2, ..., for the marks of the result */
-    const atomic_int *cancel; /* when it is not 0 any more, the run ends soon. May be NULL */
+    /* a folder, or a folder and the name of the traces: "out", "out/llama" */
+    const char *path;
+    /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
+    const char *groups;
+    /* 0 counts as 1. The result does not depend on it */
+    unsigned threads;
+    /* a send holds the communication slot until its receive is posted */
+    bool rendezvous;
+    /* that the different programs of the ranks may have together; 0: the default */
+    size_t program_bytes;
+    /* runs with random durations, from the seeds 1, 2, ..., for the marks of the result */
+    uint32_t seeds;
+    /* when it is not 0 any more, the run ends soon. May be NULL */
+    const atomic_int *cancel;
 } etch_verify_options;
 
 typedef enum etch_verdict_kind {
-    ETCH_VERDICT_NONE,      /* broken rules leave nothing to say */
-    ETCH_VERDICT_ALWAYS,    /* every rank finishes, whatever the timing */
-    ETCH_VERDICT_BY_TIMING, /* every rank finishes under nominal durations; others may stall */
-    ETCH_VERDICT_STALLS     /* some rank does not finish */
+    /* broken rules leave nothing to say */
+    ETCH_VERDICT_NONE,
+    /* every rank finishes, whatever the timing */
+    ETCH_VERDICT_ALWAYS,
+    /* every rank finishes under nominal durations; others may stall */
+    ETCH_VERDICT_BY_TIMING,
+    /* some rank does not finish */
+    ETCH_VERDICT_STALLS
 } etch_verdict_kind;
 
 /* The most that a rank held at any moment of the runs with random durations. */
 typedef struct etch_verify_marks {
-    uint32_t ready; /* nodes whose parents are finished and that are not finished themselves */
-    uint32_t
-        in_flight; /* microbatches: a node labelled with it has begun, and not all of them are finished */
+    /* nodes whose parents are finished and that are not finished themselves */
+    uint32_t ready;
+    /* microbatches: a node labelled with it has begun, and not all of them are finished */
+    uint32_t in_flight;
 } etch_verify_marks;
 
 typedef struct etch_verify_result {
     etch_verdict_kind verdict;
-    uint32_t ranks, groups; /* traces that were found; groups of the file */
-    uint32_t programs;      /* different programs: ranks of one differ in groups, peers and tags only */
-    uint64_t nodes, bytes;  /* of all ranks */
-    uint64_t computations, collectives, sends, receives, memory; /* nodes by what they do */
-    uint32_t stalled;                                            /* ranks that do not finish */
-    const etch_verify_marks *marks;                              /* by rank; NULL without seeds */
+    /* traces that were found; groups of the file */
+    uint32_t ranks, groups;
+    /* different programs: ranks of one differ in groups, peers and tags only */
+    uint32_t programs;
+    /* of all ranks */
+    uint64_t nodes, bytes;
+    /* nodes by what they do */
+    uint64_t computations, collectives, sends, receives, memory;
+    /* ranks that do not finish */
+    uint32_t stalled;
+    /* by rank; NULL without seeds */
+    const etch_verify_marks *marks;
 } etch_verify_result;
 
 /* Holds traces against every rule that simulators rely on, and runs them: one compute slot and one
@@ -152,9 +189,12 @@ const char *etch_verdict_name(etch_verdict_kind verdict);
 /* ---- traces for people --------------------------------------------------------------------------------- */
 
 typedef enum etch_dump_form {
-    ETCH_DUMP_SUMMARY, /* what all nodes add up to */
-    ETCH_DUMP_JSON,    /* a JSON object on a line for each node */
-    ETCH_DUMP_TEXT     /* the text form: `etch_trace_assemble` gives back the same bytes */
+    /* what all nodes add up to */
+    ETCH_DUMP_SUMMARY,
+    /* a JSON object on a line for each node */
+    ETCH_DUMP_JSON,
+    /* the text form: `etch_trace_assemble` gives back the same bytes */
+    ETCH_DUMP_TEXT
 } etch_dump_form;
 
 /* Where text goes, piece by piece. `write` returns false when it cannot; that ends the call with ETCH_EIO. */
@@ -164,11 +204,14 @@ typedef struct etch_text_out {
 } etch_text_out;
 
 typedef struct etch_dump_options {
-    const char *path; /* a trace, or a folder: all traces in it, in the order of names and ranks */
+    /* a trace, or a folder: all traces in it, in the order of names and ranks */
+    const char *path;
     etch_dump_form form;
-    const char *ranks; /* only these: "0,2,8-15"; NULL: all */
+    /* only these: "0,2,8-15"; NULL: all */
+    const char *ranks;
     etch_text_out out;
-    const atomic_int *cancel; /* as in etch_verify_options */
+    /* as in etch_verify_options */
+    const atomic_int *cancel;
 } etch_dump_options;
 
 /* Reads traces and says what is in them; one message is in memory at a time. ETCH_EINPUT: something is no

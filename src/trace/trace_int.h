@@ -32,7 +32,8 @@ void etch_table_free(etch_number_table *table);
 /* Arrays that the messages of one reader use one after the other; from malloc. */
 typedef struct etch_wire {
     etch_trace_attr *attrs;
-    uint32_t *firsts; /* by attribute: its first value */
+    /* by attribute: its first value */
+    uint32_t *firsts;
     etch_trace_value *values;
     uint64_t *data_deps, *ctrl_deps;
     uint32_t attr_count, attr_capacity, first_capacity;

@@ -17,9 +17,11 @@ typedef struct verifying {
     etch_rank_counts *counts;
     etch_run run;
     /* runs with random durations */
-    pthread_mutex_t lock; /* holds what is below */
+    /* holds what is below */
+    pthread_mutex_t lock;
     etch_verify_marks *marks;
-    uint32_t stalling_seed; /* the smallest, or ETCH_NONE */
+    /* the smallest, or ETCH_NONE */
+    uint32_t stalling_seed;
 } verifying;
 
 static const etch_span nowhere = {0, 0};
@@ -198,7 +200,7 @@ static etch_status run_ranks(verifying *v)
     return ETCH_OK;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static etch_status read_ranks(verifying *v)
 {

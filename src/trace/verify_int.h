@@ -15,21 +15,25 @@
 typedef struct etch_finding {
     etch_severity severity;
     etch_code code;
-    char *text;       /* from malloc; without the rank */
-    const char *help; /* static, may be NULL */
+    /* from malloc; without the rank */
+    char *text;
+    /* static, may be NULL */
+    const char *help;
 } etch_finding;
 
 /* Findings of one rank. Of each code only the first few are kept; all are counted. */
 typedef struct etch_findings {
     etch_finding *at;
     uint32_t count, capacity;
-    uint32_t errors; /* all of them, kept or not */
+    /* all of them, kept or not */
+    uint32_t errors;
     bool out_of_memory;
 } etch_findings;
 
 /* A node as messages name it; `name` may be empty. */
 typedef struct etch_node_ref {
-    uint64_t id; /* ETCH_NO_NODE: of the whole rank */
+    /* ETCH_NO_NODE: of the whole rank */
+    uint64_t id;
     etch_trace_text name;
 } etch_node_ref;
 
@@ -48,10 +52,14 @@ const char *etch_node_text(etch_node_ref node, char text[ETCH_NODE_TEXT]);
 /* ---- folder.c: which files ----------------------------------------------------------------------------- */
 
 typedef struct etch_trace_set {
-    const char *prefix;  /* "out/llama" */
-    const char *groups;  /* path of the file of groups; NULL: there is none */
-    uint32_t rank_count; /* one more than the largest rank */
-    uint32_t missing;    /* ranks below it without a trace */
+    /* "out/llama" */
+    const char *prefix;
+    /* path of the file of groups; NULL: there is none */
+    const char *groups;
+    /* one more than the largest rank */
+    uint32_t rank_count;
+    /* ranks below it without a trace */
+    uint32_t missing;
 } etch_trace_set;
 
 /* Finds the traces; reports what is wrong with the set as a whole. */
@@ -61,16 +69,21 @@ etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *op
 /* ---- groups.c ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_trace_group {
-    uint32_t id;           /* 0: all ranks */
-    uint32_t count;        /* of ranks */
-    const uint32_t *ranks; /* ascending; NULL for all ranks */
+    /* 0: all ranks */
+    uint32_t id;
+    /* of ranks */
+    uint32_t count;
+    /* ascending; NULL for all ranks */
+    const uint32_t *ranks;
     bool used;
 } etch_trace_group;
 
 typedef struct etch_trace_groups {
-    etch_trace_group *at; /* ascending ids; the first is that of all ranks */
+    /* ascending ids; the first is that of all ranks */
+    etch_trace_group *at;
     uint32_t count;
-    bool broken; /* some groups were refused */
+    /* some groups were refused */
+    bool broken;
 } etch_trace_groups;
 
 etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
@@ -85,7 +98,8 @@ bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank);
 /* ---- rules.c: what a node says by itself --------------------------------------------------------------- */
 
 typedef enum etch_work {
-    ETCH_WORK_NOTHING, /* takes no slot and no time */
+    /* takes no slot and no time */
+    ETCH_WORK_NOTHING,
     ETCH_WORK_COMPUTE,
     ETCH_WORK_MEMORY,
     ETCH_WORK_COLLECTIVE,
@@ -97,12 +111,17 @@ typedef enum etch_work {
 typedef struct etch_node_facts {
     etch_work work;
     uint8_t collective;
-    uint64_t size;  /* bytes of communication and memory */
-    uint64_t time;  /* of computation: nominal nanoseconds */
-    uint32_t group; /* index, or ETCH_NONE */
-    uint32_t peer;  /* the other end of a message, or ETCH_NONE */
+    /* bytes of communication and memory */
+    uint64_t size;
+    /* of computation: nominal nanoseconds */
+    uint64_t time;
+    /* index, or ETCH_NONE */
+    uint32_t group;
+    /* the other end of a message, or ETCH_NONE */
+    uint32_t peer;
     int32_t tag;
-    bool broken; /* a communication that breaks rules: what would become of it is not to be foreseen */
+    /* a communication that breaks rules: what would become of it is not to be foreseen */
+    bool broken;
 } etch_node_facts;
 
 typedef struct etch_rule_context {
@@ -118,37 +137,52 @@ void etch_rules_check(const etch_rule_context *context, const etch_trace_node *n
 /* Communication of a program. Equal programs of different ranks differ in what `local` leads to. */
 typedef struct etch_comm {
     uint64_t size;
-    uint32_t node;    /* index */
-    uint32_t local;   /* collective: into `groups` of the rank; message: into `peers` */
-    uint32_t message; /* send and receive: into `tags` of the rank */
+    /* index */
+    uint32_t node;
+    /* collective: into `groups` of the rank; message: into `peers` */
+    uint32_t local;
+    /* send and receive: into `tags` of the rank */
+    uint32_t message;
     uint8_t work, collective;
-    uint8_t padding[2]; /* 0: programs are compared as bytes */
+    /* 0: programs are compared as bytes */
+    uint8_t padding[2];
 } etch_comm;
 
 /* Indexes of nodes are in the order of their ids. */
 typedef struct etch_rank_program {
     uint32_t node_count, edge_count, comm_count;
-    uint32_t *ids;         /* by node; NULL when each is its index */
-    uint32_t *waits;       /* by node: its parents */
-    uint32_t *first_child; /* by node, and one more */
+    /* by node; NULL when each is its index */
+    uint32_t *ids;
+    /* by node: its parents */
+    uint32_t *waits;
+    /* by node, and one more */
+    uint32_t *first_child;
     uint32_t *children;
-    uint32_t *labels; /* by node: its microbatch, or ETCH_NONE; NULL unless asked for */
-    uint64_t *values; /* by node: time of computation and memory; of communication its index in `comms` */
-    uint8_t *work;    /* by node: etch_work */
+    /* by node: its microbatch, or ETCH_NONE; NULL unless asked for */
+    uint32_t *labels;
+    /* by node: time of computation and memory; of communication its index in `comms` */
+    uint64_t *values;
+    /* by node: etch_work */
+    uint8_t *work;
     etch_comm *comms;
     uint64_t hash;
-    size_t byte_count; /* of `bytes` */
+    /* of `bytes` */
+    size_t byte_count;
     struct etch_rank_program *next;
-    uint64_t bytes[]; /* what all arrays are in */
+    /* what all arrays are in */
+    uint64_t bytes[];
 } etch_rank_program;
 
 /* What a rank has of its own. */
 typedef struct etch_rank {
-    const etch_rank_program *program; /* NULL: it cannot be run */
-    uint32_t *groups, *peers;         /* from malloc */
+    /* NULL: it cannot be run */
+    const etch_rank_program *program;
+    /* from malloc */
+    uint32_t *groups, *peers;
     int32_t *tags;
     uint32_t group_count, peer_count, tag_count;
-    bool ordered; /* its communication is ordered by dependencies */
+    /* its communication is ordered by dependencies */
+    bool ordered;
 } etch_rank;
 
 /* Programs, each once; safe on any thread. */
@@ -167,7 +201,8 @@ const etch_rank_program *etch_program_intern(etch_program_table *table, etch_ran
 
 typedef struct etch_rank_counts {
     uint64_t nodes, bytes;
-    uint64_t of[ETCH_WORK_RECEIVE + 1]; /* nodes by work */
+    /* nodes by work */
+    uint64_t of[ETCH_WORK_RECEIVE + 1];
 } etch_rank_counts;
 
 typedef struct etch_rank_job {
@@ -204,8 +239,10 @@ typedef enum etch_mail_end { ETCH_MAIL_SEND, ETCH_MAIL_RECEIVE } etch_mail_end;
 
 /* What waits, by key: sends or receives, never both, first in first out. All zero is empty. */
 typedef struct etch_mail {
-    struct etch_mail_box *boxes;  /* of keys; 0 is none */
-    struct etch_mail_item *items; /* of nodes; 0 is none */
+    /* of keys; 0 is none */
+    struct etch_mail_box *boxes;
+    /* of nodes; 0 is none */
+    struct etch_mail_item *items;
     uint32_t *buckets;
     uint32_t box_count, box_capacity, free_box, used_boxes;
     uint32_t item_count, item_capacity, free_item;
@@ -218,7 +255,7 @@ bool etch_mail_take(etch_mail *mail, const etch_mail_key *key, etch_mail_end end
  * when memory is out. */
 bool etch_mail_put(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t node,
                    bool *alone) ETCH_MUST_CHECK;
-/* Visits everything that waits: `*at` is 0 at first; false behind the last. */
+/* Visits everything that waits: `*at` is 0 at first; false after the last. */
 bool etch_mail_next(const etch_mail *mail, uint32_t *at, etch_mail_key *key, etch_mail_end *end,
                     uint32_t *node);
 void etch_mail_free(etch_mail *mail);
@@ -226,30 +263,40 @@ void etch_mail_free(etch_mail *mail);
 /* ---- run.c: all ranks together ------------------------------------------------------------------------- */
 
 typedef enum etch_timing {
-    ETCH_TIMING_NONE,    /* nothing takes time; receives are posted late, which shows tags in use twice */
-    ETCH_TIMING_NOMINAL, /* see rules.c */
+    /* nothing takes time; receives are posted late, which shows tags in use twice */
+    ETCH_TIMING_NONE,
+    /* see rules.c */
+    ETCH_TIMING_NOMINAL,
     ETCH_TIMING_RANDOM
 } etch_timing;
 
 /* A rank during a run. */
 typedef struct etch_lane {
-    etch_number_table waits;  /* nodes some of whose parents are finished: how many are not */
-    uint32_t *compute, *comm; /* heaps of ready nodes, smallest first */
+    /* nodes some of whose parents are finished: how many are not */
+    etch_number_table waits;
+    /* heaps of ready nodes, smallest first */
+    uint32_t *compute, *comm;
     uint32_t compute_count, compute_capacity, comm_count, comm_capacity;
-    uint32_t finished;    /* nodes */
-    uint32_t held;        /* the node in the communication slot, or ETCH_NONE */
-    uint32_t next_member; /* the rank that came to the same collective before, or ETCH_NONE */
+    /* nodes */
+    uint32_t finished;
+    /* the node in the communication slot, or ETCH_NONE */
+    uint32_t held;
+    /* the rank that came to the same collective before, or ETCH_NONE */
+    uint32_t next_member;
     bool computing;
     uint32_t ready, in_flight;
-    uint32_t *labels_left; /* by label: nodes that are not finished; NULL without marks */
+    /* by label: nodes that are not finished; NULL without marks */
+    uint32_t *labels_left;
     uint8_t *labels_begun;
     etch_verify_marks marks;
 } etch_lane;
 
 /* The collective that some members of a group have come to. */
 typedef struct etch_meeting {
-    uint32_t count, last; /* members, and the latest of them */
-    uint32_t first;       /* the rank that came first, and what it issued */
+    /* members, and the latest of them */
+    uint32_t count, last;
+    /* the rank that came first, and what it issued */
+    uint32_t first;
     const etch_comm *comm;
 } etch_meeting;
 
@@ -262,19 +309,25 @@ typedef struct etch_run {
     uint64_t seed;
     const atomic_int *cancel;
     const etch_trace_set *set;
-    etch_findings *findings; /* by rank; NULL: what ranks disagree on was found before */
+    /* by rank; NULL: what ranks disagree on was found before */
+    etch_findings *findings;
 
     etch_lane *lanes;
-    etch_meeting *meetings; /* by group */
+    /* by group */
+    etch_meeting *meetings;
     etch_mail mail;
-    uint64_t *late; /* a stack: receives that are posted when nothing else moves */
+    /* a stack: receives that are posted when nothing else moves */
+    uint64_t *late;
     uint32_t late_count, late_capacity;
-    struct etch_event *later; /* a heap */
+    /* a heap */
+    struct etch_event *later;
     uint32_t later_count, later_capacity;
-    uint64_t *now; /* a ring: rank and node */
+    /* a ring: rank and node */
+    uint64_t *now;
     uint32_t now_first, now_count, now_capacity;
     uint64_t time, order;
-    uint32_t stalled; /* ranks that did not finish */
+    /* ranks that did not finish */
+    uint32_t stalled;
     bool failed;
 } etch_run;
 

@@ -13,8 +13,10 @@ enum { VARINT_BYTES = 10, GROUP_DEPTH = 32 };
 /* What is being decoded. The first failure sticks. */
 typedef struct decoding {
     etch_wire *wire;
-    const uint8_t *bytes; /* the message */
-    uint64_t offset;      /* of it in the file */
+    /* the message */
+    const uint8_t *bytes;
+    /* of it in the file */
+    uint64_t offset;
     etch_trace_error *error;
     etch_status status;
 } decoding;
@@ -25,11 +27,14 @@ typedef struct span {
 } span;
 
 typedef struct field {
-    const uint8_t *start; /* where its tag is */
+    /* where its tag is */
+    const uint8_t *start;
     uint32_t number;
     uint32_t wire;
-    uint64_t value; /* varint and fixed */
-    span payload;   /* bytes */
+    /* varint and fixed */
+    uint64_t value;
+    /* bytes */
+    span payload;
 } field;
 
 static bool fail(decoding *d, const uint8_t *at, const char *reason)

@@ -1,9 +1,10 @@
-"""What a step of the shipped decoders computes and communicates, derived by hand from the plans: a reader can check
-each line on paper. `v` has a size for each name that is asked for.
+"""What a step of the shipped decoders computes and communicates, derived by hand from the plans: a reader can
+check each line on paper. `v` has a size for each name that is asked for.
 
-Tensor parallelism divides heads, MLP and vocabulary. The first product of a block needs the whole residual, the last
-one leaves partial sums. With sequence parallelism the residual is held in shards of the sequence, so that partial
-sums become shards (reduce-scatter) and shards are gathered before a product; without it the sums are all-reduced."""
+Tensor parallelism divides heads, MLP and vocabulary. The first product of a block needs the whole residual,
+the last one leaves partial sums. With sequence parallelism the residual is held in shards of the sequence, so
+that partial sums become shards (reduce-scatter) and shards are gathered before a product; without it the sums
+are all-reduced."""
 
 import collections
 
@@ -23,21 +24,24 @@ def exchange(tally, plan, v, recompute):
     """Collectives over tp of all microbatches."""
     whole = residual_bytes(v)
     shard = whole / v.tp
-    statistics = 3 * F32 * v.batch / v.micro / v.dp * v.seq  # maximum, sum of exponentials, logit of the label
+    # maximum, sum of exponentials, logit of the label
+    statistics = 3 * F32 * v.batch / v.micro / v.dp * v.seq
     add(tally, "forward", "all_reduce", "tp", v.micro * statistics)
     if plan == "megatron":
-        add(tally, "forward", "all_reduce", "tp", v.micro * (1 + 2 * v.layers) * whole)   # embedding, 2 per layer
+        # embedding, 2 per layer
+        add(tally, "forward", "all_reduce", "tp", v.micro * (1 + 2 * v.layers) * whole)
         add(tally, "backward", "all_reduce", "tp", v.micro * (1 + 2 * v.layers) * whole)  # head, 2 per layer
         if recompute:
             add(tally, "recompute", "all_reduce", "tp", v.micro * 2 * v.layers * whole)
         return
-    add(tally, "forward", "reduce_scatter", "tp", v.micro * (1 + 2 * v.layers) * whole)   # embedding, 2 per layer
+    # embedding, 2 per layer
+    add(tally, "forward", "reduce_scatter", "tp", v.micro * (1 + 2 * v.layers) * whole)
     add(tally, "forward", "all_gather", "tp", v.micro * (1 + 2 * v.layers) * shard)       # head, 2 per layer
     if recompute:
         add(tally, "recompute", "reduce_scatter", "tp", v.micro * 2 * v.layers * whole)
         add(tally, "recompute", "all_gather", "tp", v.micro * 2 * v.layers * shard)
-    # Backward gathers, per layer, the cotangents of attention and MLP and, for the weight gradients, their inputs
-    # again; and once the input of the head and the cotangent of the embedding.
+    # Backward gathers, per layer, the cotangents of attention and MLP and, for the weight gradients, their
+    # inputs again; and once the input of the head and the cotangent of the embedding.
     add(tally, "backward", "all_gather", "tp", v.micro * (2 + 4 * v.layers) * shard)
     add(tally, "backward", "reduce_scatter", "tp", v.micro * (1 + 2 * v.layers) * whole)
 
@@ -72,8 +76,9 @@ def llama_collectives(plan, v):
 
 
 def llama_matmul(v):
-    """FLOP of all products of a step: forward, and two gradients of the same size each; attention that keeps no
-    scores computes them again in backward: five products instead of two. A query sees itself and what is before."""
+    """FLOP of all products of a step: forward, and two gradients of the same size each; attention that keeps
+    no scores computes them again in backward: five products instead of two. A query sees itself and what is
+    before."""
     tokens, pairs = v.batch * v.seq, v.batch * v.seq * (v.seq + 1) / 2
     query, key = v.heads * v.head_dim, v.kv_heads * v.head_dim
     layer = 2 * tokens * (2 * v.hidden * query + 2 * v.hidden * key + 3 * v.hidden * v.ffn)
@@ -82,11 +87,12 @@ def llama_matmul(v):
 
 
 def llama_forward(v):
-    """FLOP of forward with everything that is no product: a norm 4 per element, rope 3, silu 5, an addition or a
-    product 1, the loss 5 per logit."""
+    """FLOP of forward with everything that is no product: a norm 4 per element, rope 3, silu 5, an addition
+    or a product 1, the loss 5 per logit."""
     tokens, pairs = v.batch * v.seq, v.batch * v.seq * (v.seq + 1) / 2
     query, key = v.heads * v.head_dim, v.kv_heads * v.head_dim
-    layer = 2 * tokens * (2 * v.hidden * query + 2 * v.hidden * key + 3 * v.hidden * v.ffn) + 4 * pairs * query
+    layer = 2 * tokens * (2 * v.hidden * query + 2 * v.hidden * key + 3 * v.hidden *
+                          v.ffn) + 4 * pairs * query
     layer += tokens * ((4 + 4 + 1 + 1) * v.hidden + 3 * (query + key) + (5 + 1) * v.ffn)
     return v.layers * layer + tokens * (4 * v.hidden + 2 * v.hidden * v.vocab + 5 * v.vocab)
 
@@ -115,8 +121,8 @@ def gpt_matmul(v):
 
 
 def wire(op, size, ranks):
-    """Bytes that one rank of a ring sends for a payload of `size`: the buffer of an all-reduce, the shard of an
-    all-gather, the whole input of a reduce-scatter."""
+    """Bytes that one rank of a ring sends for a payload of `size`: the buffer of an all-reduce, the shard of
+    an all-gather, the whole input of a reduce-scatter."""
     if op == "all_reduce":
         return 2 * size * (ranks - 1) / ranks
     return size * (ranks - 1) if op == "all_gather" else size * (ranks - 1) / ranks

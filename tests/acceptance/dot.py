@@ -2,7 +2,8 @@
 
 import re
 
-TOKEN = re.compile(r'\s+|(?P<name>[A-Za-z_][A-Za-z_0-9]*|-?(?:\.\d+|\d+(?:\.\d*)?)|"(?:[^"\\]|\\.)*")|(?P<mark>->|[{}\[\]=;,])')
+TOKEN = re.compile(r'\s+|(?P<name>[A-Za-z_][A-Za-z_0-9]*|-?(?:\.\d+|\d+(?:\.\d*)?)|"(?:[^"\\]|\\.)*")'
+                   r'|(?P<mark>->|[{}\[\]=;,])')
 
 
 class Dot:
@@ -33,7 +34,8 @@ class Dot:
 
     def name(self):
         token = self.peek()
-        assert token and re.match(r'[A-Za-z_0-9."-]', token) and token != "->", f"a name expected, not {token}"
+        assert token and re.match(r'[A-Za-z_0-9."-]',
+                                  token) and token != "->", f"a name expected, not {token}"
         self.at += 1
         return re.sub(r"\\(.)", r"\1", token[1:-1].replace("\\n", "\n")) if token[0] == '"' else token
 

@@ -1,6 +1,6 @@
-"""What the acceptance tests share. They are users of the program: they run it on the shipped models and on specs of
-their own, and hold its answers against arithmetic of their own. $ETCH is the program, $ETCH_SOURCE_DIR the
-repository; every test works in a scratch folder of its own."""
+"""What the acceptance tests share. They are users of the program: they run it on the shipped models and on
+specs of their own, and hold its answers against arithmetic of their own. $ETCH is the program,
+$ETCH_SOURCE_DIR the repository; every test works in a scratch folder of its own."""
 
 import json
 import math
@@ -31,8 +31,8 @@ DIAGNOSTIC = re.compile(r"^(?:(?P<path>[^\n]*?):(?P<line>\d+):(?P<column>\d+): )
 
 
 def with_plans(spec):
-    """The text of a shipped spec with the common plans in place of their import, for tests that change them; those that
-    divide experts only where there are experts."""
+    """The text of a shipped spec with the common plans in place of their import, for tests that change them;
+    those that divide experts only where there are experts."""
     text = spec.read_text(encoding="utf-8")
     plans = COMMON.read_text(encoding="utf-8").split("etch 1\n", 1)[1]
     if "experts_mlp" not in text:
@@ -40,7 +40,7 @@ def with_plans(spec):
     return re.sub(r'^import "plans.etch".*$', lambda match: plans, text, flags=re.M)
 
 
-# ---- the program -----------------------------------------------------------------------------------------------
+# ---- the program -------------------------------------------------------------------------------------------
 
 
 class Run:
@@ -77,7 +77,8 @@ def run(*arguments, **how):
     """Runs the program; `how` goes to subprocess.run."""
     arguments = [str(argument) for argument in arguments]
     process = subprocess.run([ETCH, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace", check=False,
+                             stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
+                             check=False,
                              **how)
     return Run(arguments, process)
 
@@ -120,7 +121,7 @@ def lower(folder, spec, config=None, plan=None, sets=None, more=()):
     return pathlib.Path(folder)
 
 
-# ---- formulas --------------------------------------------------------------------------------------------------
+# ---- formulas ----------------------------------------------------------------------------------------------
 
 
 class Point:
@@ -149,7 +150,8 @@ class Formula:
 
     @staticmethod
     def code(text):
-        return re.sub(r"(?<![\w.])\d+(?![\w.])", lambda match: f"Fraction({match[0]})", text.replace("^", "**"))
+        return re.sub(r"(?<![\w.])\d+(?![\w.])", lambda match: f"Fraction({match[0]})",
+                      text.replace("^", "**"))
 
     def names(self):
         """The params and axes in it."""
@@ -166,7 +168,7 @@ class Formula:
         return eval(self.code(self.text), {"__builtins__": {}}, {**self.FUNCTIONS, **values})
 
 
-# ---- traces ----------------------------------------------------------------------------------------------------
+# ---- traces ------------------------------------------------------------------------------------------------
 
 
 def messages(path):
@@ -203,7 +205,7 @@ def snapshot(folder):
             for path in sorted(folder.rglob("*"))}
 
 
-# ---- tests -----------------------------------------------------------------------------------------------------
+# ---- tests -------------------------------------------------------------------------------------------------
 
 
 class Case(unittest.TestCase):
@@ -234,7 +236,8 @@ class Case(unittest.TestCase):
         self.assertEqual([], trace.check(folder))
 
     def assertTotals(self, folder, spec, config, plan, sets, of_run=None):
-        """What the nodes of every rank add up to, less the paddings that the manifest counts, is what queries say."""
+        """What the nodes of every rank add up to, less the paddings that the manifest counts, is what queries
+        say."""
         def asked(expression):
             named = f"{expression[:-1]}, run = {of_run})" if of_run else expression
             return value(spec, named, config, plan, sets)

@@ -1,5 +1,5 @@
-"""Pipelines by hand: which units a stage holds, the order in which it works, how much is in flight; and small specs to
-try them on. Link c*p + i of the chain is chunk c of stage i."""
+"""Pipelines by hand: which units a stage holds, the order in which it works, how much is in flight; and small
+specs to try them on. Link c*p + i of the chain is chunk c of stage i."""
 
 import collections
 import json
@@ -47,11 +47,12 @@ def chunks_of(schedule):
     return int(match[1]) if match else 1
 
 
-# ---- units -----------------------------------------------------------------------------------------------------
+# ---- units -------------------------------------------------------------------------------------------------
 
 
 def windows(units, stages, chunks=1, counts=None):
-    """For each link the units that it holds, as a range. What is left over goes to the first links, one each."""
+    """For each link the units that it holds, as a range. What is left over goes to the first links, one
+    each."""
     links = stages * chunks
     if counts is None:
         counts = [units // links + (link < units % links) for link in range(links)]
@@ -80,13 +81,13 @@ def partition(total, parts, chance):
     return [end - begin for begin, end in zip([0, *ends], ends)]
 
 
-# ---- schedules -------------------------------------------------------------------------------------------------
+# ---- schedules ---------------------------------------------------------------------------------------------
 
 
 def slots(schedule, stages, stage, micro):
-    """[(is backward, chunk, microbatch)] in the order of the papers: all forward first; or as many forward as there are
-    stages behind, then by turns; or the latter with chunks, `stages` microbatches of one chunk at a time (Narayanan et
-    al. 2021, 2.2), which is for multiples of `stages` microbatches."""
+    """[(is backward, chunk, microbatch)] in the order of the papers: all forward first; or as many forward as
+    there are stages behind, then by turns; or the latter with chunks, `stages` microbatches of one chunk at a
+    time (Narayanan et al. 2021, 2.2), which is for multiples of `stages` microbatches."""
     if schedule == "gpipe":
         return [(back, 0, i) for back in (False, True) for i in range(micro)]
     if schedule == "one_f_one_b":
@@ -114,7 +115,7 @@ def in_flight(schedule, stages, stage, micro):
     return min(2 * (stages - stage - 1) + (chunks - 1) * stages + 1, chunks * micro)
 
 
-# ---- names of nodes --------------------------------------------------------------------------------------------
+# ---- names of nodes ----------------------------------------------------------------------------------------
 
 NAME = re.compile(r"(?P<phase>[FRB])(?P<micro>\d+)\.(?:layer(?P<layer>\d+)\.)?")
 
@@ -134,8 +135,8 @@ class Chain:
         return next(link for link, window in enumerate(self.windows) if unit in window)
 
     def place(self, node, stage):
-        """The chunk is known by the layer, by where a message goes, and around the loop by the stage: the first one
-        has the embedding, the last one the head."""
+        """The chunk is known by the layer, by where a message goes, and around the loop by the stage: the
+        first one has the embedding, the last one the head."""
         match = NAME.match(node.name)
         if not match:
             return Place(None, None)
@@ -167,14 +168,15 @@ def of_type(program, places, slot, *types):
 COMPUTES, TALKS = (trace.COMP,), (trace.COLL, trace.SEND)
 
 
-# ---- totals ----------------------------------------------------------------------------------------------------
+# ---- totals ------------------------------------------------------------------------------------------------
 
 
 class Stages(Case):
     """Tests that hold stages of traces against queries."""
 
     def assertStages(self, folder, spec, plan, sets, mesh):
-        """Of every rank: sums over the nodes, less the paddings that the manifest counts, are those of its stage."""
+        """Of every rank: sums over the nodes, less the paddings that the manifest counts, are those of its
+        stage."""
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self.assertEqual(mesh["pp"], len(manifest["stages"]))
         of_stages = [{} for _ in range(mesh["pp"])]
@@ -184,10 +186,13 @@ class Stages(Case):
         found = [self.without_padding(row, stage) for row, stage in zip(of_stages, manifest["stages"])]
         for query in ("rank_flops", "traffic", "comm"):
             rows, _ = table(spec, f"{query}(step)", "stage", plan=plan, sets=sets)
-            self.assertEqual([row[query] for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], query)
+            self.assertEqual([row[query] for row in found], [rows[str(stage)] for stage in range(mesh["pp"])],
+                             query)
         for key in sorted({key for row in found for key in row} - {"rank_flops", "traffic", "comm"}):
-            rows, _ = table(spec, f"comm(step, op = {key[0]}, axis = {key[1]})", "stage", plan=plan, sets=sets)
-            self.assertEqual([row.get(key, 0) for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], key)
+            rows, _ = table(spec, f"comm(step, op = {key[0]}, axis = {key[1]})", "stage", plan=plan,
+                            sets=sets)
+            self.assertEqual([row.get(key, 0) for row in found],
+                             [rows[str(stage)] for stage in range(mesh["pp"])], key)
 
     @staticmethod
     def without_padding(row, stage):

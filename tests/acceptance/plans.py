@@ -1,6 +1,6 @@
-"""Random plans for the shipped models: data parallelism in one axis or split, stages, sequences, heads and experts over
-meshes of up to five axes in any order, with pins, scopes, divided states, recomputation, schedules, dtypes, other orders of
-ranks. The same plan can be written without the axes that have one rank."""
+"""Random plans for the shipped models: data parallelism in one axis or split, stages, sequences, heads and
+experts over meshes of up to five axes in any order, with pins, scopes, divided states, recomputation,
+schedules, dtypes, other orders of ranks. The same plan can be written without the axes that have one rank."""
 
 import math
 import random
@@ -11,11 +11,13 @@ from pipeline import SCHEDULES, chunks_of, partition
 
 
 class Family:
-    """What plans can say of some models. `heads`, `inner`: dims that tp divides; `sequences`: tag -> its dim; `units`: of
-    stages; `again`: what can be run again; `core`: a module that has the queries S, and its dim of heads; `whole`: models
-    that need sequences as a whole, or, but for the last, parts that are not balanced."""
+    """What plans can say of some models. `heads`, `inner`: dims that tp divides; `sequences`: tag -> its dim;
+    `units`: of stages; `again`: what can be run again; `core`: a module that has the queries S, and its dim
+    of heads; `whole`: models that need sequences as a whole, or, but for the last, parts that are not
+    balanced."""
 
-    def __init__(self, models, heads, sizes, again, inner=("F",), sequences=None, units=("embed", "layer", "head"),
+    def __init__(self, models, heads, sizes, again, inner=("F",), sequences=None,
+                 units=("embed", "layer", "head"),
                  core=None, experts=False, whole=()):
         self.models, self.heads, self.sizes, self.again, self.inner = models, heads, sizes, again, inner
         self.sequences = sequences or {"residual": "S"}
@@ -26,7 +28,8 @@ class Family:
 DENSE = dict(hidden=64, heads=8, kv_heads=4, head_dim=8, ffn=64, vocab=64, window=8)
 SPARSE = dict(DENSE, ffn=1, experts=8, topk=2, expert_ffn=32)
 GPT = dict(hidden=64, heads=8, vocab=64, positions=64)
-DEEPSEEK = dict(hidden=64, heads=8, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, ffn=64, experts=8, topk=2,
+DEEPSEEK = dict(hidden=64, heads=8, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, ffn=64, experts=8,
+                topk=2,
                 expert_ffn=32, shared=1, dense_layers=1, groups=4, top_groups=2, vocab=64, mtp=1, biased=1)
 T5 = dict(hidden=64, heads=8, head_dim=8, ffn=64, vocab=64, buckets=8)
 MAMBA = dict(hidden=64, vocab=64, inner=128, head_dim=8, groups=4, state=16, conv=4, chunk=8)
@@ -35,21 +38,25 @@ FAMILIES = (
            ("layer", "block", "attention", "mlp", "norm", "core"), core=("core", "K")),
     Family(("gemma", "gemma2"), "K", DENSE, ("layer", "attention", "mlp", "norm"), whole=("gemma2",)),
     Family(("gpt",), "A", GPT, ("layer", "attention", "core", "mlp", "ln"), core=("core", "A")),
-    Family(("mixtral", "qwen3_moe", "gpt_oss"), "K", SPARSE, ("layer", "moe", "attention", "experts_mlp", "norm"),
+    Family(("mixtral", "qwen3_moe", "gpt_oss"), "K", SPARSE,
+           ("layer", "moe", "attention", "experts_mlp", "norm"),
            inner=(), experts=True, whole=("gpt_oss",)),
     Family(("deepseek_v3",), "A", DEEPSEEK, ("layer", "mla", "moe", "kv_up", "mlp"), inner=("F", "J"),
            units=("embed", "layer", "head", "depth"), experts=True),
-    Family(("t5",), "A", T5, ("enc", "dec", "mlp", "attention", "norm"), sequences={"residual": "S", "answer": "U"},
+    Family(("t5",), "A", T5, ("enc", "dec", "mlp", "attention", "norm"),
+           sequences={"residual": "S", "answer": "U"},
            units=("enc", "dec")),
     Family(("mamba2",), "G", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
 )
-# Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
-# is not divided.
+# Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet,
+# a size that is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
 # Sizes that may be any multiple of some number; with 1, of what no plan here divides.
-VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
+VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1,
+          "window": 1}
 LEVELS = (1, 1, 2, 3, 3)  # of zero
-DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
+DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none",
+          "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
 
@@ -92,7 +99,8 @@ class Plan:
         data = self.chance.choice((["edp" if self.family.experts else "dp"], ["rep", "part"]))
         self.inside = ["ep"] if self.family.experts and self.likely(0.8) else []
         others = self.chance.sample(["pp", "cp", "tp"], self.chance.randint(0, 3))
-        if "tp" in others and self.family.heads == "K" and self.likely(0.3):  # more ranks than heads with keys
+        # more ranks than heads with keys
+        if "tp" in others and self.family.heads == "K" and self.likely(0.3):
             others[others.index("tp"):others.index("tp") + 1] = ["kv", "g"]
         names = (data + self.inside + others)[:5]
         if not self.likely(0.6):
@@ -118,7 +126,8 @@ class Plan:
     def sizes(self):
         chance, mesh = self.chance, self.mesh
         links = mesh.get("pp", 1) * self.chunks
-        layers = {name: max(chance.randint(1, 4), links // 2 + 1) if name != "layers" else max(chance.randint(1, 4), links)
+        layers = {name: max(chance.randint(1, 4), links // 2 + 1) if name != "layers"
+                  else max(chance.randint(1, 4), links)
                   for name in LAYERS.get(self.model, ("layers",))}
         micro = chance.randint(1, 4)
         if self.chunks > 1:
@@ -155,7 +164,8 @@ class Plan:
             if "g" in self.tp and family.heads in places:
                 places["K"] = [axis for axis in self.tp if axis != "g"]
                 places["G"] = ["g"]
-        self.lines.append(lambda left: "shard " + ", ".join(self.at(dim, axes, left) for dim, axes in places.items()))
+        self.lines.append(lambda left: "shard " +
+                          ", ".join(self.at(dim, axes, left) for dim, axes in places.items()))
         for tag, dim in family.sequences.items():
             if self.likely(0.5):
                 self.pin(tag, dim, places)
@@ -194,7 +204,8 @@ class Plan:
         kind = self.chance.choice(("sequence", "sequence", "whole", "width"))
         seq = along + [axis for axis in self.tp if axis not in along] if kind == "sequence" else along
         width = self.tp if kind == "width" and not set(self.tp) & set(along) else []
-        self.lines.append(lambda left: f"pin {tag} [{self.at('B', self.batch, left)}, {self.at(dim, seq, left)}, "
+        self.lines.append(lambda left: f"pin {tag} [{self.at('B', self.batch, left)}, "
+                                       f"{self.at(dim, seq, left)}, "
                                        f"{self.at('H', width, left)}]")
 
     def zero(self):
@@ -208,12 +219,14 @@ class Plan:
         level = self.chance.choice(LEVELS)
         self.weights_in_parts = level > 2
         again = [axis for axis in axes if self.likely(0.6)]
-        texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}", f"prefetch = {self.chance.randint(0, 3)}",
-                 f"unit = {self.family.loops}"] if level > 2 else []
+        texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}",
+                 f"prefetch = {self.chance.randint(0, 3)}",
+                 f"group = {self.family.loops}"] if level > 2 else []
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)
-        with_again = with_again and any(self.mesh[axis] > 1 for axis in again)  # else backward would gather nothing
+        # else backward would gather nothing
+        with_again = with_again and any(self.mesh[axis] > 1 for axis in again)
 
         def line(left):
             found, some = ([axis for axis in which if axis in left] for which in (axes, again))
@@ -225,7 +238,8 @@ class Plan:
     def recompute(self):
         again = self.chance.sample(self.family.again, self.chance.randint(1, 2))
         both = f"({', '.join(again)})"
-        text = self.chance.choice((None, None, None, "full", "needed", "none", again[0], both, f"needed{both}"))
+        text = self.chance.choice((None, None, None, "full", "needed", "none", again[0], both,
+                                   f"needed{both}"))
         self.some_needed = text is not None and text.startswith("needed")
         self.lines.append(lambda left: text and f"recompute = {text}")
 
@@ -251,13 +265,15 @@ class Plan:
             self.part()
 
     def part(self):
-        """A part of the model with a placement of its own: of a module, a loop, a tag, or of a module in one of these."""
+        """A part of the model with a placement of its own: of a module, a loop, a tag, or of a module in one
+        of these."""
         chance, family = self.chance, self.family
         names = [*family.again, *family.sequences, *(unit for unit in family.units if unit != "depth")]
         selectors = chance.sample([name for name in names if name != "block"], chance.choice((1, 1, 2)))
         dims = chance.sample(["H", "V", family.heads, *family.inner], chance.choice((1, 1, 2)))
         axes = [chance.choice(([], self.tp)) for _ in dims]
-        more = "; recompute = full" if len(selectors) == 1 and not self.some_needed and self.likely(0.2) else ""
+        alone = len(selectors) == 1 and not self.some_needed
+        more = "; recompute = full" if alone and self.likely(0.2) else ""
 
         def line(left):
             text = "shard " + ", ".join(self.at(dim, over, left) for dim, over in zip(dims, axes))
@@ -301,4 +317,5 @@ class Plan:
 
     def bound(self, left=None):
         """Values of params and axes."""
-        return {**self.sets, **{axis: size for axis, size in self.mesh.items() if left is None or axis in left}}
+        return {**self.sets,
+                **{axis: size for axis, size in self.mesh.items() if left is None or axis in left}}

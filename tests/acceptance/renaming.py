@@ -1,5 +1,6 @@
-"""Rewrites specs without changing what they mean: every dim, module, tensor, config and plan gets another name, and
-declarations stand in another order. Works on tokens and knows just as much of the language as that takes."""
+"""Rewrites specs without changing what they mean: every dim, module, tensor, config and plan gets another
+name, and declarations stand in another order. Works on tokens and knows just as much of the language as that
+takes."""
 
 import random
 import re
@@ -12,8 +13,9 @@ TOKEN = re.compile(r"""
   | (?P<string>"[^"\n]*")
   | (?P<mark>->|\.\.|==|!=|<=|>=|//|[-+*/^=<>|%,.:()\[\]{}@~])
 """, re.X)
-KEYWORDS = set("as assume axis check config dim dtype else etch false for if import infer mesh model module pad "
-               "parallel param pin repeat shard stage stream sweep tag train true use weight where zero".split())
+KEYWORDS = set("as assume axis check config dim dtype else etch false for if import infer mesh model module "
+               "pad "
+               "parallel param pin repeat shard stage sweep tag train true use weight where zero".split())
 CONTINUES = {",", "+", "-", "*", "/", "^", "="}  # a line that ends in one goes on
 
 
@@ -30,8 +32,8 @@ class Token:
 
 
 def tokens_of(text):
-    """The tokens of a spec, with line feeds inside brackets and after operators, blanks and comments left out. A ";"
-    inside brackets is a mark."""
+    """The tokens of a spec, with line feeds inside brackets and after operators, blanks and comments left
+    out. A ";" inside brackets is a mark."""
     found, at, depth = [], 0, 0
     while at < len(text):
         match = TOKEN.match(text, at)
@@ -52,7 +54,7 @@ def tokens_of(text):
     return found
 
 
-# ---- names -----------------------------------------------------------------------------------------------------
+# ---- names -------------------------------------------------------------------------------------------------
 
 
 def is_mark(token, text):
@@ -60,7 +62,8 @@ def is_mark(token, text):
 
 
 def listed(tokens, start):
-    """Splits what follows `start` at commas outside brackets, up to the end of the statement: lists of tokens."""
+    """Splits what follows `start` at commas outside brackets, up to the end of the statement: lists of
+    tokens."""
     parts, depth = [[]], 0
     for token in tokens[start:]:
         if depth == 0 and (token.kind == "end" or token.text in (")", "{", "}") or is_mark(token, "tag")):
@@ -153,8 +156,8 @@ class Names:
 
 
 def rename(tokens, names, mapping):
-    """Puts new names in place, except where a name of the list stands for something else: a tag, an option, a value
-    that has no quotes."""
+    """Puts new names in place, except where a name of the list stands for something else: a tag, an option, a
+    value that has no quotes."""
     parens, after_tag, line = [], False, []
     for i, token in enumerate(tokens):
         follower = tokens[i + 1] if i + 1 < len(tokens) else None
@@ -180,7 +183,8 @@ def rename(tokens, names, mapping):
 
 def is_selector(line):
     """Is the last token of the line what `pin`, `for` or an `of =` names?"""
-    return line[0].text in ("pin", "for", "stage") and len(line) == 2 or len(line) > 2 and line[-3].text == "of"
+    return line[0].text in ("pin", "for",
+                            "stage") and len(line) == 2 or len(line) > 2 and line[-3].text == "of"
 
 
 def fresh_names(names, chance, taken):
@@ -199,7 +203,7 @@ def fresh_names(names, chance, taken):
     return dict(zip(old, new))
 
 
-# ---- order -----------------------------------------------------------------------------------------------------
+# ---- order -------------------------------------------------------------------------------------------------
 
 
 def statements(tokens):
@@ -253,7 +257,7 @@ def shuffled(tokens, chance):
     return [token for part in (first, *others) for token in (*part, newline)]
 
 
-# ---- files -----------------------------------------------------------------------------------------------------
+# ---- files -------------------------------------------------------------------------------------------------
 
 
 def text_of(tokens):
@@ -261,8 +265,8 @@ def text_of(tokens):
 
 
 def rewrite(sources, seed, taken, new_names=True, new_order=True):
-    """`sources`: name of a file -> text, all files of one spec. Gives the same files with other texts, and the names
-    that took the place of the old ones. `taken`: names that mean something else in the language."""
+    """`sources`: name of a file -> text, all files of one spec. Gives the same files with other texts, and
+    the names that took the place of the old ones. `taken`: names that mean something else in the language."""
     chance = random.Random(seed)
     files = {name: tokens_of(text) for name, text in sources.items()}
     names = Names()

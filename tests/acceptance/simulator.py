@@ -1,8 +1,8 @@
-"""A simulator of traces as simple as can be: every rank has one compute slot and one communication slot, which
-collectives and sends share; of the nodes that are ready the one with the smallest id goes first; a collective takes its
-slot when it is issued and starts when all members of its group have issued it; a send takes its slot for a while, then
-its message has arrived; a receive takes no slot. Durations are random: what dependencies do not hold will come
-apart."""
+"""A simulator of traces as simple as can be: every rank has one compute slot and one communication slot,
+which collectives and sends share; of the nodes that are ready the one with the smallest id goes first; a
+collective takes its slot when it is issued and starts when all members of its group have issued it; a send
+takes its slot for a while, then its message has arrived; a receive takes no slot. Durations are random: what
+dependencies do not hold will come apart."""
 
 import collections
 import heapq
@@ -27,7 +27,8 @@ class Program:
             if node.type == trace.COLL:
                 self.group[node.id] = attribute(node, "pg_name")
             elif node.type in (trace.SEND, trace.RECV):
-                self.message[node.id] = tuple(attribute(node, f"comm_{part}") for part in ("src", "dst", "tag"))
+                self.message[node.id] = tuple(attribute(node, f"comm_{part}")
+                                              for part in ("src", "dst", "tag"))
         self.type = {node.id: node.type for node in nodes}
 
 
@@ -143,7 +144,8 @@ SLOT = re.compile(r"([FRB])(\d+)\.")  # phase and microbatch in front of a node'
 
 
 def check_slots(case, rank, micro):
-    """A rank has run to the end: forward and backward of a microbatch, then those of the next one, then the rest."""
+    """A rank has run to the end: forward and backward of a microbatch, then those of the next one, then the
+    rest."""
     case.assertEqual(set(rank.nodes), set(rank.end), "a rank does not run to the end")
     first, last = {}, collections.defaultdict(float)
     for at, node in rank.nodes.items():
@@ -156,4 +158,5 @@ def check_slots(case, rank, micro):
     slots = sorted(first)
     case.assertEqual([(i, back) for i in range(micro) for back in (False, True)] + [(micro, False)], slots)
     for before, after in zip(slots, slots[1:]):
-        case.assertLessEqual(last[before], first[after], f"slot {after} starts before slot {before} has ended")
+        case.assertLessEqual(last[before], first[after],
+                             f"slot {after} starts before slot {before} has ended")

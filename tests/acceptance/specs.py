@@ -1,12 +1,13 @@
-"""Random specs: chains of products, norms, functions, biases, residuals, gated products, modules and loops between an
-embedding and a head, with random plans, scopes and pins; and what they hold and compute forward, counted while they are
-written."""
+"""Random specs: chains of products, norms, functions, biases, residuals, gated products, modules and loops
+between an embedding and a head, with random plans, scopes and pins; and what they hold and compute forward,
+counted while they are written."""
 
 import random
 import re
 from types import SimpleNamespace
 
-FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3, "abs": 1, "square": 1, "log": 1,
+FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3, "abs": 1,
+             "square": 1, "log": 1,
              "sqrt": 1, "rsqrt": 2, "reciprocal": 1}
 AXES = ("tp", "xp")
 
@@ -75,7 +76,8 @@ class Writer:
     def spend(self, elements, each, product=False):
         self.body.count.add(Count(flops=elements * each, products=elements * each * product))
 
-    # Each of these writes statements that turn a value over [B,S,dim] into another, and gives its name and dim.
+    # Each of these writes statements that turn a value over [B,S,dim] into another, and gives its name and
+    # dim.
 
     def other(self, dim):
         return self.chance.choice([other for other in self.hidden if other != dim])
@@ -104,7 +106,8 @@ class Writer:
 
     def pointwise(self, value, dim):
         name = self.name()
-        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale", "softcap", "quotient", "centred",
+        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale", "softcap",
+                                   "quotient", "centred",
                                    "shares"))
         elements = self.tokens * self.size(dim)
         if kind == "function":
@@ -335,5 +338,6 @@ def make(seed):
     """`text`; `sizes` to bind; `dims` and their sizes; `params`; FLOP of `forward` and of its `products`."""
     writer = Writer(seed)
     text, count = writer.text(), writer.body.count
-    return SimpleNamespace(text=text, sizes=writer.sizes, dims=writer.dims, params=count.params, forward=count.flops,
+    return SimpleNamespace(text=text, sizes=writer.sizes, dims=writer.dims, params=count.params,
+                           forward=count.flops,
                            products=count.products)

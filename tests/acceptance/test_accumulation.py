@@ -20,7 +20,8 @@ class Costs(Case):
     def test_what_stays(self):
         for spec, small in ((LLAMA, LLAMA_SIZES), (GPT, GPT_SIZES)):
             for plan in ("megatron", "megatron_sp"):
-                for query in ("matmul_flops(step)", "flops(forward)", "flops(optimizer)", "rank_flops(forward)",
+                for query in ("matmul_flops(step)", "flops(forward)", "flops(optimizer)",
+                              "rank_flops(forward)",
                               "comm(sync)", "comm(step, axis = dp)", "comm(forward, axis = tp)",
                               "comm(step, axis = (dp,tp))"):
                     with self.subTest(model=spec.stem, plan=plan, query=query):
@@ -36,7 +37,8 @@ class Costs(Case):
 
     def test_weights_are_read_again(self):
         """Each microbatch reads all weights: traffic grows by the same for every one more."""
-        found = [value(LLAMA, "traffic(forward)", plan="megatron", sets={**LLAMA_SIZES, **MESH, "micro": micro})
+        found = [value(LLAMA, "traffic(forward)", plan="megatron",
+                       sets={**LLAMA_SIZES, **MESH, "micro": micro})
                  for micro in (1, 2, 4, 8)]
         one, two, four, eight = found
         self.assertTrue(one < two)

@@ -79,7 +79,8 @@ class Window(Case):
             for seq in range(1, 16):
                 for window in range(1, 20):
                     if holds(seq, window):
-                        self.assertEqual(self.flops(seq, window), self.at(formula, seq, window), (seq, window))
+                        self.assertEqual(self.flops(seq, window), self.at(formula, seq, window),
+                                         (seq, window))
 
     def test_numbers(self):
         for seq, window in ((8, 1), (8, 3), (8, 8), (8, 9), (1, 1), (7, 100)):

@@ -87,8 +87,8 @@ class Bytes(Case):
         return self.write("small.etch", SMALL.replace("MASTER", master).replace("\\n", "\n"))
 
     def test_by_hand(self):
-        """Each op moves its operands and results once: rows that are looked up, or added to, and not the table; a
-        gradient of a weight is read and written back."""
+        """Each op moves its operands and results once: rows that are looked up, or added to, and not the
+        table; a gradient of a weight is read and written back."""
         spec = self.small()
         tokens, hidden, vocab = 15, 7, 11
         ids, rows, logits, table_ = I32 * tokens, tokens * hidden, tokens * vocab, hidden * vocab
@@ -105,7 +105,8 @@ class Bytes(Case):
                 self.assertEqual(written, value(spec, f"writes({phase})", sets=SIZES))
 
     def test_optimizer(self):
-        """AdamW reads gradient, master copy and two moments; it writes master copy, moments and the weight."""
+        """AdamW reads gradient, master copy and two moments; it writes master copy, moments and the
+        weight."""
         weights = 2 * 7 * 11
         spec = self.small()
         self.assertEqual((F32 + F32 + 2 * F32) * weights, value(spec, "reads(optimizer)", sets=SIZES))
@@ -118,7 +119,8 @@ class Bytes(Case):
         """The norm reads every gradient and writes one number."""
         plain = self.small()
         text = plain.read_text(encoding="utf-8")
-        spec = self.write("clipped.etch", text.replace("adamw(master = true)", "adamw(master = true), clip = 1"))
+        spec = self.write("clipped.etch",
+                          text.replace("adamw(master = true)", "adamw(master = true), clip = 1"))
         weights = 2 * 7 * 11
         self.assertEqual(F32 * weights, value(spec, "reads(optimizer)", sets=SIZES)
                          - value(plain, "reads(optimizer)", sets=SIZES))
@@ -175,7 +177,8 @@ class Layers(Case):
         spec = self.write("classes.etch", CLASSES)
         sets = {"batch": 2, "hidden": 3, "vocab": 5, "layers": 12, "dense": 5}
         rows, _ = table(spec, "params(model)", "layer", sets=sets)
-        self.assertEqual({"layer[0]": 5 * 2 * 9, "layer[7]": 2 * 9, "layer[5]": 5 * 9, "outside loops": 15}, rows)
+        self.assertEqual({"layer[0]": 5 * 2 * 9, "layer[7]": 2 * 9, "layer[5]": 5 * 9, "outside loops": 15},
+                         rows)
         rows, _ = table(spec, "elementwise(forward)", "layer", sets=sets)
         self.assertEqual({"layer[7]": 2 * 2 * 3, "outside loops": 5 * 2 * 5}, rows)
 

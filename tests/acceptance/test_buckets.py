@@ -4,17 +4,22 @@ import itertools
 import math
 import re
 
-from etchtest import GPT, LLAMA, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces, value
+from etchtest import (GPT, LLAMA, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces,
+                      value)
 
-SIZES = dict(layers=5, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn=24, vocab=40, batch=16, seq=8, micro=2, dp=2)
+SIZES = dict(layers=5, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn=24, vocab=40, batch=16, seq=8, micro=2,
+             dp=2)
 F32, BF16 = 4, 2
 
 
 def units(v):
-    """Elements of each unit's weights, last used first, and how nodes of its backward pass begin after "B1."."""
-    layer = 2 * v["hidden"] + 2 * v["hidden"] * v["head_dim"] * (v["heads"] + v["kv_heads"]) + 3 * v["hidden"] * v["ffn"]
+    """Elements of each unit's weights, last used first, and how nodes of its backward pass begin after
+    "B1."."""
+    layer = 2 * v["hidden"] + 2 * v["hidden"] * v["head_dim"] * (v["heads"] +
+                                                                 v["kv_heads"]) + 3 * v["hidden"] * v["ffn"]
     table = v["vocab"] * v["hidden"]
-    return ([(table + v["hidden"], "")] + [(layer, f"layer{i}.") for i in reversed(range(v["layers"]))] + [(table, "")])
+    return ([(table + v["hidden"], "")] + [(layer, f"layer{i}.") for i in reversed(range(v["layers"]))] +
+            [(table, "")])
 
 
 def pieces(total, size):
@@ -37,11 +42,12 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
                 if node.name.startswith("S.") and node.name.endswith(op)]
 
     def test_sizes(self):
-        """ceil(total/bucket) collectives, all of them full but the last; totals are those of formulas, which know
-        nothing of buckets."""
+        """ceil(total/bucket) collectives, all of them full but the last; totals are those of formulas, which
+        know nothing of buckets."""
         total = sum(elements for elements, _ in units(SIZES))
         for (text, size), when, zero in itertools.product(
-                (("1000", 1000), ("25*2^20", 25 * 2**20), ("step", 2**62), ("100*dp", 200)), ("layer", "end"), (None, "dp")):
+                (("1000", 1000), ("25*2^20", 25 * 2**20), ("step", 2**62), ("100*dp", 200)), ("layer", "end"),
+                (None, "dp")):
             with self.subTest(bucket=text, reduce=when, zero=zero):
                 spec = self.plans(f"bucket = {text}", f"reduce = {when}", zero=zero)
                 folder = lower(self.scratch / "out", spec, plan="p", sets=SIZES, more=["--force"])
@@ -70,7 +76,8 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
         return known
 
     def test_places(self):
-        """A bucket is sent right behind the unit whose gradients fill it, and waits for all that it has of them."""
+        """A bucket is sent right behind the unit whose gradients fill it, and waits for all that it has of
+        them."""
         size = 3000
         for zero, op in ((None, "all_reduce"), ("dp", "reduce_scatter")):
             folder = lower(self.scratch / op, self.plans(f"bucket = {size}", zero=zero), plan="p", sets=SIZES)
@@ -84,7 +91,8 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
                 begin, end = k * size, min(k * size + sent, ends[-1])
                 first = next(i for i, reached in enumerate(ends) if reached > begin)
                 full = next(i for i, reached in enumerate(ends) if reached >= end)
-                names = {i: [n for n in nodes if re.match(re.escape(last + listed[i][1]) + r"(\w+\.)*d[a-z]*$", n.name)]
+                names = {i: [n for n in nodes
+                             if re.match(re.escape(last + listed[i][1]) + r"(\w+\.)*d[a-z]*$", n.name)]
                          for i in range(1, len(listed) - 1)}
                 before = [n for n in nodes if n.id < node and n.name[0] == "B"][-1]
                 if 0 < full < len(listed) - 1:
@@ -95,7 +103,8 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
                             self.assertIn(made.id, above[node], made.name)
 
     def test_copies_of_shards(self):
-        """HSDP-like: what is left partial of the parts is reduced behind the reduce-scatter of the same gradients."""
+        """HSDP-like: what is left partial of the parts is reduced behind the reduce-scatter of the same
+        gradients."""
         sets = dict(SIZES, rep=2)
         total = sum(elements for elements, _ in units(SIZES))
         for bucket, size in (("3000", 3000), ("step", 2**62), ("700", 700)):
@@ -109,7 +118,8 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
             self.assertEqual(pieces(F32 * total // 2, size), [sent for _, sent in reduced])
             above = self.ancestors(messages(path))
             for k, (node, sent) in enumerate(reduced):  # twice as many bytes before their scattering
-                scattered_first = next(i for i, _ in enumerate(scattered) if (i + 1) * size >= min(2 * (k * size + sent), 4 * total))
+                scattered_first = next(i for i, _ in enumerate(scattered)
+                                       if (i + 1) * size >= min(2 * (k * size + sent), 4 * total))
                 self.assertIn(scattered[scattered_first][0], above[node])
 
     def test_stages(self):
@@ -128,7 +138,8 @@ parallel plain {{
   stage (embed, layer, head) @ pp, schedule = interleaved(virtual = 2)
 }}
 """)
-        sets = dict(layers=6, hidden=12, heads=4, vocab=20, positions=16, batch=16, seq=8, micro=4, dp=2, pp=2)
+        sets = dict(layers=6, hidden=12, heads=4, vocab=20, positions=16, batch=16, seq=8, micro=4, dp=2,
+                    pp=2)
         cut = lower(self.scratch / "cut", spec, plan="p", sets=sets)
         plain = lower(self.scratch / "plain", spec, plan="plain", sets=sets)
         self.assertFine(cut)
@@ -139,21 +150,28 @@ parallel plain {{
             self.assertEqual([F32 * 20 * 12], [sent for _, sent in self.sent(path, "pp.all_reduce")])
 
     def test_in_each_microbatch(self):
-        """Nobody has told the frameworks that more microbatches come (no_sync): what is reduced once is reduced in each."""
+        """Nobody has told the frameworks that more microbatches come (no_sync): what is reduced once is
+        reduced in each."""
         sets, total = dict(SIZES, micro=4), sum(elements for elements, _ in units(SIZES))
         for zero, op in ((None, "all_reduce"), ("dp", "reduce_scatter")):
-            once, each = self.write("once.etch", self.plans(zero=zero).read_text()), self.plans("reduce = microbatch", zero=zero)
+            once, each = self.write("once.etch",
+                                    self.plans(zero=zero).read_text()), self.plans("reduce = microbatch",
+                                                                                   zero=zero)
             for asked in (f"comm(sync, op = {op})", f"wire(sync, op = {op})"):
-                self.assertIn("proved", succeed("prove", self.write("both.etch", once.read_text().replace("parallel p", "parallel q") +
-                                                                    each.read_text().split("\n", 2)[2]),
-                                                f"{asked[:-1]}, plan = p) == micro*{asked[:-1]}, plan = q)").out)
+                self.assertIn("proved",
+                              succeed("prove",
+                                      self.write("both.etch",
+                                                 once.read_text().replace("parallel p", "parallel q") +
+                                                 each.read_text().split("\n", 2)[2]),
+                                      f"{asked[:-1]}, plan = p) == micro*{asked[:-1]}, plan = q)").out)
             folder = lower(self.scratch / op, each, plan="p", sets=sets)
             self.assertFine(folder)
             self.assertTotals(folder, each, None, "p", sets)
             self.assertIn("always", succeed("verify", folder).out)
             nodes = messages(traces(folder)[0])
             found = [node for node in nodes if re.fullmatch(rf"S\d\..*\.{op}", node.name)]
-            self.assertEqual([str(micro) for micro in range(4) for _ in range(SIZES["layers"] + 2)], [node.name[1] for node in found])
+            self.assertEqual([str(micro) for micro in range(4) for _ in range(SIZES["layers"] + 2)],
+                             [node.name[1] for node in found])
             self.assertEqual(4 * F32 * total, sum(attribute(node, "comm_size") for node in found))
             above = self.ancestors(nodes)
             for node in found:  # behind what it reduces; the next microbatch adds to it afterwards
@@ -161,7 +179,8 @@ parallel plain {{
                 if not layer:
                     continue
                 made = [n.id for n in nodes if re.match(rf"B{layer[1]}\.{layer[2]}.*\.dw[a-z]$", n.name)]
-                after = [n.id for n in nodes if re.match(rf"B{int(layer[1]) + 1}\.{layer[2]}.*\.dw[a-z]$", n.name)]
+                after = [n.id for n in nodes
+                         if re.match(rf"B{int(layer[1]) + 1}\.{layer[2]}.*\.dw[a-z]$", n.name)]
                 self.assertEqual(7, len(made))
                 self.assertTrue(set(made) <= above[node.id])
                 self.assertTrue(all(node.id in above[later] for later in after))
@@ -170,7 +189,8 @@ parallel plain {{
 
     def test_mistakes(self):
         for bucket, text in (("0", "a bucket is layer, step, or at least 1 byte"),
-                             ("dp - 2", "is less than 1"), ("dp/4", "not an integer"), ("unbound", "unknown name")):
+                             ("dp - 2", "is less than 1"), ("dp/4", "not an integer"),
+                             ("unbound", "unknown name")):
             done = run("lower", self.plans(f"bucket = {bucket}"), "--plan", "p", "--set",
                        ",".join(f"{k}={v}" for k, v in SIZES.items()), "-o", self.scratch / "wrong")
             self.assertEqual(1, done.status)

@@ -1,4 +1,5 @@
-"""The collectives of a step, derived from the plans, against collectives by hand: as formulas and as numbers."""
+"""The collectives of a step, derived from the plans, against collectives by hand: as formulas and as
+numbers."""
 
 import itertools
 from fractions import Fraction
@@ -31,7 +32,8 @@ class Formulas(Case):
                 for phase, op, axis in itertools.product(PHASES, COLLECTIVES, axes_of(plan)):
                     with self.subTest(model=spec.stem, plan=plan, phase=phase, op=op, axis=axis):
                         text = ask(spec, f"comm({phase}, op = {op}, axis = {axis})", plan=plan)
-                        self.assertFormula(lambda v: collectives(plan, v).get((phase, op, axis), 0), text, dims)
+                        self.assertFormula(lambda v: collectives(plan, v).get((phase, op, axis), 0), text,
+                                           dims)
 
     def test_sums(self):
         for spec, dims, collectives in MODELS:
@@ -41,7 +43,8 @@ class Formulas(Case):
                     self.assertFormula(lambda v: sum(collectives(plan, v).values()), text, dims)
 
     def test_ring_traffic_of_a_layer(self):
-        """Without sequence parallelism, and with it when gathered inputs are not kept: 8 and 10 times b s h (t-1)/t."""
+        """Without sequence parallelism, and with it when gathered inputs are not kept: 8 and 10 times b s h
+        (t-1)/t."""
         for plan, times in (("megatron", 8), ("megatron_sp", 10)):
             with self.subTest(plan):
                 found = Formula(ask(LLAMA, "wire(step, axis = tp)", plan=plan), LLAMA_DIMS)

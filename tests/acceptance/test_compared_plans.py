@@ -1,5 +1,5 @@
-"""Two plans of one spec compared: what is proved holds where numbers are put in, and what is refuted comes with values that
-both plans can divide, for which each plan by itself has the numbers that the proof shows."""
+"""Two plans of one spec compared: what is proved holds where numbers are put in, and what is refuted comes
+with values that both plans can divide, for which each plan by itself has the numbers that the proof shows."""
 
 import itertools
 import json
@@ -8,9 +8,10 @@ from etchtest import GPT, LLAMA, MODELS, Case, main, run, settings, succeed, val
 from test_shipped import SMALL, axes_of, params_of
 
 MIXTRAL = MODELS / "mixtral.etch"
-PAIRS = [(spec, pair) for spec, plans in ((LLAMA, ("ddp", "megatron", "megatron_sp", "megatron_pp", "context_gather", "ulysses")),
-                                          (GPT, ("megatron", "megatron_zero", "megatron_interleaved")),
-                                          (MIXTRAL, ("megatron_zero", "moe_ep", "moe_folded", "moe_pp")))
+PAIRS = [(spec, pair) for spec,
+         plans in ((LLAMA, ("ddp", "megatron", "megatron_sp", "megatron_pp", "context_gather", "ulysses")),
+                   (GPT, ("megatron", "megatron_zero", "megatron_interleaved")),
+                   (MIXTRAL, ("megatron_zero", "moe_ep", "moe_folded", "moe_pp")))
          for pair in itertools.combinations(plans, 2)]
 QUANTITIES = ("comm(step{})", "wire(backward{})", "rank_flops(step{})", "traffic(forward{})")
 
@@ -33,7 +34,8 @@ class ComparedPlans(Case):
         return value(spec, of_plan(quantity, plan), None, None, sets)
 
     def assertLowers(self, spec, plan, sets):
-        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", self.scratch / "none", "--dry-run", "-q")
+        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", self.scratch / "none",
+                "--dry-run", "-q")
 
     def test_pairs(self):
         refuted = 0
@@ -42,7 +44,8 @@ class ComparedPlans(Case):
                 proof = self.prove(spec, f"{of_plan(quantity, one)} == {of_plan(quantity, other)}")
                 if proof["verdict"] == "proved":
                     small = {name: size for name, size in SMALL.items() if name in params_of(spec)}
-                    self.assertEqual(self.numbers(spec, one, quantity, small), self.numbers(spec, other, quantity, small))
+                    self.assertEqual(self.numbers(spec, one, quantity, small),
+                                     self.numbers(spec, other, quantity, small))
                     continue
                 self.assertEqual("refuted", proof["verdict"])
                 refuted += 1
@@ -56,10 +59,13 @@ class ComparedPlans(Case):
 
     def test_axes_of_one_plan(self):
         """A value for an axis that only one of the plans has; without it a plan is the smaller one."""
-        for spec, larger, smaller, sets in ((LLAMA, "megatron", "ddp", "tp=1"), (LLAMA, "megatron_pp", "megatron_zero", "pp=1"),
+        for spec, larger, smaller, sets in ((LLAMA, "megatron", "ddp", "tp=1"),
+                                            (LLAMA, "megatron_pp", "megatron_zero", "pp=1"),
                                             (LLAMA, "ulysses", "megatron_zero", "cp=1"),
-                                            (MIXTRAL, "moe_pp", "moe_ep", "pp=1"), (MIXTRAL, "moe_folded", "moe_ep", "tp=1")):
-            for quantity in QUANTITIES[:3]:  # traffic is that of kernels, which a collective parts also when its axis is 1
+                                            (MIXTRAL, "moe_pp", "moe_ep", "pp=1"),
+                                            (MIXTRAL, "moe_folded", "moe_ep", "tp=1")):
+            # traffic is that of kernels, which a collective parts also when its axis is 1
+            for quantity in QUANTITIES[:3]:
                 with self.subTest(spec=spec.name, larger=larger, smaller=smaller, quantity=quantity):
                     statement = f"{of_plan(quantity, larger)} == {of_plan(quantity, smaller)}"
                     self.assertEqual("proved", self.prove(spec, statement, "--set", sets)["verdict"])

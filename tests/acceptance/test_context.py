@@ -1,5 +1,5 @@
-"""Context parallelism: the sequence is divided over ranks, which gather the keys and values of all before attention.
-Each rank has an early and a late chunk of the queries, so that causal work is the same for all."""
+"""Context parallelism: the sequence is divided over ranks, which gather the keys and values of all before
+attention. Each rank has an early and a late chunk of the queries, so that causal work is the same for all."""
 
 import itertools
 import math
@@ -60,14 +60,17 @@ class Formulas(Case):
             with self.subTest(phase=phase, op=op, axis=axis):
                 text = ask(LLAMA, f"comm({phase}, op = {op}, axis = {axis})", plan="context_gather")
                 self.assertFormula(lambda v: collectives(v).get((phase, op, axis), 0), text, LLAMA_DIMS)
-        self.assertFormula(lambda v: sum(collectives(v).values()), ask(LLAMA, "comm(step)", plan="context_gather"),
+        self.assertFormula(lambda v: sum(collectives(v).values()),
+                           ask(LLAMA, "comm(step)", plan="context_gather"),
                            LLAMA_DIMS)
 
     def test_ring_traffic_of_keys_and_values(self):
-        """2 b s kv d (cp - 1)/cp elements per layer forward; the same again, and their gradients back, backward."""
+        """2 b s kv d (cp - 1)/cp elements per layer forward; the same again, and their gradients back,
+        backward."""
         for phase, times in (("forward", 1), ("backward", 2)):
             text = ask(LLAMA, f"wire({phase}, axis = cp)", plan="context_gather")
-            self.assertFormula(lambda v: times * v.micro * v.layers * 2 * keys_and_values(v) * (v.cp - 1) / v.cp, text,
+            self.assertFormula(lambda v: times * v.micro * v.layers * 2 * keys_and_values(v) *
+                               (v.cp - 1) / v.cp, text,
                                LLAMA_DIMS)
 
     def test_work_is_shared_evenly(self):
@@ -129,7 +132,8 @@ class Pairs(Case):
 
 class Traces(Case):
     def test_totals(self):
-        for mesh in (dict(dp=1, cp=2, tp=1), dict(dp=2, cp=2, tp=2), dict(dp=1, cp=4, tp=2), dict(dp=3, cp=2, tp=1),
+        for mesh in (dict(dp=1, cp=2, tp=1), dict(dp=2, cp=2, tp=2), dict(dp=1, cp=4, tp=2),
+                     dict(dp=3, cp=2, tp=1),
                      dict(dp=2, cp=1, tp=2), dict(dp=1, cp=1, tp=1)):
             with self.subTest(**mesh):
                 sets = {**SIZES, **mesh, "batch": 12, "micro": 2, "seq": 16}
@@ -146,9 +150,11 @@ class Traces(Case):
         self.assertRegex(done.out, r"ranks +4 in 1 class")
 
     def test_published_size(self):
-        """Llama-3 405B at 131,072 tokens, cp = 16: keys and values of a layer are 2 x 131072 x 8 x 128 elements."""
+        """Llama-3 405B at 131,072 tokens, cp = 16: keys and values of a layer are 2 x 131072 x 8 x 128
+        elements."""
         sets = dict(dp=8, cp=16, tp=8, batch=128, micro=16, seq=131072)
-        deep, flat = (value(LLAMA, "comm(forward, op = all_gather, axis = cp)", "llama3_405b", "context_gather",
+        deep, flat = (value(LLAMA, "comm(forward, op = all_gather, axis = cp)", "llama3_405b",
+                            "context_gather",
                             {**sets, "layers": layers}) for layers in (126, 125))
         self.assertEqual(16 * 2 * 2 * 131072 * 8 * 128 // (16 * 8), deep - flat)
 

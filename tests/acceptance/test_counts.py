@@ -1,5 +1,5 @@
-"""What counts as FLOP: presets against the numbers of the programs and papers that they are named after (more of them are
-rows of ground_truth.tsv), and each item of a convention against a count by hand."""
+"""What counts as FLOP: presets against the numbers of the programs and papers that they are named after (more
+of them are rows of ground_truth.tsv), and each item of a convention against a count by hand."""
 
 import decoder
 from etchtest import GPT, LLAMA, MODELS, Case, ask, main, run, succeed, table, value
@@ -7,10 +7,12 @@ from etchtest import GPT, LLAMA, MODELS, Case, ask, main, run, succeed, table, v
 # Megatron-LM d98e8a64, num_floating_point_operations, evaluated outside.
 MEGATRON_GPT3 = 3340597800160198656  # batch 1536, sequence 2048, vocabulary 51200
 
-MAXTEXT_CAUSAL_ATTENTION = 211106232532992  # pull request 1988: llama2_7b, 4 sequences of 8192, attention alone
+# pull request 1988: llama2_7b, 4 sequences of 8192, attention alone
+MAXTEXT_CAUSAL_ATTENTION = 211106232532992
 
-# Korthikanti et al. 2022 (arXiv 2205.05198), appendix A: layers, hidden, heads, batch, model FLOP, and hardware FLOP
-# when the core of attention is recomputed, for which they add its forward and backward once more.
+# Korthikanti et al. 2022 (arXiv 2205.05198), appendix A: layers, hidden, heads, batch, model FLOP, and
+# hardware FLOP when the core of attention is recomputed, for which they add its forward and backward once
+# more.
 KORTHIKANTI = [
     (96, 12288, 96, 64, 141091531099471872, 144891443285065728),
     (128, 25600, 160, 512, 6425875806211276800, 6510318299224473600),
@@ -18,7 +20,8 @@ KORTHIKANTI = [
 
 LLAMA_DIMS = {"B": "batch", "S": "seq", "T": "seq", "H": "hidden", "K": "kv_heads", "G": "heads/kv_heads",
               "D": "head_dim", "F": "ffn", "V": "vocab", "past": "0"}
-GPT_DIMS = {"B": "batch", "S": "seq", "H": "hidden", "A": "heads", "D": "hidden/heads", "F": "4*hidden", "V": "vocab",
+GPT_DIMS = {"B": "batch", "S": "seq", "H": "hidden", "A": "heads", "D": "hidden/heads", "F": "4*hidden",
+            "V": "vocab",
             "P": "positions"}
 
 # A decoder with fused attention and a plain MLP, as GPT-3 has it.
@@ -54,7 +57,8 @@ train { model = fused, optimizer = adamw, recompute = layer }
 # Queries, keys and values from latent vectors, as multi-head latent attention has them, without positions.
 LATENT = """etch 1
 param batch, seq, layers, hidden, heads, q_rank, kv_rank, nope, v_dim, ffn, vocab
-dim B = batch, S = seq, T ~ S, H = hidden, A = heads, RQ = q_rank, RK = kv_rank, D = nope, W = v_dim, F = ffn, V = vocab
+dim B = batch, S = seq, T ~ S, H = hidden, A = heads, RQ = q_rank, RK = kv_rank
+dim D = nope, W = v_dim, F = ffn, V = vocab
 
 module norm(x[.., X]; X = H) -> y[.., X] {
   weight g[X]
@@ -87,7 +91,8 @@ model latent(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
 train { model = latent, optimizer = adamw }
 """
 
-# A decoder that predicts one token more: the joined norms of the hidden state and of a token, a layer, and logits.
+# A decoder that predicts one token more: the joined norms of the hidden state and of a token, a layer, and
+# logits.
 PREDICTION = """etch 1
 param batch, seq, hidden, ffn, vocab, depth = 1
 dim B = batch, S = seq, H = hidden, F = ffn, V = vocab
@@ -196,14 +201,17 @@ class Presets(Case):
 
         def by_hand(v):  # the terms of Megatron's source, without positions
             latent = (v.q_rank * (v.hidden + v.heads * v.nope + 1)
-                      + v.kv_rank * (v.hidden + v.heads * (v.nope + v.v_dim) + 1) + v.heads * v.v_dim * v.hidden)
+                      + v.kv_rank * (v.hidden + v.heads * (v.nope + v.v_dim) + 1) + v.heads * v.v_dim *
+                      v.hidden)
             core = v.seq * v.heads * (v.nope + v.v_dim) / 2
-            return 6 * v.batch * v.seq * (v.layers * (latent + core + 3 * v.hidden * v.ffn) + v.hidden * v.vocab)
+            return 6 * v.batch * v.seq * (v.layers * (latent + core + 3 * v.hidden * v.ffn) + v.hidden *
+                                          v.vocab)
 
         dims = {"T": "seq"}
         self.assertFormula(by_hand, counted(spec, "flops(step)", "megatron"), dims)
         rows, _ = table(spec, "flops(step, count = megatron)", "op", sets=dict.fromkeys(
-            ("batch", "seq", "layers", "hidden", "heads", "q_rank", "kv_rank", "nope", "v_dim", "ffn", "vocab"), 4))
+            ("batch", "seq", "layers", "hidden", "heads", "q_rank", "kv_rank", "nope", "v_dim", "ffn",
+             "vocab"), 4))
         self.assertEqual(2 * 16 * 4 * (4 + 4), rows["rms_norm"])  # nothing of the norms of the residual
         self.assertEqual(4 * 16 * 4 * (4 + 4), rows["rms_norm_bwd"])
 
@@ -220,12 +228,14 @@ class Presets(Case):
 
         def by_hand(v):  # a layer, and for each prediction 3h + 2h^2, a layer and the logits
             layer, logits = 2 * v.hidden * v.ffn, v.hidden * v.vocab
-            return 6 * v.batch * v.seq * (layer + logits + v.depth * (3 * v.hidden + 2 * v.hidden ** 2 + layer + logits))
+            return 6 * v.batch * v.seq * (layer + logits + v.depth *
+                                          (3 * v.hidden + 2 * v.hidden ** 2 + layer + logits))
 
         self.assertFormula(by_hand, counted(spec, "flops(step)", "megatron"), {})
 
     def test_torchtitan(self):
-        """6 for each parameter but the embedding, and 6*L*a*(d_qk + d_v)*s for a token; norms are parameters, too."""
+        """6 for each parameter but the embedding, and 6*L*a*(d_qk + d_v)*s for a token; norms are parameters,
+        too."""
         statement = ("flops(step) == B*S*(6*(params(model) - V*H) + 12*layers*K*G*D*S)"
                      " - 6*B*S*(2*layers + 1)*H")
         done = succeed("prove", LLAMA, statement, "--count", "causal=full,rescore=no,elementwise=no")
@@ -243,7 +253,8 @@ class Presets(Case):
     def test_korthikanti(self):
         spec = self.write("fused.etch", FUSED)
         for layers, hidden, heads, batch, model, hardware in KORTHIKANTI:
-            sets = {"layers": layers, "hidden": hidden, "heads": heads, "batch": batch, "seq": 2048, "vocab": 51200}
+            sets = {"layers": layers, "hidden": hidden, "heads": heads, "batch": batch, "seq": 2048,
+                    "vocab": 51200}
             with self.subTest(hidden=hidden):
                 count = "narayanan,recompute=no"
                 self.assertEqual(str(model), counted(spec, "flops(step)", count, sets=sets))
@@ -258,7 +269,8 @@ class Presets(Case):
 
 class Items(Case):
     def test_nothing_said_is_as_executed(self):
-        said = "causal=exact,rescore=yes,recompute=yes,elementwise=yes,norms=same,embedding=no,router=yes,logits=all"
+        said = ("causal=exact,rescore=yes,recompute=yes,elementwise=yes,norms=same,embedding=no,router=yes,"
+                "logits=all")
         for spec in (LLAMA, GPT):
             self.assertEqual(ask(spec, "flops(step)"), counted(spec, "flops(step)", said))
 
@@ -269,7 +281,8 @@ class Items(Case):
             for rescore, backward in (("yes", 10), ("no", 8)):
                 with self.subTest(causal=name, rescore=rescore):
                     count = f"elementwise=no,causal={name},rescore={rescore}"
-                    self.assertFormula(lambda v: 3 * sum(projections(v)) + attention(v, 4 + backward, of_tokens(v)),
+                    self.assertFormula(lambda v: 3 * sum(projections(v)) +
+                                       attention(v, 4 + backward, of_tokens(v)),
                                        counted(LLAMA, "flops(step)", count), LLAMA_DIMS)
 
     def test_more_keys_than_queries(self):
@@ -302,13 +315,15 @@ class Items(Case):
         def norms(v):
             return (4 + 9) * v.batch * v.seq * v.hidden * (2 * v.layers + 1)
 
-        self.assertFormula(norms, counted(LLAMA, "flops(step) - matmul_flops(step)", "elementwise=no,norms=yes"),
+        self.assertFormula(norms,
+                           counted(LLAMA, "flops(step) - matmul_flops(step)", "elementwise=no,norms=yes"),
                            LLAMA_DIMS)
         less = counted(LLAMA, "flops(step)", "norms=no")
         self.assertFormula(norms, f"({ask(LLAMA, 'flops(step)')}) - ({less})", LLAMA_DIMS)
 
     def test_embedding(self):
-        """A product of one-hot rows with the table, and one for the gradient of the table; nothing without."""
+        """A product of one-hot rows with the table, and one for the gradient of the table; nothing
+        without."""
         rows, _ = table(LLAMA, "flops(step)", "op", "llama3_8b", sets={"batch": 2, "seq": 8})
         self.assertNotIn("gather", rows)
 
@@ -321,7 +336,8 @@ class Items(Case):
             self.assertFormula(lookups, f"({more}) - ({less})", LLAMA_DIMS)
 
     def test_lookups_in_activations_embed_nothing(self):
-        spec = self.write("picked.etch", "etch 1\nparam batch, hidden, picks\ndim B = batch, H = hidden, P = picks\n"
+        spec = self.write("picked.etch",
+                          "etch 1\nparam batch, hidden, picks\ndim B = batch, H = hidden, P = picks\n"
                           "model m(x[B,H], ids[P]: i32) -> y[P,B] { y = gather(x, ids, over = H) }\n")
         self.assertEqual("0", counted(spec, "flops(forward)", "embedding=yes"))
 
@@ -337,25 +353,30 @@ class Items(Case):
 
     def test_logits_of_explicit_scores(self):
         self.assertFormula(lambda v: 2 * v.batch * v.hidden * v.vocab * (v.seq - 1),
-                           counted(GPT, "matmul_flops(forward, logits = all) - matmul_flops(forward)", "logits=last"),
+                           counted(GPT, "matmul_flops(forward, logits = all) - matmul_flops(forward)",
+                                   "logits=last"),
                            GPT_DIMS)
 
     def test_logits_of_a_prefill(self):
-        """Where no loss reads them, logits are what the run puts out; nobody needs more than those of the last token."""
-        less = "matmul_flops(forward, run = prefill, logits = all) - matmul_flops(forward, run = prefill, logits = last)"
+        """Where no loss reads them, logits are what the run puts out; nobody needs more than those of the
+        last token."""
+        less = ("matmul_flops(forward, run = prefill, logits = all) - "
+                "matmul_flops(forward, run = prefill, logits = last)")
         self.assertFormula(lambda v: 2 * v.batch * (v.seq - 1) * v.hidden * v.vocab,
                            ask(MODELS / "serve.etch", less), LLAMA_DIMS)
 
     def test_pairs_after_a_cache(self):
         """Each of `new` queries sees what is cached, and of the new keys those up to its own."""
         more = "matmul_flops(forward, run = chunk, causal = full) - matmul_flops(forward, run = chunk)"
-        self.assertFormula(lambda v: attention(v, 4, v.new * (v.new - 1) / 2), ask(MODELS / "serve.etch", more),
+        self.assertFormula(lambda v: attention(v, 4, v.new * (v.new - 1) / 2),
+                           ask(MODELS / "serve.etch", more),
                            LLAMA_DIMS)
 
     def test_logits_behind_elementwise_ops(self):
         spec = self.write("mixture.etch", MIXTURE)
         self.assertFormula(lambda v: 3 * 2 * v.batch * v.seq * v.hidden * v.vocab,
-                           counted(spec, "matmul_flops(step, logits = all) - matmul_flops(step)", "logits=no"), {})
+                           counted(spec, "matmul_flops(step, logits = all) - matmul_flops(step)",
+                                   "logits=no"), {})
 
     def test_router(self):
         """What chooses experts is told by its tag; its softmax is elementwise work like any other."""
@@ -392,7 +413,8 @@ class Ranks(Case):
     def test_stages(self):
         sets = {"batch": 16, "seq": 64, "micro": 4, "pp": 4, "dp": 2, "tp": 2}
         whole = int(counted(LLAMA, "flops(step)", "megatron", "llama3_8b", sets))
-        parts = [int(counted(LLAMA, f"rank_flops(step, stage = {stage})", "megatron", "llama3_8b", sets, "megatron_pp"))
+        parts = [int(counted(LLAMA, f"rank_flops(step, stage = {stage})", "megatron", "llama3_8b", sets,
+                             "megatron_pp"))
                  for stage in range(4)]
         self.assertEqual(whole, 4 * sum(parts))
 

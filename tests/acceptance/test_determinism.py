@@ -27,7 +27,8 @@ class SameBytes(Case):
                 first = self.written(f"{prefix}.one", spec, chosen)
                 self.assertEqual(first, self.written(f"{prefix}.another/folder/further/down", spec, chosen))
                 for threads in (1, 2, 8):
-                    self.assertEqual(first, self.written(f"{prefix}.{threads}", spec, chosen, "-j", str(threads)))
+                    self.assertEqual(first,
+                                     self.written(f"{prefix}.{threads}", spec, chosen, "-j", str(threads)))
                 # In place of the first run.
                 self.assertEqual(first, self.written(f"{prefix}.one", spec, chosen, "-j", "3"))
 
@@ -49,8 +50,10 @@ class SameBytes(Case):
         self.assertEqual(first, self.written("copied", copy / spec.name, chosen))
 
     def test_answers(self):
-        for arguments in (("check", LLAMA), ("query", LLAMA, "traffic(step)", "--plan", "megatron_sp", "--by", "op"),
-                          ("query", GPT, "comm(step)", "--plan", "megatron_sp"), ("check", GPT, "--format", "json")):
+        for arguments in (("check", LLAMA),
+                          ("query", LLAMA, "traffic(step)", "--plan", "megatron_sp", "--by", "op"),
+                          ("query", GPT, "comm(step)", "--plan", "megatron_sp"),
+                          ("check", GPT, "--format", "json")):
             first, second = run(*arguments), run(*arguments)
             self.assertEqual((first.status, first.out, first.err), (second.status, second.out, second.err))
             self.assertEqual(0, first.status, first)

@@ -1,6 +1,6 @@
-"""ZeRO-2 and ZeRO-3 (FSDP, HSDP): ranks hold gradients, and weights, in parts. Each microbatch reduce-scatters the
-gradients of a unit behind it, and gathers the weights of a unit before it: by hand, weight by weight; and in traces,
-where a gather waits for the first node of the unit before."""
+"""ZeRO-2 and ZeRO-3 (FSDP, HSDP): ranks hold gradients, and weights, in parts. Each microbatch
+reduce-scatters the gradients of a unit behind it, and gathers the weights of a unit before it: by hand,
+weight by weight; and in traces, where a gather waits for the first node of the unit before."""
 
 import collections
 import itertools
@@ -9,7 +9,8 @@ import re
 
 import pipeline
 from decoder import BF16, F32
-from etchtest import (GPT, LLAMA, Case, Point, ask, attribute, lower, main, messages, succeed, table, traces, value,
+from etchtest import (GPT, LLAMA, Case, Point, ask, attribute, lower, main, messages, succeed, table, traces,
+                      value,
                       with_plans)
 from test_collectives import COLLECTIVES
 from test_numbers import GPT_DIMS, LLAMA_DIMS
@@ -41,13 +42,15 @@ parallel {name} {{
 """
 
 Way = collections.namedtuple("Way", "text level options forward backward reduced")
-# How often a step gathers weights in forward and in backward, and reduce-scatters gradients: of each microbatch, or once.
+# How often a step gathers weights in forward and in backward, and reduce-scatters gradients: of each
+# microbatch, or once.
 EACH, ONCE, NEVER = (lambda v: v.micro), (lambda v: 1), (lambda v: 0)
 WAYS = {
     "z2": Way(SHARDED, 2, "", NEVER, NEVER, EACH),
     "z2_step": Way(SHARDED, 2, ", reduce = step", NEVER, NEVER, ONCE),
     "z3": Way(SHARDED, 3, "", EACH, EACH, EACH),
-    "z3_layer": Way(SHARDED, 3, ", unit = layer, keep = false, prefetch = 2, reduce = microbatch", EACH, EACH, EACH),
+    "z3_layer": Way(SHARDED, 3, ", group = layer, keep = false, prefetch = 2, reduce = microbatch", EACH,
+                    EACH, EACH),
     "z3_kept": Way(SHARDED, 3, ", keep = true", EACH, NEVER, EACH),
     "z3_always": Way(SHARDED, 3, ", keep = step, reduce = step", ONCE, NEVER, ONCE),
     "h2": Way(HYBRID, 2, "", NEVER, NEVER, EACH),
@@ -62,7 +65,8 @@ def plans(**more):
 
 
 def by_hand(name, v, weights, tied=0):
-    """(phase, collective, axes) -> bytes. `tied`: elements of a weight that two units use; it is among the weights."""
+    """(phase, collective, axes) -> bytes. `tied`: elements of a weight that two units use; it is among the
+    weights."""
     way, tally = WAYS[name], collections.defaultdict(int)
     axis, ranks = ("dp", v.dp) if way.text == SHARDED else ("fsdp", v.fsdp)
     for elements, divided, count in weights:
@@ -94,7 +98,8 @@ class Formulas(Case):
                     if phase == "backward":  # GPT recomputes: what is run again gathers for both
                         query += " + " + query.replace(phase, "recompute")
                     text = ask(spec, query, plan=name)
-                    self.assertFormula(lambda v: by_hand(name, v, weights(v), tied(v)).get((phase, op, axis), 0), text,
+                    self.assertFormula(lambda v: by_hand(name, v, weights(v),
+                                                         tied(v)).get((phase, op, axis), 0), text,
                                        dims)
 
     def test_llama(self):
@@ -114,7 +119,8 @@ class Formulas(Case):
         for name in ("z2", "z3", "z3_always"):
             text = ask(self.llama, "rank_flops(optimizer)", plan=name)
             self.assertFormula(lambda v: 12 * sum(count * math.ceil(elements / v.dp)
-                                                  for elements, _, count in llama_weights(v)), text, LLAMA_DIMS)
+                                                  for elements, _, count in llama_weights(v)), text,
+                               LLAMA_DIMS)
 
     def test_modules_add_up(self):
         sets = {**SIZES, **STEP, "dp": 3}
@@ -125,10 +131,12 @@ class Formulas(Case):
         rows, _ = table(self.llama, "comm(forward)", "module", plan="z3", sets=sets)
         v = Point(0, **sets)
         gate = 3 * v.layers * math.ceil(v.hidden * v.ffn / v.dp)
-        self.assertEqual(v.micro * BF16 * gate, sum(size for label, size in rows.items() if label.endswith("mlp")))
+        self.assertEqual(v.micro * BF16 * gate,
+                         sum(size for label, size in rows.items() if label.endswith("mlp")))
 
     def test_what_is_run_again_gathers_once(self):
-        """The layers are gathered by the unit that first recomputes them; what lies outside of them goes back alone."""
+        """The layers are gathered by the unit that first recomputes them; what lies outside of them goes back
+        alone."""
         again = self.write("again.etch", edited(plans(), ("accumulate = (B, micro)",
                                                           "accumulate = (B, micro), recompute = layer")))
         sets = {**SIZES, **STEP, "dp": 3}
@@ -147,14 +155,16 @@ class Formulas(Case):
                                                NODES.format(name="far", options="")))
 
         def payload(v, ranks):
-            return BF16 * v.micro * sum(count * math.ceil(elements / ranks) for elements, _, count in llama_weights(v))
+            return BF16 * v.micro * sum(count * math.ceil(elements / ranks) for elements, _,
+                                        count in llama_weights(v))
 
         for plan, phase, axis, ranks in (("near", "forward", "(nodes,gpus)", lambda v: v.nodes * v.gpus),
                                          ("near", "backward", "gpus", lambda v: v.gpus),
                                          ("far", "backward", "(nodes,gpus)", lambda v: v.nodes * v.gpus)):
             with self.subTest(plan=plan, phase=phase):
                 self.assertFormula(lambda v: payload(v, ranks(v)),
-                                   ask(spec, f"comm({phase}, op = all_gather, axis = {axis})", plan=plan), LLAMA_DIMS)
+                                   ask(spec, f"comm({phase}, op = all_gather, axis = {axis})", plan=plan),
+                                   LLAMA_DIMS)
                 self.assertEqual(ask(spec, f"comm({phase})", plan=plan),
                                  ask(spec, f"comm({phase}, op = all_gather, axis = {axis})", plan=plan))
 
@@ -168,7 +178,8 @@ class Formulas(Case):
                 dict(table=v.hidden * v.vocab, mlp=v.hidden * v.ffn).items()}
         whole = sum(count * math.ceil(elements / v.dp) for elements, _, count in llama_weights(v))
         self.assertEqual(v.micro * BF16 * whole, value(spec, "comm(forward)", plan="z3", sets=sets))
-        self.assertEqual(v.micro * BF16 * (whole - part["table"]), value(spec, "comm(backward)", plan="z3", sets=sets))
+        self.assertEqual(v.micro * BF16 * (whole - part["table"]),
+                         value(spec, "comm(backward)", plan="z3", sets=sets))
         trained = whole - part["table"] - 3 * v.layers * part["mlp"]
         self.assertEqual(v.micro * F32 * v.dp * trained, value(spec, "comm(sync)", plan="z3", sets=sets))
 
@@ -180,8 +191,8 @@ class Formulas(Case):
 
 
 class Proofs(Case):
-    """Rajbhandari et al. 2020 (arXiv 1910.02054), 7: with ZeRO-1 and 2 the ranks send 2 Psi (d - 1)/d elements in a
-    ring, as without; with ZeRO-3 3 Psi (d - 1)/d. Psi are the weights."""
+    """Rajbhandari et al. 2020 (arXiv 1910.02054), 7: with ZeRO-1 and 2 the ranks send 2 Psi (d - 1)/d
+    elements in a ring, as without; with ZeRO-3 3 Psi (d - 1)/d. Psi are the weights."""
 
     def test_ring_traffic(self):
         facts = "param dp, rep, part\nassume dp | hidden, part | hidden\ndtype grads = bf16\n"
@@ -196,7 +207,9 @@ check wire(step, plan = z3_always) == 2*2*params(model)*(dp - 1)/dp
 check wire(step, plan = hybrid) == 2*params(model)*(3*micro*(part - 1)/part + 2*(rep - 1)/rep/part)
 check comm(step, axis = rep, plan = hybrid) == 2*params(model)/part
 """
-        spec = self.write("proofs.etch", edited(plans() + hybrid.format(name="hybrid", level=3, options="") + facts + checks))
+        spec = self.write("proofs.etch",
+                          edited(plans() + hybrid.format(name="hybrid", level=3, options="") + facts +
+                                 checks))
         done = succeed("check", spec)
         self.assertEqual(7, len(re.findall(r"(?m)^proved +(?:wire|comm)", done.out)), done)
 
@@ -209,7 +222,8 @@ dtype grads = bf16
 """))
         for plan, factor in (("z2", 2), ("z2_step", 2), ("z3", 3)):
             with self.subTest(plan):
-                done = succeed("prove", spec, f"wire(step, plan = {plan}) == {factor}*2*params(model)*(dp - 1)/dp",
+                done = succeed("prove", spec,
+                               f"wire(step, plan = {plan}) == {factor}*2*params(model)*(dp - 1)/dp",
                                "--set", "micro=1")
                 self.assertIn("proved", done.out)
 
@@ -243,11 +257,13 @@ class Program:
 class Traces(Case):
     def setUp(self):
         super().setUp()
-        self.llama = self.write("llama.etch", edited(plans() + NODES.format(name="near", options=", again = gpus")))
+        self.llama = self.write("llama.etch",
+                                edited(plans() + NODES.format(name="near", options=", again = gpus")))
         self.gpt = self.write("gpt.etch", with_plans(GPT) + plans())
 
     def lowered(self, spec, plan, sets):
-        folder = lower(self.scratch / f"{spec.stem}.{plan}.{'.'.join(str(size) for size in sets.values())}", spec,
+        folder = lower(self.scratch / f"{spec.stem}.{plan}.{'.'.join(str(size) for size in sets.values())}",
+                       spec,
                        plan=plan, sets=sets)
         self.assertFine(folder)
         self.assertTotals(folder, spec, None, plan, sets)
@@ -255,7 +271,8 @@ class Traces(Case):
         return folder
 
     def test_totals(self):
-        for (spec, sizes), (plan, way) in itertools.product(((self.llama, SIZES), (self.gpt, GPT_SIZES)), WAYS.items()):
+        for (spec, sizes), (plan, way) in itertools.product(((self.llama, SIZES), (self.gpt, GPT_SIZES)),
+                                                            WAYS.items()):
             meshes = [dict(dp=3), dict(dp=1)] if way.text == SHARDED else [dict(rep=2, fsdp=3, tp=2),
                                                                           dict(rep=1, fsdp=4, tp=1)]
             for mesh in meshes:
@@ -267,19 +284,21 @@ class Traces(Case):
         sets = {**SIZES, **STEP, "layers": 3, "dp": 3, **more}
         return Program(traces(self.lowered(self.llama, plan, sets))[0])
 
-    UNITS = ["F{}.emb.", "F{}.layer0.", "F{}.layer1.", "F{}.layer2.", "F{}.g.", "B{}.head.", "B{}.layer2.", "B{}.layer1.",
+    UNITS = ["F{}.emb.", "F{}.layer0.", "F{}.layer1.", "F{}.layer2.", "F{}.g.", "B{}.head.", "B{}.layer2.",
+             "B{}.layer1.",
              "B{}.layer0.", "B{}.emb."]
 
     def test_a_gather_is_issued_one_unit_ahead(self):
-        """It waits for the first node of the unit before, and nothing else of that unit has to have ended. What the unit
-        computes waits for it."""
+        """It waits for the first node of the unit before, and nothing else of that unit has to have ended.
+        What the unit computes waits for it."""
         p = self.program("z3")
         gathers = [f"{unit.format(m)}weights.dp.all_gather" for m in range(2) for unit in self.UNITS]
         self.assertEqual(gathers, [name for name in p.nodes if ".weights." in name])
         for m in range(2):
             for i in range(3):
                 first = p.unit(f"F{m}.layer{i}.")[0]
-                after = f"F{m}.layer{i + 1}.weights.dp.all_gather" if i < 2 else f"F{m}.g.weights.dp.all_gather"
+                group = f"layer{i + 1}" if i < 2 else "g"
+                after = f"F{m}.{group}.weights.dp.all_gather"
                 self.assertIn(first, p.parents(after))
                 self.assertEqual({first}, p.above(after) & set(p.unit(f"F{m}.layer{i}.")))
                 for name in p.unit(f"F{m}.layer{i}."):
@@ -313,11 +332,13 @@ class Traces(Case):
                 self.assertIn(f"S1.layer{i}.grads.dp.reduce_scatter", p.above(f"O.layer{i}.adamw"))
         # The second microbatch makes gradients anew: it does not wait until those of the first have gone out.
         self.assertFalse({name for name in p.nodes if name.startswith("S0.")} &
-                         {parent for name in p.unit("B1.layer2.") if ".dw" in name for parent in p.parents(name)})
+                         {parent for name in p.unit("B1.layer2.") if ".dw" in name
+                          for parent in p.parents(name)})
 
     def test_copies_that_last(self):
         p = self.program("z3_kept")
-        self.assertEqual([f"{unit.format(m)}weights.dp.all_gather" for m in range(2) for unit in self.UNITS[:5]],
+        self.assertEqual([f"{unit.format(m)}weights.dp.all_gather" for m in range(2)
+                          for unit in self.UNITS[:5]],
                          [name for name in p.nodes if ".weights." in name])
         for i in range(3):
             self.assertIn(f"F1.layer{i}.weights.dp.all_gather", p.above(p.unit(f"B1.layer{i}.")[0]))
@@ -329,7 +350,8 @@ class Traces(Case):
     def test_replicas_are_added_up_once(self):
         sets = {**SIZES, **STEP, "rep": 2, "fsdp": 3, "tp": 1}
         p = Program(traces(self.lowered(self.llama, "h3", sets))[0])
-        reduced = [name for name in p.nodes if "all_reduce" in name]  # of gains tp sees a part each, if there is one
+        # of gains tp sees a part each, if there is one
+        reduced = [name for name in p.nodes if "all_reduce" in name]
         self.assertEqual(["S.g", "S.g", "S.layer1", "S.layer1", "S.layer0", "S.layer0", "S.emb"],
                          [name.split(".grads")[0] for name in reduced])
         self.assertIn("S1.layer0.grads.fsdp.reduce_scatter", p.above("S.layer0.grads.rep.all_reduce"))
@@ -338,8 +360,10 @@ class Traces(Case):
 class Pipelines(pipeline.Stages):
     """With stages each holds, gathers and reduces its own units."""
 
-    WAYS = [("gpipe", 3, 5, 1), ("one_f_one_b", 2, 3, 1), ("one_f_one_b", 4, 2, 1), ("interleaved(virtual = 2)", 2, 5, 2)]
-    LINES = [(2, ""), (3, ""), (3, ", keep = microbatch"), (3, ", keep = step, prefetch = 2"), (3, ", reduce = step"),
+    WAYS = [("gpipe", 3, 5, 1), ("one_f_one_b", 2, 3, 1), ("one_f_one_b", 4, 2, 1),
+            ("interleaved(virtual = 2)", 2, 5, 2)]
+    LINES = [(2, ""), (3, ""), (3, ", keep = microbatch"), (3, ", keep = step, prefetch = 2"),
+             (3, ", reduce = step"),
              (3, ", prefetch = 0")]
 
     def test_totals(self):
@@ -355,9 +379,12 @@ parallel cut {{
   stage (embed, layer, head) @ pp, schedule = {schedule}
 }}
 """
-                    spec = self.write(f"{model.stem}.etch", edited(plan) if model == LLAMA else with_plans(GPT) + plan)
-                    mesh = dict(pp=stages, rep=2, dp=2, tp=1) if level == 3 else dict(pp=stages, rep=1, dp=2, tp=2)
-                    sets = {**sizes, **STEP, "micro": 2 * stages, "batch": 8 * stages, "layers": layers, **mesh}
+                    spec = self.write(f"{model.stem}.etch",
+                                      edited(plan) if model == LLAMA else with_plans(GPT) + plan)
+                    mesh = dict(pp=stages, rep=2, dp=2,
+                                tp=1) if level == 3 else dict(pp=stages, rep=1, dp=2, tp=2)
+                    sets = {**sizes, **STEP, "micro": 2 * stages, "batch": 8 * stages, "layers": layers,
+                            **mesh}
                     name = f"{model.stem}.{schedule[:8]}.{level}.{len(options)}.{options[-1:]}"
                     folder = lower(self.scratch / name, spec, plan="cut", sets=sets)
                     self.assertFine(folder)
@@ -374,7 +401,8 @@ parallel {} {{
 {}}}
 """
         spec = self.write("llama.etch", edited(plan.format("whole", "", "") +
-                                               plan.format("cut", "pp, ", "  stage (embed, layer, head) @ pp\n")))
+                                               plan.format("cut", "pp, ",
+                                                           "  stage (embed, layer, head) @ pp\n")))
         sets = {**SIZES, **STEP, "dp": 3}
         for query in ("comm(step)", "comm(forward)", "traffic(step)"):
             self.assertEqual(value(spec, query, plan="whole", sets=sets),

@@ -1,5 +1,5 @@
-"""Published numbers: every row of ground_truth.tsv is a query of a shipped spec whose exact answer somebody else has published,
-or that follows from published shapes by arithmetic that its source column names."""
+"""Published numbers: every row of ground_truth.tsv is a query of a shipped spec whose exact answer somebody
+else has published, or that follows from published shapes by arithmetic that its source column names."""
 
 import csv
 import pathlib

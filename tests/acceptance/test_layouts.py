@@ -1,5 +1,6 @@
-"""Layouts that papers describe: Ulysses alone and with a ring, experts folded over the ranks of attention's axes, more ranks
-than heads with keys. Collectives derived by hand, their number counted in traces, totals and endings of the traces."""
+"""Layouts that papers describe: Ulysses alone and with a ring, experts folded over the ranks of attention's
+axes, more ranks than heads with keys. Collectives derived by hand, their number counted in traces, totals and
+endings of the traces."""
 
 import collections
 import itertools
@@ -43,7 +44,8 @@ parallel folded {
   for experts_mlp { shard E @ ep, C @ edp }
 }
 """
-SIZES = dict(layers=2, hidden=32, heads=16, kv_heads=8, head_dim=4, ffn=64, vocab=64, batch=8, seq=32, micro=2)
+SIZES = dict(layers=2, hidden=32, heads=16, kv_heads=8, head_dim=4, ffn=64, vocab=64, batch=8, seq=32,
+             micro=2)
 
 
 def exchanged(v):
@@ -53,7 +55,8 @@ def exchanged(v):
 
 
 def gathered(v):
-    """Keys, or values, of one layer and microbatch inside of attention, of the heads and all tokens of a rank."""
+    """Keys, or values, of one layer and microbatch inside of attention, of the heads and all tokens of a
+    rank."""
     return BF16 * v.batch / v.micro / v.dp * v.seq * v.kv_heads * v.head_dim / v.tp / v.uly
 
 
@@ -71,15 +74,16 @@ def attention(v, ring):
 
 
 def two_axes(v):
-    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads; the gradients of the
-    residual from queries, and from keys, are sums over both axes and over kv."""
+    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads; the
+    gradients of the residual from queries, and from keys, are sums over both axes and over kv."""
     tally = collections.defaultdict(int)
     kv = min(v.tp, v.kv_heads)
     calls, tokens = v.micro * v.layers, v.batch / v.micro / v.dp * v.seq
     whole = BF16 * tokens * v.hidden
     add(tally, "forward", "all_reduce", "(kv,g)", v.micro * (whole + 3 * F32 * tokens) + calls * 2 * whole)
     add(tally, "backward", "all_reduce", "(kv,g)", v.micro * whole + calls * whole)
-    add(tally, "backward", "all_reduce", "g", calls * (whole + 2 * BF16 * tokens * v.kv_heads * v.head_dim / kv))
+    add(tally, "backward", "all_reduce", "g",
+        calls * (whole + 2 * BF16 * tokens * v.kv_heads * v.head_dim / kv))
     add(tally, "backward", "all_reduce", "kv", calls * whole)
     return tally
 
@@ -98,7 +102,7 @@ parallel p1_hsdp {
   axis  dp = (rep, fsdp)
   shard B @ dp, K @ tp, F @ tp, V @ tp
   pin   residual [B@dp, S@tp, H]
-  zero  3 @ fsdp, unit = layer, keep = false, prefetch = 1
+  zero  3 @ fsdp, group = layer, keep = false, prefetch = 1
 }
 parallel p2_llama405b {
   mesh  [dp, pp, cp, tp]
@@ -123,7 +127,7 @@ parallel p4_usp {
 parallel p5_hpz {
   mesh  [nodes, gpus]
   shard B @ (nodes,gpus)
-  zero  3 @ (nodes,gpus), unit = layer, again = gpus
+  zero  3 @ (nodes,gpus), group = layer, again = gpus
   offload = (optimizer, master)
 }
 parallel p6_kv_replicated {
@@ -148,17 +152,22 @@ class Layouts(Case):
                 self.assertFormula(lambda v: by_hand(v).get((phase, op, axis), 0), text, dims)
 
     def traces(self, spec, plan, sets):
-        folder = lower(self.scratch / f"{plan}{len(list(self.scratch.iterdir()))}", spec, plan=plan, sets=sets)
+        folder = lower(self.scratch / f"{plan}{len(list(self.scratch.iterdir()))}", spec, plan=plan,
+                       sets=sets)
         self.assertFine(folder)
         self.assertTotals(folder, spec, None, plan, sets)
         return folder
 
     def test_six_plans(self):
         """Plans of the first design, over models that have all that they name."""
-        spec = self.write("six.etch", 'etch 1\nimport "llama.etch"\nimport "deepseek_v3.etch" (experts_mlp, E, C)\n' + SIX)
-        for plan, mesh in (("p1_hsdp", dict(rep=2, fsdp=2, tp=2)), ("p2_llama405b", dict(dp=2, pp=2, cp=2, tp=2)),
+        spec = self.write("six.etch",
+                          'etch 1\nimport "llama.etch"\nimport "deepseek_v3.etch" (experts_mlp, E, C)\n' +
+                          SIX)
+        for plan, mesh in (("p1_hsdp", dict(rep=2, fsdp=2, tp=2)),
+                           ("p2_llama405b", dict(dp=2, pp=2, cp=2, tp=2)),
                            ("p4_usp", dict(dp=1, ring=2, uly=2, tp=2)), ("p5_hpz", dict(nodes=2, gpus=2)),
-                           ("p6_kv_replicated", dict(dp=1, tp=16)), ("p3_folded", dict(pp=1, dp=2, cp=2, tp=2, ep=4))):
+                           ("p6_kv_replicated", dict(dp=1, tp=16)),
+                           ("p3_folded", dict(pp=1, dp=2, cp=2, tp=2, ep=4))):
             with self.subTest(plan):
                 done = succeed("check", spec, "--plan", plan)
                 self.assertEqual([], done.errors())
@@ -179,7 +188,8 @@ class Layouts(Case):
 
     def test_work_is_shared(self):
         for plan, divisor in (("ulysses_tp", "dp*uly*tp"), ("usp", "dp*ring*uly*tp")):
-            text = f"{self.llama.read_text(encoding='utf-8')}param dp, uly, tp, ring\ncheck rank_flops(forward, op = sdpa, "
+            text = (f"{self.llama.read_text(encoding='utf-8')}param dp, uly, tp, ring\n"
+                    "check rank_flops(forward, op = sdpa, ")
             spec = self.write("work.etch", f"{text}plan = {plan})*{divisor} == flops(forward, op = sdpa)\n")
             self.assertIn("\nproved ", succeed("check", spec, "--plan", plan).out)
 
@@ -191,28 +201,33 @@ class Layouts(Case):
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             self.assertEqual(tp, manifest["ranks"])
             names = {name for row in manifest["comm_groups"]["families"] for name in row["mesh_axes"]}
-            self.assertEqual({axis for axis, size in (("kv", min(tp, kv_heads)), ("g", tp // min(tp, kv_heads)))
+            self.assertEqual({axis for axis,
+                              size in (("kv", min(tp, kv_heads)), ("g", tp // min(tp, kv_heads)))
                               if size > 1}, names)
 
     def test_one_axis_is_not_enough(self):
         done = run("lower", LLAMA, "--dry-run", "--plan", "megatron", "--set",
-                   ",".join(f"{name}={size}" for name, size in {**SIZES, "kv_heads": 2, "dp": 1, "tp": 8}.items()))
+                   ",".join(f"{name}={size}" for name,
+                            size in {**SIZES, "kv_heads": 2, "dp": 1, "tp": 8}.items()))
         self.assertEqual((1, ["E0523"]), (done.status, [error["code"] for error in done.errors()]), done)
         told = done.err
         done = run("check", LLAMA, "--plan", "megatron", "--set", "kv_heads=2,tp=8,heads=8")
         self.assertEqual(1, done.status)
         for text in (told, done.err):
-            self.assertIn("mesh [.., kv = min(tp, kv_heads), g = tp/min(tp, kv_heads)], axis tp = (kv, g), shard K @ kv, G @ g", text)
+            self.assertIn("mesh [.., kv = min(tp, kv_heads), g = tp/min(tp, kv_heads)], axis tp = (kv, g), "
+                          "shard K @ kv, G @ g", text)
 
     def test_experts_on_the_ranks_of_attention(self):
-        """Two all-to-alls forward and two backward, over all axes of ep at once; FLOP do not know of ep; gradients of experts
-        are reduced over edp alone."""
+        """Two all-to-alls forward and two backward, over all axes of ep at once; FLOP do not know of ep;
+        gradients of experts are reduced over edp alone."""
         spec = self.write("fold.etch", 'etch 1\nimport "mixtral.etch"\n' + FOLDED)
         sizes = {**SIZES, "experts": 16, "topk": 2, "expert_ffn": 64, "ffn": 1, "batch": 32}
-        for mesh in (dict(dp=4, cp=2, tp=2, ep=8), dict(dp=4, cp=2, tp=2, ep=16), dict(dp=2, cp=2, tp=2, ep=4)):
+        for mesh in (dict(dp=4, cp=2, tp=2, ep=8), dict(dp=4, cp=2, tp=2, ep=16),
+                     dict(dp=2, cp=2, tp=2, ep=4)):
             sets = {**sizes, **mesh}
             folder = self.traces(spec, "folded", sets)
-            self.assertEqual([4 * sizes["layers"] * sizes["micro"]], list(count(folder, "all_to_all").values()))
+            self.assertEqual([4 * sizes["layers"] * sizes["micro"]],
+                             list(count(folder, "all_to_all").values()))
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             families = {tuple(row["mesh_axes"]) for row in manifest["comm_groups"]["families"]}
             self.assertIn(("x", "cp", "tp") if mesh["ep"] > 4 else ("cp", "tp"), families)
@@ -222,7 +237,8 @@ class Layouts(Case):
                              value(spec, "comm(step, op = all_to_all)", plan="folded", sets=sets))
             # One call: three products, and that of gate and values.
             self.assertEqual(tokens * sizes["topk"] * sizes["expert_ffn"] * (6 * sizes["hidden"] + 1),
-                             value(spec, "rank_flops(forward, of = experts_mlp, op = einsum)", plan="folded", sets=sets))
+                             value(spec, "rank_flops(forward, of = experts_mlp, op = einsum)", plan="folded",
+                                   sets=sets))
 
 
 if __name__ == "__main__":

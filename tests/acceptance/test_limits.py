@@ -1,5 +1,5 @@
-"""The limits of docs/limits.md: the values that the source has, what is accepted just below them and refused just above,
-and expressions that would take minutes if a limit did not count their work."""
+"""The limits of docs/limits.md: the values that the source has, what is accepted just below them and refused
+just above, and expressions that would take minutes if a limit did not count their work."""
 
 import os
 import pathlib
@@ -13,18 +13,25 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import limits  # noqa: E402
 
 NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
-ROW = re.compile(r"^\| [^|]+\| `(?P<name>\w+)` \(`(?P<file>[^`]+)`\) \| (?P<value>[\d,]+) \| (?P<code>[^|]*)\|$", re.M)
-DECLARED = re.compile(r"\b(\w*(?:_LIMIT|_DEPTH|MOST_\w+|MAX_\w+|LOOPS_NESTED|MODEL_\w+|SPEC_\w+|REQUEST_\w+))(?: =|\s+(?=\(?[\dU(]))\s*"
+ROW = re.compile(r"^\| [^|]+\| `(?P<name>\w+)` \(`(?P<file>[^`]+)`\) \| (?P<value>[\d,]+) "
+                 r"\| (?P<code>[^|]*)\|$", re.M)
+DECLARED = re.compile(r"\b(\w*(?:_LIMIT|_DEPTH|MOST_\w+|MAX_\w+|LOOPS_NESTED|MODEL_\w+|SPEC_\w+|REQUEST_\w+))"
+                      r"(?: =|\s+(?=\(?[\dU(]))\s*"
                       r"((?:\(size_t\)|UINT\d+_C|UINT32_MAX|U?INT64_MAX|[\d\s*()<+-])+)")
 
-# What decides how something is done, and refuses nothing that a user wrote: budgets of proofs, sizes of tables, numbers
-# of the trace format.
+# What decides how something is done, and refuses nothing that a user wrote: budgets of proofs, sizes of
+# tables, numbers of the trace format.
 NO_LIMITS = {
-    "CLI_LIMIT", "CLI_MAX_WORDS", "ETCH_KW_LIMIT", "ETCH_MAX_OPERANDS", "ETCH_MOST_PEERS", "GCD_DEPTH", "HORNER_DEPTH", "MAX_ARGUMENTS",
-    "MAX_COMPARED", "MAX_DEPTH", "MAX_FLAT_ARGUMENTS", "MAX_ITEMS", "MAX_PRODUCT", "MAX_ROUNDS", "MAX_SHOWN", "MAX_THREADS", "MOST_AT_ONCE", "MOST_BITS",
-    "MOST_CASES", "MOST_COVERING", "MOST_DIGITS", "MOST_DOUBLED", "MOST_EXPONENT", "MOST_FACTORS", "MOST_LIMBS", "MOST_MISTAKES", "MOST_MODULUS",
-    "MOST_PACKED_ATOMS", "MOST_POWER", "MOST_PRODUCTS", "MOST_RECENT", "MOST_REFUSALS", "MOST_SPLIT", "MOST_TERMS", "MOST_VALUES",
-    "MOST_VARS", "MOST_WORK", "PROOF_DEPTH", "SPEND_DEPTH", "ETCH_SYM_MAX_NESTED", "GROUP_DEPTH", "MANIFEST_LIMIT", "MOST_TAG", "MOST_LINKS", "MOST_MODULES", "ETCH_MOST_TAG",
+    "CLI_LIMIT", "CLI_MAX_WORDS", "ETCH_KW_LIMIT", "ETCH_MAX_OPERANDS", "ETCH_MOST_PEERS", "GCD_DEPTH",
+    "HORNER_DEPTH", "MAX_ARGUMENTS",
+    "MAX_COMPARED", "MAX_DEPTH", "MAX_FLAT_ARGUMENTS", "MAX_ITEMS", "MAX_PRODUCT", "MAX_ROUNDS", "MAX_SHOWN",
+    "MAX_THREADS", "MOST_AT_ONCE", "MOST_BITS",
+    "MOST_CASES", "MOST_COVERING", "MOST_DIGITS", "MOST_DOUBLED", "MOST_EXPONENT", "MOST_FACTORS",
+    "MOST_LIMBS", "MOST_MISTAKES", "MOST_MODULUS",
+    "MOST_PACKED_ATOMS", "MOST_POWER", "MOST_PRODUCTS", "MOST_RECENT", "MOST_REFUSALS", "MOST_SPLIT",
+    "MOST_TERMS", "MOST_VALUES",
+    "MOST_VARS", "MOST_WORK", "PROOF_DEPTH", "SPEND_DEPTH", "ETCH_SYM_MAX_NESTED", "GROUP_DEPTH",
+    "MANIFEST_LIMIT", "MOST_TAG", "MOST_MODEL_CHUNKS", "MOST_MODULES", "ETCH_MOST_TAG",
 }
 
 
@@ -50,7 +57,8 @@ def constant(path, name):
     if name.islower():  # of the algebra, by default; of a session
         given = re.search(rf"\.{name} = limit_or\(given\.{name}, (\d+)", text)
     else:
-        given = re.search(rf"\b{name}(?: =)? ((?:\(size_t\)|UINT\d+_C|\(|\d)(?:\(size_t\)|UINT\d+_C|[\d *()<+-])*)", text)
+        given = re.search(rf"\b{name}(?: =)? ((?:\(size_t\)|UINT\d+_C|\(|\d)"
+                          r"(?:\(size_t\)|UINT\d+_C|[\d *()<+-])*)", text)
     if not given:
         raise AssertionError(f"{path} does not set {name}")
     return number(given[1].strip())
@@ -58,7 +66,8 @@ def constant(path, name):
 
 class Limits(Case):
     def outcome(self, limit, size):
-        """The exit status, and the first code of the limit's severity; above, the message has to say which limit."""
+        """The exit status, and the first code of the limit's severity; above, the message has to say which
+        limit."""
         folder = self.scratch / "limits"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -122,7 +131,8 @@ class Expressions(Case):
                 for more in ((), ("--form", "factored"), ("--diff", "a"))[:1 if size > 12 else 3]:
                     done = run("query", spec, expression, *more)
                     self.assertIn(done.status, (0, 4), (name, size, more, done.err))
-                    self.assertEqual(done.status == 4, "error[E0904]: a formula is too large: the limit of" in done.err,
+                    self.assertEqual(done.status == 4,
+                                     "error[E0904]: a formula is too large: the limit of" in done.err,
                                      (name, size, more, done.err))
 
 

@@ -1,5 +1,5 @@
-"""Loops whose iterations differ: parameters as published, counts by hand, and traces in which every layer does what it
-should."""
+"""Loops whose iterations differ: parameters as published, counts by hand, and traces in which every layer
+does what it should."""
 
 import collections
 import itertools
@@ -10,7 +10,8 @@ from etchtest import Case, Formula, Point, ask, attribute, lower, main, messages
 # Gemma 2 without its sliding windows, which the two kinds of layers differ by: here one has rotary positions.
 GEMMA = """etch 1
 param batch, seq, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, micro = 1
-dim B = batch, S = seq, H = hidden, K = kv_heads, G = heads/kv_heads, D = head_dim, F = ffn, V = vocab, T = seq
+dim B = batch, S = seq, H = hidden, K = kv_heads, G = heads/kv_heads, D = head_dim, F = ffn, V = vocab
+dim T = seq
 assume kv_heads | heads
 dtype act = bf16, weights = bf16, grads = f32, optim = f32
 module norm(x[B,S,H]) -> y[B,S,H] {
@@ -120,7 +121,8 @@ CONDITIONS = [
 # Conditions on the index of the loop around the loop that they are in.
 NESTED = PREFIX.format(condition="group < 2", more=", groups", train="", stage="").replace(
     "  repeat layers as layer {\n", "  repeat groups as group { repeat layers as layer {\n").replace(
-    "else { y = narrow(x) }", "else if layer % 2 == 0 {\n      if group == 3 { y = narrow(x) } else { y = wide(x) }\n"
+    "else { y = narrow(x) }",
+    "else if layer % 2 == 0 {\n      if group == 3 { y = narrow(x) } else { y = wide(x) }\n"
     "    } else { y = narrow(x) }").replace("    x = x + y\n  }\n", "    x = x + y\n  } }\n").replace(
     "stage (layer)", "stage (group)")
 
@@ -189,7 +191,8 @@ class Calls(Case):
     def test_one_class_at_a_time(self):
         spec = self.write("prefix.etch", prefix())
         for module, width in (("wide", "ffn"), ("narrow", "small")):
-            self.assertFormula(lambda v, width=width: v.batch * v.seq * getattr(v, width) * (4 * v.hidden + 5),
+            self.assertFormula(lambda v,
+                               width=width: v.batch * v.seq * getattr(v, width) * (4 * v.hidden + 5),
                                ask(spec, f"flops(forward, of = {module})"), {})
         self.assertEqual(["E0625"], [error["code"] for error in
                                      run("query", spec, "flops(forward, of = layer)").errors()])
@@ -252,7 +255,8 @@ class Traces(Case):
             if match:
                 flops[int(match[1])] = attribute(node, "num_ops")
         hidden = self.SIZES["hidden"]
-        self.assertEqual({layer: 12 * 2 * hidden * self.SIZES["ffn" if layer < 2 else "small"] for layer in range(5)},
+        self.assertEqual({layer: 12 * 2 * hidden * self.SIZES["ffn" if layer < 2 else "small"]
+                          for layer in range(5)},
                          flops)
 
     def test_stages(self):
@@ -276,7 +280,8 @@ class Stages(Case):
                 formula = Formula(self.flops(spec, label, dict(SIZES, micro=4)))
                 for layers, dense, pp in itertools.product((8, 11, 13), (1, 3, 9), (3, 4)):
                     sizes = dict(SIZES, micro=4, layers=layers, dense=dense, pp=pp)
-                    self.assertEqual(int(self.flops(spec, str(number % pp), sizes)), formula.at(Point(0, **sizes)),
+                    self.assertEqual(int(self.flops(spec, str(number % pp), sizes)),
+                                     formula.at(Point(0, **sizes)),
                                      (condition, stage, label, sizes))
 
     @staticmethod
@@ -304,7 +309,8 @@ model nest(x[B,H]) -> y[B,H] {{
 train {{ model = nest, optimizer = adamw(master = true){train} }}
 parallel some {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
 """
-ASKED = ("params(model)", "flops(step)", "flops(forward)", "comm(step)", "memory(weights)", "memory(activations)")
+ASKED = ("params(model)", "flops(step)", "flops(forward)", "comm(step)", "memory(weights)",
+         "memory(activations)")
 
 
 def nest(counts, first="", before="", last="x = x + silu(h[H'->H])", train=""):
@@ -314,7 +320,8 @@ def nest(counts, first="", before="", last="x = x + silu(h[H'->H])", train=""):
 
 
 class Nested(Case):
-    """Loops around nothing but a loop are one loop; and none of what is asked takes longer than the text is long."""
+    """Loops around nothing but a loop are one loop; and none of what is asked takes longer than the text is
+    long."""
 
     # What one iteration hands on: a value; the one before it as well; two that change places.
     HANDED = [
@@ -331,7 +338,8 @@ class Nested(Case):
         for handed in self.HANDED:
             alone = self.answers(self.write("one.etch", nest([64], **handed)))
             for counts in ([2, 32], [4, 4, 4], [2] * 6):
-                self.assertEqual(alone, self.answers(self.write("nest.etch", nest(counts, **handed))), (counts, handed))
+                self.assertEqual(alone, self.answers(self.write("nest.etch", nest(counts, **handed))),
+                                 (counts, handed))
 
     def test_deepest(self):
         for handed in self.HANDED:
@@ -358,7 +366,8 @@ class Nested(Case):
 
     def test_too_deep(self):
         """Loops of callers count."""
-        called = nest([2] * 200).replace("model nest", "module half(x[B,H]) -> x[B,H] {\n" + "repeat 2 {\n" * 201 +
+        called = nest([2] * 200).replace("model nest",
+                                         "module half(x[B,H]) -> x[B,H] {\n" + "repeat 2 {\n" * 201 +
                                          "x = silu(x)\n" + "}" * 201 + "\n}\nmodel nest")
         called = called.replace("x = x + silu(h[H'->H])", "x = half(x)")
         self.assertEqual((1, ["E0913"]), self.refused("check", self.write("called.etch", called)))

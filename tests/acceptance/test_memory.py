@@ -1,6 +1,6 @@
-"""What one rank holds: weights and what belongs to them, activations of the microbatches under way, and what is worked on.
-Held against ZeRO (arXiv 1910.02054), the documentation of Megatron's distributed optimizer, Korthikanti et al. (arXiv
-2205.05198), and a walk through the order of the slots of every stage."""
+"""What one rank holds: weights and what belongs to them, activations of the microbatches under way, and what
+is worked on. Held against ZeRO (arXiv 1910.02054), the documentation of Megatron's distributed optimizer,
+Korthikanti et al. (arXiv 2205.05198), and a walk through the order of the slots of every stage."""
 
 import re
 
@@ -57,8 +57,8 @@ def chunk_layers(units, links):
 
 
 def slots(stages, chunks, micro, stage, schedule):
-    """(backward?, chunk) of each slot, as Narayanan et al. 2021 order them: a last group of fewer microbatches than stages
-    is filled up with some that are then left out."""
+    """(backward?, chunk) of each slot, as Narayanan et al. 2021 order them: a last group of fewer
+    microbatches than stages is filled up with some that are then left out."""
     group = stages * chunks
     total = -(-micro // stages) * group
     warmup = {"gpipe": micro, "one_f_one_b": stages - stage - 1,
@@ -103,7 +103,8 @@ class States(Case):
 
     def test_zero(self):
         """2 bytes of weights, 2 of gradients, K = 12 of the optimizer."""
-        spec = self.states("act = f16, weights = f16, grads = f16, optim = f32", "adamw(master = true)", 4, 12)
+        spec = self.states("act = f16, weights = f16, grads = f16, optim = f32", "adamw(master = true)", 4,
+                           12)
         psi = "params(model)"
         for what, size in (("weights", 2), ("grads", 2), ("master", 4), ("moments", 8), ("optimizer", 12)):
             self.prove(spec, f"memory({what}, plan = copies) == {size}*{psi}")
@@ -116,7 +117,7 @@ class States(Case):
         spec = self.write("gpt.etch", gpt(plans=PLANS))
         sizes = dict(layers=9, hidden=64, heads=4, vocab=16, positions=8, seq=2, batch=2, micro=1, dp=2)
         weights, grads = 2*(12*64*64 + 13*64), 4*(12*64*64 + 13*64)
-        most = {plan: value(spec, "memory(working)", plan=plan, sets=sizes)
+        most = {plan: value(spec, "memory(workspace)", plan=plan, sets=sizes)
                 for plan in ("zero1", "zero2", "zero3")}
         self.assertLess(most["zero1"], weights//10)
         self.assertGreaterEqual(most["zero2"], grads)
@@ -186,7 +187,8 @@ class Pipelines(Case):
                        f" + 2*pp*{self.MASK}")
 
     def kept_of(self, sizes, stages, chunks, whole):
-        """Bytes that each link keeps of one microbatch, by hand; `whole`: are embedding and head units of their own?"""
+        """Bytes that each link keeps of one microbatch, by hand; `whole`: are embedding and head units of
+        their own?"""
         s, h, v = sizes["seq"], sizes["hidden"], sizes["vocab"]
         b = sizes["batch"] // sizes["micro"]
         layer = 34 * s * b * h + 5 * sizes["heads"] * s * s * b
@@ -200,7 +202,8 @@ class Pipelines(Case):
         plans = STAGED.replace("UNITS", units).replace(
             "SCHEDULE", schedule + (f"(virtual = {chunks})" if schedule == "interleaved" else ""))
         spec = self.write("gpt.etch", gpt(plans=plans))
-        sizes = dict(layers=layers, hidden=8, heads=2, vocab=24, positions=16, seq=6, batch=2 * micro, micro=micro)
+        sizes = dict(layers=layers, hidden=8, heads=2, vocab=24, positions=16, seq=6, batch=2 * micro,
+                     micro=micro)
         rows, _ = table(spec, "memory(activations)", "stage", plan="one_chunk",
                         sets={**sizes, "dp": 1, "pp": stages})
         by_link = self.kept_of(sizes, stages, chunks, units != "layer")
@@ -280,7 +283,8 @@ parallel split {                                 # each expert over etp of the t
     def test_attention_is_divided_among_all_of_dp(self):
         spec = self.mixtral()
         for plan, ranks in (("alone", "dp"), ("whole", "dp*tp"), ("moe_ep", "dp*tp")):
-            done = run("prove", spec, f"rank_flops(forward, op = sdpa) == flops(forward, op = sdpa)/({ranks})",
+            done = run("prove", spec,
+                       f"rank_flops(forward, op = sdpa) == flops(forward, op = sdpa)/({ranks})",
                        "--plan", plan)
             self.assertEqual("proved", done.out.strip(), done)
 
@@ -302,7 +306,8 @@ class Peak(Case):
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_zero"):
             sizes = {name: size for name, size in self.SIZES.items() if plan != "ddp" or name != "tp"}
             rows, total = table(GPT, "memory(peak)", "class", plan=plan, sets=sizes)
-            self.assertEqual(["weights", "grads", "master", "moments", "activations", "working"], list(rows))
+            self.assertEqual(["weights", "grads", "master", "moments", "activations", "workspace"],
+                             list(rows))
             for what, size in rows.items():
                 self.assertEqual(size, value(GPT, f"memory({what})", plan=plan, sets=sizes), what)
             self.assertEqual(total, sum(rows.values()))
@@ -310,8 +315,8 @@ class Peak(Case):
                              value(GPT, "memory(optimizer)", plan=plan, sets=sizes))
 
     def test_a_layer_that_is_run_again_is_worked_on_as_a_whole(self):
-        """What Table 2 keeps of a layer without recomputation is there while its gradient is computed: all of it, when the
-        gradient of its last product is to be made, together with what enters and leaves that."""
+        """What Table 2 keeps of a layer without recomputation is there while its gradient is computed: all of
+        it, when the gradient of its last product is to be made, together with what enters and leaves that."""
         spec = self.write("gpt.etch", gpt(plans="""
 parallel again {
   mesh  [dp]
@@ -327,17 +332,17 @@ parallel kept {
         sizes = dict(layers=2, hidden=16, heads=4, vocab=32, positions=64, seq=64, batch=2, micro=1, dp=1)
         layer = value(spec, "rank_saved(of = layer)", plan="kept", sets=sizes)
         inputs = value(spec, "rank_saved(of = layer)", plan="again", sets=sizes)
-        working = value(spec, "memory(working)", plan="again", sets=sizes)
+        working = value(spec, "memory(workspace)", plan="again", sets=sizes)
         self.assertGreaterEqual(working, layer - inputs)
         self.assertLess(working, 2 * layer)
-        self.assertLess(value(spec, "memory(working)", plan="kept", sets=sizes), working)
+        self.assertLess(value(spec, "memory(workspace)", plan="kept", sets=sizes), working)
 
     def test_served(self):
         """Weights, caches, and what the forward pass works on."""
         serve = MODELS / "serve.etch"
         done = succeed("query", serve, "memory(peak, run = decode)", "--plan", "split", "--by", "class", "-q")
         labels = [line.split()[0] for line in done.out.splitlines()]
-        self.assertEqual(["weights", "working", "cache", "total"], labels)
+        self.assertEqual(["weights", "workspace", "cache", "total"], labels)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Rewritings of a spec that mean the same change no total: operands swapped, values passed on under other names, modules that
-nobody calls, a dim written as two. And what is inside a loop grows with its count."""
+"""Rewritings of a spec that mean the same change no total: operands swapped, values passed on under other
+names, modules that nobody calls, a dim written as two. And what is inside a loop grows with its count."""
 
 import json
 import re
@@ -7,12 +7,15 @@ import re
 from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
 
 QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(step)", "elementwise(step)")
-BOUND = {("t5.etch", "encoder_decoder"): "pp=3,enc_layers=4,dec_layers=2"}  # a chain of two loops has numbers only
+# a chain of two loops has numbers only
+BOUND = {("t5.etch", "encoder_decoder"): "pp=3,enc_layers=4,dec_layers=2"}
 PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
-# Where two operands are divided on dims of their own over one axis, the first says how the work is divided (R2).
+# Where two operands are divided on dims of their own over one axis, the first says how the work is divided
+# (R2).
 ORDER_COUNTS = {("gpt.etch", plan, "operands swapped") for plan in ("context_gather", "long_context_pp")}
 NAME = r"[A-Za-z_]\w*"
-SPECS = sorted(path.name for path in MODELS.glob("*.etch") if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
+SPECS = sorted(path.name for path in MODELS.glob("*.etch")
+               if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
 
 
 def runs_of(text):
@@ -33,7 +36,8 @@ def swap_operands(text):
 
 def pass_on(text):
     """The first operand of such a statement is another name for the value."""
-    return re.sub(rf"(=\s+)({NAME}) ([*+]) ({NAME})(?= *(#|tag|$))", r"\1identity(\2) \3 \4", text, flags=re.M)
+    return re.sub(rf"(=\s+)({NAME}) ([*+]) ({NAME})(?= *(#|tag|$))", r"\1identity(\2) \3 \4", text,
+                  flags=re.M)
 
 
 def there_and_back(text):
@@ -83,7 +87,8 @@ class Metamorphic(Case):
 
     def compare(self, old, new, run, plan):
         sets = BOUND.get((old.name, plan))
-        more = [*(["--run", run] if run else []), *(["--plan", plan] if plan else []), *(["--set", sets] if sets else [])]
+        more = [*(["--run", run] if run else []), *(["--plan", plan] if plan else []),
+                *(["--set", sets] if sets else [])]
         for query in PLACED if plan else QUERIES:
             with self.subTest(spec=old.name, run=run, plan=plan, query=query):
                 if (old, query, *more) not in self.known:
@@ -108,34 +113,43 @@ class Metamorphic(Case):
         """Heads as rows of heads: the projections have one output dim more, and the same elements."""
         plain = self.plain() / "gpt.etch"
         text = plain.read_text(encoding="utf-8")
-        text = text.replace("A = heads,", "A = heads/2, A2 = 2,").replace("assume heads", "assume 2 | heads, heads")
+        text = text.replace("A = heads,", "A = heads/2, A2 = 2,").replace("assume heads",
+                                                                          "assume 2 | heads, heads")
         text = re.sub(r"(?<=[\[,])A(?=[,\]])", "A,A2", text)
         split = self.write("split.etch", text)
         assumed = self.write("assumed.etch",
-                             plain.read_text(encoding="utf-8").replace("assume heads", "assume 2 | heads, heads"))
+                             plain.read_text(encoding="utf-8").replace("assume heads",
+                                                                       "assume 2 | heads, heads"))
         self.compare(assumed, split, None, None)
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_pp"):
             self.compare(assumed, split, None, plan)
 
     def test_a_projection_in_two(self):
-        """The first projection of the MLP by halves: one weight and one product for each half of its output."""
+        """The first projection of the MLP by halves: one weight and one product for each half of its
+        output."""
         plain = self.plain() / "gpt.etch"
         text = plain.read_text(encoding="utf-8")
         halves = text.replace("F = 4*hidden", "F1 = 3*hidden, F2 = hidden, F = F1 + F2")
         halves = halves.replace("weight w1[H,F], b1[F]", "weight w1[H,F1], b1[F1], w1b[H,F2], b1b[F2]")
-        halves = halves.replace("  h[B,S,F] = x * w1 + b1\n", "  ha[B,S,F1] = x * w1 + b1\n  hb[B,S,F2] = x * w1b + b1b\n"
+        halves = halves.replace("  h[B,S,F] = x * w1 + b1\n",
+                                "  ha[B,S,F1] = x * w1 + b1\n  hb[B,S,F2] = x * w1b + b1b\n"
                                                               "  h[B,S,F] = concat(ha, hb, over = (F1,F2))\n")
         split = self.write("halves.etch", halves)
-        self.assertEqual(4, sum(1 for line in halves.splitlines() if line not in text.splitlines() and "F1" in line))
-        for query in ("params(model)", "matmul_flops(step)", "matmul_flops(forward, of = mlp)", "matmul_flops(backward)",
+        self.assertEqual(4,
+                         sum(1 for line in halves.splitlines() if line not in text.splitlines()
+                             and "F1" in line))
+        for query in ("params(model)", "matmul_flops(step)", "matmul_flops(forward, of = mlp)",
+                      "matmul_flops(backward)",
                       "matmul_flops(dgrad)", "elementwise(forward)"):
             with self.subTest(query):
                 self.assertEqual(ask(plain, query), ask(split, query))
 
     def test_twice_the_layers(self):
         """What is in the repeat doubles, what is outside stays: f(2n) = 2 f(n) - f(0)."""
-        for spec, plans in (("gpt.etch", ("megatron_zero",)), ("llama.etch", ("megatron_zero", "context_gather"))):
-            for query, plan in [(query, None) for query in QUERIES] + [(query, plan) for plan in plans for query in PLACED]:
+        for spec, plans in (("gpt.etch", ("megatron_zero",)),
+                            ("llama.etch", ("megatron_zero", "context_gather"))):
+            for query, plan in [(query, None) for query in QUERIES] + [(query, plan) for plan in plans
+                                                                       for query in PLACED]:
                 formula = Formula(ask(MODELS / spec, query, plan=plan))
                 for point in POINTS:
                     layers = point.layers

@@ -1,4 +1,5 @@
-"""Parameters and FLOP of the shipped models against published numbers, and formulas against formulas by hand."""
+"""Parameters and FLOP of the shipped models against published numbers, and formulas against formulas by
+hand."""
 
 import decoder
 from etchtest import GPT, LLAMA, Case, Formula, Point, ask, main, run, succeed, table, value
@@ -11,8 +12,8 @@ LLAMA_PARAMS = {  # as the checkpoints on the Hugging Face hub have them, rotary
     "llama3_405b": 405853388800,
 }
 
-# Megatron's count halves causal attention, to s/2 keys per query; here a query sees (s+1)/2. Layers, heads * head_dim,
-# sequence, FLOP of a sequence.
+# Megatron's count halves causal attention, to s/2 keys per query; here a query sees (s+1)/2. Layers, heads *
+# head_dim, sequence, FLOP of a sequence.
 MEGATRON_FLOPS = {
     "llama2_7b": (32, 4096, 4096, 175569673125888),
     "llama3_8b": (32, 4096, 8192, 421645529382912),
@@ -32,7 +33,8 @@ NARAYANAN = [
 
 LLAMA_DIMS = {"B": "batch", "S": "seq", "T": "seq", "H": "hidden", "K": "kv_heads", "G": "heads/kv_heads",
               "D": "head_dim", "F": "ffn", "V": "vocab", "past": "0"}
-GPT_DIMS = {"B": "batch", "S": "seq", "H": "hidden", "A": "heads", "D": "hidden/heads", "F": "4*hidden", "V": "vocab",
+GPT_DIMS = {"B": "batch", "S": "seq", "H": "hidden", "A": "heads", "D": "hidden/heads", "F": "4*hidden",
+            "V": "vocab",
             "P": "positions"}
 
 
@@ -93,7 +95,8 @@ class Tables(Case):
 
     def test_flops_add_up(self):
         sets = {"batch": 16, "seq": 128, "micro": 2, "dp": 2, "tp": 2}
-        for quantity in ("flops(step)", "matmul_flops(step)", "rank_flops(step)", "traffic(step)", "comm(step)"):
+        for quantity in ("flops(step)", "matmul_flops(step)", "rank_flops(step)", "traffic(step)",
+                         "comm(step)"):
             total = value(LLAMA, quantity, "llama3_8b", "megatron_sp", sets)
             for by in ("module", "phase", "op"):
                 with self.subTest(quantity=quantity, by=by):
@@ -109,8 +112,10 @@ class Flops(Case):
         for config, (layers, width, seq, expected) in MEGATRON_FLOPS.items():
             with self.subTest(config):
                 found = value(LLAMA, "matmul_flops(step)", config, sets={"batch": 1, "seq": seq})
-                # Their attention: 3 * 4 FLOP for s/2 keys. Ours: two products forward, five backward, (s+1)/2 keys.
-                theirs, ours = layers * 12 * width * seq * seq // 2, layers * 14 * width * seq * (seq + 1) // 2
+                # Their attention: 3 * 4 FLOP for s/2 keys. Ours: two products forward, five backward, (s+1)/2
+                # keys.
+                theirs, ours = layers * 12 * width * seq * seq // 2, layers * 14 * width * seq * (seq +
+                                                                                                  1) // 2
                 self.assertEqual(expected, found - ours + theirs)
 
     def test_formulas_of_llama(self):
@@ -139,7 +144,8 @@ class Flops(Case):
 class Narayanan(Case):
     def test_table_1(self):
         for layers, hidden, heads, batch, params, flops in NARAYANAN:
-            sets = {"layers": layers, "hidden": hidden, "heads": heads, "batch": batch, "vocab": 51200, "seq": 2048,
+            sets = {"layers": layers, "hidden": hidden, "heads": heads, "batch": batch, "vocab": 51200,
+                    "seq": 2048,
                     "positions": 2048}
             with self.subTest(hidden=hidden):
                 # Equation 2 leaves out the last norm.

@@ -1,5 +1,6 @@
-"""Options of `etch lower` that change what is written: some ranks only, other names, attributes for people, coarser or
-finer nodes, files for ASTRA-sim. Every combination is read by the official protobuf runtime and keeps the rules."""
+"""Options of `etch lower` that change what is written: some ranks only, other names, attributes for people,
+coarser or finer nodes, files for ASTRA-sim. Every combination is read by the official protobuf runtime and
+keeps the rules."""
 
 import collections
 import itertools
@@ -46,17 +47,20 @@ class Ranks(Options):
     def test_chosen_ranks_are_as_among_all(self):
         """Each trace, the groups and the totals are those of a run for all ranks."""
         everything = self.lower("all", "megatron_pp")
-        for chosen, ranks in (("0", [0]), ("11,0", [0, 11]), ("3-5,1,4-6", [1, 3, 4, 5, 6]), ("0-11", range(12))):
+        for chosen, ranks in (("0", [0]), ("11,0", [0, 11]), ("3-5,1,4-6", [1, 3, 4, 5, 6]),
+                              ("0-11", range(12))):
             with self.subTest(ranks=chosen):
                 some = self.lower("some", "megatron_pp", "--ranks", chosen)
                 files = {f"llama.{rank}.et" for rank in ranks} | {"comm_group.json", "manifest.json"}
                 self.assertEqual(files, set(snapshot(some)))
                 for file in files - {"manifest.json"}:
                     self.assertEqual((everything / file).read_bytes(), (some / file).read_bytes(), file)
-                whole, part = (json.loads((folder / "manifest.json").read_text()) for folder in (everything, some))
+                whole, part = (json.loads((folder / "manifest.json").read_text())
+                               for folder in (everything, some))
                 self.assertNotIn("written", whole["traces"])
                 written = part["traces"].pop("written")
-                self.assertEqual(list(ranks), [rank for first, last in written for rank in range(first, last + 1)])
+                self.assertEqual(list(ranks),
+                                 [rank for first, last in written for rank in range(first, last + 1)])
                 self.assertEqual(sum((some / f"llama.{rank}.et").stat().st_size for rank in ranks),
                                  int(part["traces"].pop("bytes")))
                 whole["traces"].pop("bytes")
@@ -86,7 +90,8 @@ class Ranks(Options):
 class Names(Options):
     def test_only_names_differ(self):
         for plan in MESHES:
-            folders = [self.lower(f"{plan}.{names}", plan, "--names", names) for names in ("short", "full", "none")]
+            folders = [self.lower(f"{plan}.{names}", plan, "--names", names)
+                       for names in ("short", "full", "none")]
             for rank, path in traces(folders[0]).items():
                 for other in folders[1:]:
                     self.assertEqual(self.bare(path), self.bare(traces(other)[rank]))
@@ -113,7 +118,8 @@ class Names(Options):
 
 class Attributes(Options):
     def said(self, node):
-        return {item.name: getattr(item, item.WhichOneof("value")) for item in node.attr if item.name in ANNOTATIONS}
+        return {item.name: getattr(item, item.WhichOneof("value")) for item in node.attr
+                if item.name in ANNOTATIONS}
 
     def test_each_is_added_alone(self):
         plain = self.lower("plain", "megatron_pp")
@@ -147,13 +153,17 @@ class Attributes(Options):
                     found[phase, "op"][said["op_type"]] += attribute(node, "tensor_size")
                     found[phase, "module"][said["module"]] += attribute(node, "tensor_size")
         for query in (("step", "phase"), ("step", "op"), ("forward", "module"), ("backward", "module")):
-            done = succeed("query", LLAMA, f"traffic({query[0]})", *options(plan=plan, sets=sets_of(plan)), "--stage",
+            done = succeed("query", LLAMA, f"traffic({query[0]})", *options(plan=plan, sets=sets_of(plan)),
+                           "--stage",
                            "0", "--by", query[1], "--format", "json")
-            self.assertEqual({row["label"]: int(row["value"]) for row in json.loads(done.out)["rows"]}, found[query])
+            self.assertEqual({row["label"]: int(row["value"]) for row in json.loads(done.out)["rows"]},
+                             found[query])
 
     def test_mistakes(self):
-        for attrs, hint in (("phases", "phase"), ("phase,", "there are phase"), ("module,op", "there are"), ("", "are")):
-            done = run("lower", LLAMA, *options(plan="megatron_pp", sets=sets_of("megatron_pp")), "-n", "--attrs",
+        for attrs, hint in (("phases", "phase"), ("phase,", "there are phase"), ("module,op", "there are"),
+                            ("", "are")):
+            done = run("lower", LLAMA, *options(plan="megatron_pp", sets=sets_of("megatron_pp")), "-n",
+                       "--attrs",
                        attrs)
             self.assertEqual(1, done.status, done)
             self.assertIn(hint, done.err)
@@ -171,7 +181,8 @@ class Granularity(Options):
                 manifest = json.loads((folder / "manifest.json").read_text())
                 rows, _ = self.asked(plan, "traffic(step)", granularity)
                 for stage, found in enumerate(manifest["stages"]):
-                    self.assertEqual(rows[str(stage) if len(manifest["stages"]) > 1 else "whole"], int(found["bytes"]))
+                    self.assertEqual(rows[str(stage) if len(manifest["stages"]) > 1 else "whole"],
+                                     int(found["bytes"]))
                     sums.setdefault(stage, []).append((found["flop"], found["comm"]))
                     nodes.setdefault(stage, []).append((found["nodes"], int(found["bytes"])))
                 self.assertSums(folder, manifest)
@@ -182,7 +193,8 @@ class Granularity(Options):
                 self.assertTrue(most > some > least, nodes)
 
     def asked(self, plan, query, granularity):
-        done = succeed("query", LLAMA, query, *options(plan=plan, sets=sets_of(plan)), "--by", "stage", "--format",
+        done = succeed("query", LLAMA, query, *options(plan=plan, sets=sets_of(plan)), "--by", "stage",
+                       "--format",
                        "json", "--granularity", granularity)
         answer = json.loads(done.out)
         return {row["label"]: int(row["value"]) for row in answer["rows"]}, answer
@@ -197,7 +209,8 @@ class Granularity(Options):
                 self.assertEqual(int(stage["bytes"]) + int(stage["bytes_padding"]), row["tensor_size"])
 
     def test_blocks(self):
-        """A layer of the tensor-parallel plan, forward: what is before, between and behind its four collectives."""
+        """A layer of the tensor-parallel plan, forward: what is before, between and behind its four
+        collectives."""
         folder = self.lower("out", "megatron_zero", "--granularity", "block")
         kinds = "".join("C" if node.type == 7 else "." for node in messages(traces(folder)[0])
                         if node.name.startswith("F0.layer2."))
@@ -205,7 +218,8 @@ class Granularity(Options):
 
     def test_only_traffic_depends_on_it(self):
         for query in ("rank_flops(step)", "comm(step)", "flops(step)", "memory(weights)", "params(model)"):
-            answers = {run("query", LLAMA, query, *options(plan="megatron_zero", sets=sets_of("megatron_zero")),
+            answers = {run("query", LLAMA, query,
+                           *options(plan="megatron_zero", sets=sets_of("megatron_zero")),
                            "--granularity", granularity).out for granularity in GRANULARITIES}
             self.assertEqual(1, len(answers), query)
 
@@ -220,7 +234,8 @@ class Combinations(Options):
         plan = "long_context_pp"
         for granularity in GRANULARITIES:
             plain = self.lower("plain", plan, "--granularity", granularity)
-            for names, attrs, jobs in itertools.product(("short", "full", "none"), (None, "phase,module", "layer"),
+            for names, attrs, jobs in itertools.product(("short", "full", "none"),
+                                                        (None, "phase,module", "layer"),
                                                         ("1", "3")):
                 more = ["--granularity", granularity, "--names", names, "-j", jobs]
                 more += ["--attrs", attrs] if attrs else []
@@ -231,7 +246,8 @@ class Combinations(Options):
                 self.assertEqual({1, 6, 7, 8}, set(traces(some)))
                 for rank, path in traces(some).items():
                     self.assertEqual(traces(folder)[rank].read_bytes(), path.read_bytes())
-                    self.assertEqual(self.bare(traces(plain)[rank]), self.bare(path, *(attrs or "").split(",")))
+                    self.assertEqual(self.bare(traces(plain)[rank]),
+                                     self.bare(path, *(attrs or "").split(",")))
 
 
 class AstraSim(Options):
@@ -243,10 +259,13 @@ class AstraSim(Options):
         return {key: row.split(", ") for key, row in re.findall(r"^(\w+): \[ (.*?) \]", text, re.M)}
 
     def test_the_machine(self):
-        """A dimension for each axis of more than one rank, the innermost first: their product is the ranks."""
-        for mesh, counts in ((dict(pp=3, dp=2, cp=1, tp=4), ["4", "2", "3"]), (dict(pp=1, dp=2, cp=2, tp=2), ["2"] * 3),
+        """A dimension for each axis of more than one rank, the innermost first: their product is the
+        ranks."""
+        for mesh, counts in ((dict(pp=3, dp=2, cp=1, tp=4), ["4", "2", "3"]),
+                             (dict(pp=1, dp=2, cp=2, tp=2), ["2"] * 3),
                              (dict(pp=1, dp=4, cp=1, tp=1), ["4"])):
-            folder = lower(self.scratch / "out", LLAMA, plan="long_context_pp", sets={**SIZES, "kv_heads": 4, **mesh},
+            folder = lower(self.scratch / "out", LLAMA, plan="long_context_pp",
+                           sets={**SIZES, "kv_heads": 4, **mesh},
                            more=["--astra-sim"])
             network = self.network(folder)
             self.assertEqual(counts, network["npus_count"])
@@ -256,21 +275,25 @@ class AstraSim(Options):
             self.assertEqual(1, system["roofline-enabled"])
             for collective in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all"):
                 self.assertEqual(["ring"] * len(counts), system[f"{collective}-implementation"])
-            self.assertEqual({"memory-type": "NO_MEMORY_EXPANSION"}, json.loads((folder / "memory.json").read_text()))
+            self.assertEqual({"memory-type": "NO_MEMORY_EXPANSION"},
+                             json.loads((folder / "memory.json").read_text()))
 
     def test_the_command(self):
         """The script names files that are there, from any folder, whatever the traces are called."""
         name = "a b'$(x)"
         folder = self.lower("the out", "megatron_zero", "--astra-sim", "--name", name)
-        program = self.write("simulator", "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done\n")
+        program = self.write("simulator",
+                             "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done\n")
         program.chmod(0o755)
-        done = subprocess.run(["sh", str(folder / "astra-sim.sh"), str(program), "--more"], cwd="/", text=True,
+        done = subprocess.run(["sh", str(folder / "astra-sim.sh"), str(program), "--more"], cwd="/",
+                              text=True,
                               stdout=subprocess.PIPE, check=True)
         *given, last = done.stdout.splitlines()
         self.assertEqual("--more", last)
         paths = dict(word.split("=", 1) for word in given)
         self.assertEqual(str(folder / name), paths.pop("--workload-configuration"))
-        self.assertEqual({"--comm-group-configuration", "--system-configuration", "--remote-memory-configuration",
+        self.assertEqual({"--comm-group-configuration", "--system-configuration",
+                          "--remote-memory-configuration",
                           "--network-configuration"}, set(paths))
         for path in paths.values():
             self.assertTrue((folder / path).is_file(), path)
@@ -281,7 +304,8 @@ class AstraSim(Options):
         folder = self.lower("out", "megatron_zero", "--astra-sim")
         self.assertEqual(plain | self.FILES, set(snapshot(folder)))
         self.assertEqual(0, run("verify", folder).status)
-        told = json.loads(succeed("lower", LLAMA, *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-n",
+        told = json.loads(succeed("lower", LLAMA,
+                                  *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-n",
                                   "--astra-sim", "--format", "json").out)
         self.assertEqual(len(plain) + len(self.FILES), told["files"])
         self.assertEqual(sum(len(content) for content in snapshot(folder).values()), told["bytes"])
@@ -291,7 +315,8 @@ class AstraSim(Options):
     def test_files_of_others_stay(self):
         folder = self.lower("out", "megatron_zero")
         (folder / "network.yml").write_text("mine\n")
-        done = run("lower", LLAMA, *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-o", folder,
+        done = run("lower", LLAMA, *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-o",
+                   folder,
                    "--astra-sim")
         self.assertEqual(1, done.status, done)
         self.assertEqual("mine\n", (folder / "network.yml").read_text())

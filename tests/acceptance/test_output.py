@@ -1,5 +1,5 @@
-"""The output folder: made when it is missing, replaced as a whole, never mixed with files of others, and nothing that
-looks finished after a failure."""
+"""The output folder: made when it is missing, replaced as a whole, never mixed with files of others, and
+nothing that looks finished after a failure."""
 
 import json
 import os
@@ -11,7 +11,8 @@ import subprocess
 
 from etchtest import ETCH, LLAMA, Case, lower, main, options, run, snapshot
 
-SIZES = dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=48, batch=16, seq=16, micro=2)
+SIZES = dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=48, batch=16, seq=16,
+             micro=2)
 FOUR, TWO = {**SIZES, "dp": 2, "tp": 2}, {**SIZES, "dp": 2, "tp": 1}
 
 
@@ -27,7 +28,8 @@ class Folder(Case):
     def test_made_with_its_parents(self):
         deep = self.scratch / "a" / "b" / "c"
         lower(deep, LLAMA, plan="megatron_sp", sets=FOUR)
-        self.assertEqual({"llama.0.et", "llama.1.et", "llama.2.et", "llama.3.et", "comm_group.json", "manifest.json"},
+        self.assertEqual({"llama.0.et", "llama.1.et", "llama.2.et", "llama.3.et", "comm_group.json",
+                          "manifest.json"},
                          set(snapshot(deep)))
         self.assertEqual(["a"], os.listdir(self.scratch))
         self.assertEqual(["c"], os.listdir(deep.parent))
@@ -47,7 +49,8 @@ class Folder(Case):
     def test_an_earlier_run_is_replaced_as_a_whole(self):
         lower(self.out, LLAMA, plan="megatron_sp", sets=FOUR)
         lower(self.out, LLAMA, plan="megatron_sp", sets=TWO, more=["--name", "other"])
-        self.assertEqual({"other.0.et", "other.1.et", "comm_group.json", "manifest.json"}, set(snapshot(self.out)))
+        self.assertEqual({"other.0.et", "other.1.et", "comm_group.json", "manifest.json"},
+                         set(snapshot(self.out)))
         fresh = lower(self.scratch / "fresh", LLAMA, plan="megatron_sp", sets=TWO, more=["--name", "other"])
         self.assertEqual(snapshot(fresh), snapshot(self.out))
         self.assertEqual(["fresh", "out"], sorted(os.listdir(self.scratch)))
@@ -134,7 +137,8 @@ class Disk(Case):
     def test_a_folder_that_cannot_be_made(self):
         self.write("file", "mine")
         before = snapshot(self.scratch)
-        for folder in map(pathlib.Path, (self.scratch / "file" / "out", "/proc/nothing/out", "/dev/null/out")):
+        for folder in map(pathlib.Path,
+                          (self.scratch / "file" / "out", "/proc/nothing/out", "/dev/null/out")):
             with self.subTest(folder):
                 done = run("lower", LLAMA, *chosen(FOUR), "-o", folder)
                 self.broken(done)
@@ -156,7 +160,8 @@ class Disk(Case):
         self.assertEqual(before, snapshot(self.scratch))
 
     def test_full_disk(self):
-        """A file system of 32 kB, where one can be mounted; elsewhere files that may not grow stand for it."""
+        """A file system of 32 kB, where one can be mounted; elsewhere files that may not grow stand for
+        it."""
         disk = self.scratch / "disk"
         disk.mkdir()
         script = f"""
@@ -186,7 +191,8 @@ exit $status
     def test_results_that_cannot_be_written(self):
         for arguments in (("query", LLAMA, "params(model)"), ("check", LLAMA), ("help",)):
             with open("/dev/full", "w", encoding="utf-8") as full:
-                done = subprocess.run([ETCH, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, check=False)
+                done = subprocess.run([ETCH, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
+                                      check=False)
             self.assertEqual(3, done.returncode, done.stderr)
 
     def test_interrupted(self):

@@ -1,6 +1,6 @@
-"""What the stages of a pipeline hold and what they send each other, by hand: units, statements around them, weights
-that several stages use, values that are handed on from stage to stage; and that the checker of traces sees what
-is wrong."""
+"""What the stages of a pipeline hold and what they send each other, by hand: units, statements around them,
+weights that several stages use, values that are handed on from stage to stage; and that the checker of traces
+sees what is wrong."""
 
 import json
 import math
@@ -36,7 +36,8 @@ class Pipeline(Case):
 
 
 class Units(Pipeline):
-    RUNS = [("one_f_one_b", 6, 4, None), ("one_f_one_b", 7, 4, None), ("gpipe", 5, 3, None), ("gpipe", 1, 3, None),
+    RUNS = [("one_f_one_b", 6, 4, None), ("one_f_one_b", 7, 4, None), ("gpipe", 5, 3, None),
+            ("gpipe", 1, 3, None),
             ("one_f_one_b", 4, 3, [1, 4, 1]), ("one_f_one_b", 4, 3, [4, 1, 1]), ("gpipe", 3, 2, [1, 4]),
             ("interleaved(virtual = 2)", 6, 3, None), ("interleaved(virtual = 2)", 5, 2, [1, 1, 1, 4]),
             ("interleaved(virtual = 3)", 9, 3, None)]
@@ -45,7 +46,8 @@ class Units(Pipeline):
         """Names of units, as forward, backward and the optimizer have them."""
         schedule, layers, stages, counts = run
         units = held(layers + 2, stages, stage, chunks_of(schedule), counts)
-        return {"embed" if unit == 0 else "head" if unit == layers + 1 else f"layer{unit - 1}" for unit in units}
+        return {"embed" if unit == 0 else "head" if unit == layers + 1 else f"layer{unit - 1}"
+                for unit in units}
 
     def test_units_of_stages(self):
         for index, run in enumerate(self.RUNS):
@@ -57,7 +59,8 @@ class Units(Pipeline):
                 for stage, nodes in enumerate(found):
                     self.assertEqual(self.expected(run, stage), self.units(nodes, "F0", "x", "z"))
                     self.assertEqual(self.expected(run, stage), self.units(nodes, "B3", "demb", "dout"))
-                    self.assertEqual(self.expected(run, stage), self.units(nodes, "O", r"emb\.adamw", r"out\.adamw"))
+                    self.assertEqual(self.expected(run, stage),
+                                     self.units(nodes, "O", r"emb\.adamw", r"out\.adamw"))
 
     @staticmethod
     def units(nodes, slot, embed, head):
@@ -104,7 +107,8 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
         for stage, nodes in enumerate(found):
             updated = sum(attribute(node, "num_ops") for node in nodes
                           if node.name.startswith("O.") and "layer" not in node.name)
-            self.assertEqual(12 * sum(sizes[name] for name in weights if stage in weights[name]), updated, stage)
+            self.assertEqual(12 * sum(sizes[name] for name in weights if stage in weights[name]), updated,
+                             stage)
         self.assertTrue(named(found[0], r"F0\.n"))
         self.assertTrue(named(found[2], r"F0\.o"))
         self.assertFalse(named(found[1], r"F0\.(n|o)"))
@@ -134,11 +138,14 @@ class Messages(Pipeline):
                         self.assertEqual([size] * onward, self.sizes(nodes, trace.RECV, "B"))
 
     def test_neighbours(self):
-        """Ranks that differ in the stage only; the last stage sends on to the first one when there are chunks."""
+        """Ranks that differ in the stage only; the last stage sends on to the first one when there are
+        chunks."""
         for mesh in (dict(pp=3, dp=2, tp=2), dict(dp=2, pp=3, tp=2), dict(dp=2, tp=2, pp=3)):
-            spec = self.write("decoder.etch", decoder("interleaved(virtual = 2)", mesh=f"[{', '.join(mesh)}]"))
+            spec = self.write("decoder.etch",
+                              decoder("interleaved(virtual = 2)", mesh=f"[{', '.join(mesh)}]"))
             self.stages(spec, None, {**SIZES, "batch": 24, "layers": 5, "micro": 3}, mesh, "".join(mesh))
-            step = math.prod(size for name, size in mesh.items() if list(mesh).index(name) > list(mesh).index("pp"))
+            step = math.prod(size for name,
+                             size in mesh.items() if list(mesh).index(name) > list(mesh).index("pp"))
             for rank, path in traces(self.folder).items():
                 for node in messages(path):
                     if node.type not in (trace.SEND, trace.RECV):
@@ -157,7 +164,8 @@ class Messages(Pipeline):
         for pin, move in (("", "all_reduce"), ("pin residual [B@dp, S@tp, H]", "reduce_scatter")):
             spec = self.write("decoder.etch", decoder(counts=[1, 3, 1], more=pin))
             found = self.stages(spec, None, {**SIZES, "layers": 3, "micro": 2}, mesh, move)
-            for stage, last in ((0, rf"F0\.x\.{move}"), (1, rf"F0\.layer2\..*\.{move}"), (2, rf"B0\.dx\.{move}"),
+            for stage, last in ((0, rf"F0\.x\.{move}"), (1, rf"F0\.layer2\..*\.{move}"),
+                                (2, rf"B0\.dx\.{move}"),
                                 (1, rf"B0\.layer0\..*dx\.{move}")):
                 with self.subTest(pin=pin, stage=stage, last=last):
                     nodes = found[stage]
@@ -196,14 +204,16 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; for part { shard S @ tp }; stag
     def test_an_axis_of_one_sends_nothing(self):
         for schedule in SCHEDULES:
             spec = self.write("decoder.etch", decoder(schedule, counts=[1] * chunks_of(schedule)))
-            found, = self.stages(spec, None, {**SIZES, "layers": 2, "micro": 2}, dict(pp=1, dp=1, tp=1), schedule)
+            found, = self.stages(spec, None, {**SIZES, "layers": 2, "micro": 2}, dict(pp=1, dp=1, tp=1),
+                                 schedule)
             self.assertFalse([node for node in found if node.type in (trace.SEND, trace.RECV)])
             order = [node.name[:2] for node in found if node.name[0] in "FB"]
             self.assertEqual(["F0", "B0", "F1", "B1"], [a for a, b in zip(order, [None, *order]) if a != b])
 
 
 class Relays(Pipeline):
-    """A memory that is made at the beginning and read in all layers of one loop, as a decoder reads its encoder."""
+    """A memory that is made at the beginning and read in all layers of one loop, as a decoder reads its
+    encoder."""
 
     SPEC = """etch 1
 param batch, seq, readers, others, hidden, vocab, micro = 1
@@ -224,7 +234,10 @@ model m(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
   l[]      = cross_entropy(z, labels, over = V)  tag loss
 }
 train { model = m, optimizer = adamw(master = true), accumulate = (B, micro) }
-parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, reader, other, head) @ pp SCHEDULE; PIN }
+parallel pipe {
+  mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp
+  stage (embed, reader, other, head) @ pp SCHEDULE; PIN
+}
 """
     PIN = "pin residual [B@dp, S@tp, H]"
 
@@ -236,7 +249,8 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, r
         return spec, sets, self.stages(spec, None, sets, dict(pp=stages, dp=1, tp=tp), name)
 
     def test_sizes_of_messages(self):
-        for stages, readers, others, schedule in ((4, 5, 1, "one_f_one_b"), (3, 2, 5, "gpipe"), (2, 6, 4, SCHEDULES[2]),
+        for stages, readers, others, schedule in ((4, 5, 1, "one_f_one_b"), (3, 2, 5, "gpipe"),
+                                                  (2, 6, 4, SCHEDULES[2]),
                                                   (4, 2, 2, "gpipe")):
             for tp, pin in ((1, ""), (2, ""), (2, self.PIN)):
                 with self.subTest(stages=stages, readers=readers, others=others, tp=tp, pin=pin):
@@ -255,7 +269,8 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, r
             return rf"[FB]0\.{verb}\.stage{other % chain.stages}{chunk}"
 
         def sizes(at, verb, other, phase):
-            return [attribute(node, "comm_size") for node in named(found[at % chain.stages], name(verb, other))
+            return [attribute(node, "comm_size")
+                    for node in named(found[at % chain.stages], name(verb, other))
                     if node.name[0] == phase and self.chunk_before(chain, node, at, other)]
 
         for at, verb, other, phase in ((link, "send", link + 1, "F"), (link + 1, "recv", link, "F"),
@@ -264,24 +279,28 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, r
 
     @staticmethod
     def chunk_before(chain, node, at, other):
-        """Of two stages, tell what goes to a chunk from the link before it from what comes from the link behind."""
+        """Of two stages, tell what goes to a chunk from the link before it from what comes from the link
+        behind."""
         return chain.stages > 2 or chain.chunks == 1 or (
             (attribute(node, "comm_tag") // 2) % chain.chunks == min(at, other) // chain.stages)
 
     def test_cotangents_are_added_up(self):
-        """Whatever the stages: the work of all of them is that of one, so no part of the sum is lost or done twice."""
+        """Whatever the stages: the work of all of them is that of one, so no part of the sum is lost or done
+        twice."""
         for stages, readers, others, schedule in ((4, 5, 1, "one_f_one_b"), (3, 2, 5, "gpipe"),
                                                   (2, 6, 4, SCHEDULES[2])):
             spec, sets, found = self.lowered(stages, readers, others, schedule, 1, "")
             whole = value(spec, "rank_flops(step)", sets={**sets, "pp": 1, "dp": 1, "tp": 1})
-            rows = [value(spec, f"rank_flops(step, stage = {stage})", sets={**sets, "pp": stages, "dp": 1, "tp": 1})
+            rows = [value(spec, f"rank_flops(step, stage = {stage})",
+                          sets={**sets, "pp": stages, "dp": 1, "tp": 1})
                     for stage in range(stages)]
             self.assertEqual(whole, sum(rows))
             manifest = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
             self.assertEqual(rows, [int(stage["flop"]) for stage in manifest["stages"]])
 
     def test_the_memory_waits_for_all_of_its_cotangents(self):
-        """Its gradient, in the first stage, waits for the message that brings what later stages have added up."""
+        """Its gradient, in the first stage, waits for the message that brings what later stages have added
+        up."""
         _, _, found = self.lowered(4, 5, 1, "one_f_one_b", 1, "")
         nodes = {node.id: node for node in found[0]}
         last = named(found[0], r"B0\.demb")[0]
@@ -303,7 +322,8 @@ class SharedWeights(Pipeline):
         line = "  stage (embed, layer, head) @ pp\n"
         late = GPT.read_text(encoding="utf-8").replace(line, line + "  reduce = end\n")
         late = self.write("late.etch", late)
-        for spec, stages, dp, tp in ((GPT, 2, 1, 1), (GPT, 3, 2, 1), (GPT, 4, 3, 2), (GPT, 2, 2, 2), (GPT, 5, 1, 2),
+        for spec, stages, dp, tp in ((GPT, 2, 1, 1), (GPT, 3, 2, 1), (GPT, 4, 3, 2), (GPT, 2, 2, 2),
+                                     (GPT, 5, 1, 2),
                                      (late, 3, 2, 2)):
             sets = {**GPT_SIZES, "batch": 12, "seq": 12, "micro": 2}
             mesh = dict(pp=stages, dp=dp, tp=tp)
@@ -313,7 +333,8 @@ class SharedWeights(Pipeline):
                 users = {0, stages - 1}
                 for stage, nodes in enumerate(found):
                     ties = named(nodes, r"S\..*\.pp\.all_reduce")
-                    self.assertEqual([size] * (stage in users), [attribute(node, "comm_size") for node in ties])
+                    self.assertEqual([size] * (stage in users),
+                                     [attribute(node, "comm_size") for node in ties])
                     if stage in users:
                         self.check_order(nodes, ties[0], dp)
                 self.check_groups(found, mesh)
@@ -331,7 +352,8 @@ class SharedWeights(Pipeline):
     def check_groups(self, found, mesh):
         alike = mesh["dp"] * mesh["tp"]
         expected = [[rank, rank + (mesh["pp"] - 1) * alike] for rank in range(alike)]
-        of_ties = {attribute(node, "pg_name") for path in traces(self.folder).values() for node in messages(path)
+        of_ties = {attribute(node, "pg_name") for path in traces(self.folder).values()
+                   for node in messages(path)
                    if node.name.endswith(".pp.all_reduce")}
         groups = self.groups()
         self.assertEqual(expected, sorted(groups[group] for group in of_ties))
@@ -371,8 +393,10 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
                 self.check_norm(found, layers)
 
     def test_a_weight_of_several_chunks(self):
-        """A stage whose chunks share the gain reduces its gradient once, when the last of them has gone back."""
-        for virtual, counts in ((2, [2, 2, 1, 1]), (2, [1, 2, 2, 3]), (3, [1, 1, 2, 1, 1, 1]), (3, [2, 1, 1, 1, 1, 2])):
+        """A stage whose chunks share the gain reduces its gradient once, when the last of them has gone
+        back."""
+        for virtual, counts in ((2, [2, 2, 1, 1]), (2, [1, 2, 2, 3]), (3, [1, 1, 2, 1, 1, 1]),
+                                (3, [2, 1, 1, 1, 1, 2])):
             pipe = f"schedule = interleaved(virtual = {virtual}), counts = {counts}"
             spec = self.write("everywhere.etch", self.EVERYWHERE.replace("counts = COUNTS", pipe))
             mesh = dict(pp=2, dp=2, tp=1)
@@ -386,7 +410,8 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
     def check_last_adder(self, nodes):
         """The sum of the gain's gradients waits for the lowest layer of the stage, in the last microbatch."""
         names = {node.id: node.name for node in nodes}
-        lowest = min(int(match[1]) for match in map(re.compile(r"B1\.layer(\d+)\.").match, names.values()) if match)
+        lowest = min(int(match[1]) for match in map(re.compile(r"B1\.layer(\d+)\.").match, names.values())
+                     if match)
         reduce, = named(nodes, r"S\.gain\.grads\.dp\.all_reduce")
         parents = [names[parent] for parent in reduce.data_deps]
         self.assertTrue(any(name.startswith(f"B1.layer{lowest}.") for name in parents), parents)
@@ -397,13 +422,14 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
         for stage, nodes in enumerate(found):
             ties = {attribute(node, "comm_size"): groups[attribute(node, "pg_name")]
                     for node in named(nodes, r"S\..*\.pp\.all_reduce")}
-            expected = {max(size, 64): [mesh["dp"] * other for other in stages] for size, stages in shared.items()
+            expected = {max(size, 64): [mesh["dp"] * other for other in stages] for size,
+                        stages in shared.items()
                         if stage in stages and len(stages) > 1}
             self.assertEqual(expected, ties, stage)
 
     def check_norm(self, found, layers):
-        """Squares of all gradients, each counted by one stage; their sum goes over all ranks. A stage that counts none
-        has a node all the same, of 1 FLOP as traces want it."""
+        """Squares of all gradients, each counted by one stage; their sum goes over all ranks. A stage that
+        counts none has a node all the same, of 1 FLOP as traces want it."""
         norms = [attribute(node, "num_ops") for nodes in found for node in named(nodes, r"O\.grad_norm")]
         self.assertEqual(len(found), len(norms))
         self.assertEqual(2 * (16 * 8 + 8 + layers * 64), sum(norm for norm in norms if norm > 1))
@@ -473,10 +499,13 @@ class Checker(Pipeline):
                                                         attribute(sends(nodes)[0], "comm_tag")),
             "has two sizes": lambda nodes: self.put(self.message(nodes, trace.SEND), "comm_size", 65),
             "of another rank": lambda nodes: self.put(self.message(nodes, trace.SEND), "comm_src", 1),
-            "a message from rank 0 to rank 0": lambda nodes: self.put(self.message(nodes, trace.SEND), "comm_dst", 0),
-            "a message from rank 0 to rank 9": lambda nodes: self.put(self.message(nodes, trace.SEND), "comm_dst", 9),
+            "a message from rank 0 to rank 0": lambda nodes: self.put(self.message(nodes, trace.SEND),
+                                                                      "comm_dst", 0),
+            "a message from rank 0 to rank 9": lambda nodes: self.put(self.message(nodes, trace.SEND),
+                                                                      "comm_dst", 9),
             "is a int64_val": wider,
-            "not one that messages may have": lambda nodes: self.put(sends(nodes)[0], "comm_tag", 500_000_000),
+            "not one that messages may have": lambda nodes: self.put(sends(nodes)[0], "comm_tag",
+                                                                     500_000_000),
             "does not wait for": lambda nodes: sends(nodes)[1].ClearField("data_deps"),
             "waits for ever": circle,
         }
@@ -492,9 +521,11 @@ class Checker(Pipeline):
 class Verified(Pipeline):
     def test_every_rank_finishes(self):
         """Of the shipped plans, and of schedules with what they may meet."""
-        cases = [(GPT, "megatron_pp", {**GPT_SIZES, "batch": 12, "seq": 12, "micro": 3}, dict(pp=3, dp=2, tp=2)),
-                 (LLAMA, "megatron_interleaved", dict(layers=6, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24,
-                                                      vocab=32, batch=16, seq=16, micro=4), dict(pp=2, dp=2, tp=2))]
+        cases = [(GPT, "megatron_pp", {**GPT_SIZES, "batch": 12, "seq": 12, "micro": 3},
+                  dict(pp=3, dp=2, tp=2)),
+                 (LLAMA, "megatron_interleaved",
+                  dict(layers=6, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24,
+                       vocab=32, batch=16, seq=16, micro=4), dict(pp=2, dp=2, tp=2))]
         for spec, plan, sets, mesh in cases:
             self.stages(spec, plan, sets, mesh, plan)
             self.assertIn("verdict   always", succeed("verify", self.folder).out)

@@ -1,5 +1,5 @@
-"""The order in which the stages of a pipeline work is that of the schedule, and dependencies hold it, whatever the
-timing: by the rules of slots, receives and communication, and under random durations."""
+"""The order in which the stages of a pipeline work is that of the schedule, and dependencies hold it,
+whatever the timing: by the rules of slots, receives and communication, and under random durations."""
 
 import bisect
 import itertools
@@ -8,7 +8,8 @@ import random
 import re
 
 from etchtest import LLAMA, Case, lower, main, trace, traces
-from pipeline import COMPUTES, SCHEDULES, SIZES, TALKS, Chain, chunks_of, decoder, in_flight, of_type, stage_of
+from pipeline import (COMPUTES, SCHEDULES, SIZES, TALKS, Chain, chunks_of, decoder, in_flight, of_type,
+                      stage_of)
 from simulator import load, run
 
 SEEDS = 1000
@@ -24,7 +25,8 @@ def runs():
     for schedule in SCHEDULES:
         links = 3 * chunks_of(schedule)
         yield schedule, 3, 6, links, None, 2, "", "pin residual [B@dp, S@tp, H]" if links == 3 else ""
-        yield schedule, 3, 3, 2 * links, [1] * (links - 1) + [links + 3], 1, ", recompute = layer", "zero 1 @ dp"
+        yield schedule, 3, 3, 2 * links, [1] * (links - 1) + [links +
+                                                              3], 1, ", recompute = layer", "zero 1 @ dp"
     yield "one_f_one_b", 6, 3, 4, None, 1, "", ""  # more stages than microbatches
     yield "one_f_one_b", 4, 8, 3, [1, 2, 1, 1], 1, ", clip = 1.0", ""
     yield "gpipe", 2, 4, 4, [1, 5], 1, ", clip = 1.0", "zero 1 @ dp"
@@ -47,8 +49,8 @@ class Rules(Pipeline):
     """Direct dependencies, as docs/cli.md describes traces."""
 
     def check_slots(self, program, places, slots):
-        """Slots come one after the other, each in one piece, in the order of the schedule; its first node, but for
-        receives, waits for the last computation of the slot before."""
+        """Slots come one after the other, each in one piece, in the order of the schedule; its first node,
+        but for receives, waits for the last computation of the slot before."""
         before = None
         for slot in slots:
             computes = of_type(program, places, slot, *COMPUTES)
@@ -120,7 +122,8 @@ class Buckets(Pipeline):
             yield program, places, names
 
     def test_a_layer_is_reduced_when_it_is_complete(self):
-        """Behind the last backward run of a layer, and before anything of the next one in the same slot computes."""
+        """Behind the last backward run of a layer, and before anything of the next one in the same slot
+        computes."""
         for reduce, move in (("zero 1 @ dp", "reduce_scatter"),):
             for program, places, names in self.buckets(reduce):
                 layers = {place.layer for place in places.values()} - {None}
@@ -131,11 +134,13 @@ class Buckets(Pipeline):
                     runs = [at for at, place in places.items() if place.layer == layer]
                     self.assertGreater(bucket, max(runs))
                     between = range(max(runs) + 1, bucket)
-                    self.assertFalse([at for at in between if program.type[at] == trace.COMP], "something is between")
+                    self.assertFalse([at for at in between if program.type[at] == trace.COMP],
+                                     "something is between")
                     self.assertTrue(set(program.nodes[bucket].data_deps) & set(runs))
 
     def test_messages_go_first(self):
-        """The stage before waits for the cotangent of the last layer of a slot, nobody for its reduced gradients."""
+        """The stage before waits for the cotangent of the last layer of a slot, nobody for its reduced
+        gradients."""
         sends = 0
         for program, places, names in self.buckets("zero 1 @ dp"):
             for slot in {place.slot for place in places.values()} - {None}:
@@ -212,10 +217,11 @@ class RandomDurations(Pipeline):
 
 
 class Branches(Case):
-    """Two values go from layer to layer, and only one of them needs communication: the last computation of a slot, of the
-    other one, says nothing about the first."""
+    """Two values go from layer to layer, and only one of them needs communication: the last computation of a
+    slot, of the other one, says nothing about the first."""
 
-    ORDERS = {"communication last": "e = silu(k[H'->H])\n n = relu(x)\n h[B,S,F] = n * w1\n g[B,S,H] = silu(h) * w2\n"
+    ORDERS = {"communication last": "e = silu(k[H'->H])\n n = relu(x)\n h[B,S,F] = n * w1\n g[B,S,H] = "
+                                    "silu(h) * w2\n"
                                     "x = x + g",
               "communication first": "n = relu(x)\n h[B,S,F] = n * w1\n g[B,S,H] = silu(h) * w2\n x = x + g\n"
                                      "e = silu(k[H'->H])"}

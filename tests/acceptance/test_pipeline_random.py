@@ -1,5 +1,5 @@
-"""Random models, cut at random: traces keep all rules and run to the end, whatever the timing; stages have what queries
-say, and together what one stage would have."""
+"""Random models, cut at random: traces keep all rules and run to the end, whatever the timing; stages have
+what queries say, and together what one stage would have."""
 
 import json
 import os
@@ -16,7 +16,8 @@ SEEDS = range(30 * int(os.environ.get("ETCH_TEST_MULT", "1")))
 
 
 def cut(text, sizes, chance):
-    """The text with tags, and a stage line that lists some of its blocks and loops. Gives it with the units."""
+    """The text with tags, and a stage line that lists some of its blocks and loops. Gives it with the
+    units."""
     lines, units, depth, inside = [], {}, 0, False
     for line in text.splitlines():
         if inside and depth == 0 and line.startswith("  ") and line.strip() != "}":
@@ -62,7 +63,8 @@ def make(seed):
         loops = re.findall(r"(?m)^  repeat \w+ as (\w+) ", text)
         if loops:
             text = text.replace("accumulate", f"recompute = {chance.choice(loops)}, accumulate")
-    mesh = {"dp": chance.choice((1, 2)), "tp": chance.choice((1, 2, 3)), "xp": chance.choice((1, 2)), "pp": stages}
+    mesh = {"dp": chance.choice((1, 2)), "tp": chance.choice((1, 2, 3)), "xp": chance.choice((1, 2)),
+            "pp": stages}
     return SimpleNamespace(text=text, mesh={axis: mesh[axis] for axis in axes}, sizes=made.sizes,
                            micro=chance.choice((1, 2, 3, 4)), seed=seed)
 
@@ -73,7 +75,8 @@ class Random(Stages):
             made = make(seed)
             with self.subTest(seed=seed):
                 try:
-                    check(made, self.write(f"{seed}.etch", made.text), {**made.sizes, **made.mesh, "micro": made.micro})
+                    check(made, self.write(f"{seed}.etch", made.text),
+                          {**made.sizes, **made.mesh, "micro": made.micro})
                 except AssertionError as error:
                     raise AssertionError(f"{error}\n{made.mesh}, {made.micro} microbatches, in this spec:\n"
                                          f"{made.text}") from None

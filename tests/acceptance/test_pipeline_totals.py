@@ -1,6 +1,6 @@
-"""Stage by stage: what the nodes of a trace add up to is what queries say, for every shipped model and plan, cut in
-every way; what formulas say of the first, a middle and the last stage is what each stage has; and it is what a reader
-computes by hand, unit by unit."""
+"""Stage by stage: what the nodes of a trace add up to is what queries say, for every shipped model and plan,
+cut in every way; what formulas say of the first, a middle and the last stage is what each stage has; and it
+is what a reader computes by hand, unit by unit."""
 
 import collections
 import itertools
@@ -9,7 +9,8 @@ import re
 from fractions import Fraction
 
 import decoder
-from etchtest import GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, succeed, table, trace, value, with_plans
+from etchtest import (GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, succeed, table, trace, value,
+                      with_plans)
 from pipeline import SCHEDULES, Stages, chunks_of, held
 from test_numbers import LLAMA_DIMS
 from test_zero import edited
@@ -21,10 +22,11 @@ PLAN = re.compile(r"parallel (?P<name>\w+) \{.*?\n(?P<body>.*?)^\}\n", re.S | re
 
 
 def cut_plans(text, schedule, counts):
-    """Every plan of a model with its stages cut like this, under the name that it has: name -> axes of the mesh, and a
-    spec of them all."""
+    """Every plan of a model with its stages cut like this, under the name that it has: name -> axes of the
+    mesh, and a spec of them all."""
     meshes = {}
-    stage = f"  stage (embed, layer, head) @ pp, schedule = {schedule}" + (f", counts = {counts}" if counts else "")
+    stage = f"  stage (embed, layer, head) @ pp, schedule = {schedule}" + (f", counts = {counts}" if counts
+                                                                           else "")
 
     def cut(match):
         body = "\n".join(line for line in match["body"].splitlines() if not line.lstrip().startswith("stage"))
@@ -56,7 +58,8 @@ class Totals(Stages):
                 mesh = {**widths(axes), "pp": stages}
                 sets = {**SIZES[model], **STEP, "batch": 4 * micro, "micro": micro, "layers": layers, **mesh}
                 name = f"{plan}.{schedule[:13]}.{chunks_of(schedule)}.{layers}.{len(counts or [])}"
-                with self.subTest(model=model.stem, schedule=schedule, counts=counts, layers=layers, plan=plan):
+                with self.subTest(model=model.stem, schedule=schedule, counts=counts, layers=layers,
+                                  plan=plan):
                     folder = lower(self.scratch / name, spec, plan=plan, sets=sets)
                     self.assertFine(folder)
                     self.assertStages(folder, spec, plan, sets, mesh)
@@ -72,7 +75,8 @@ class Totals(Stages):
 
     def test_the_order_of_axes(self):
         """Stages over two axes, and inside of others."""
-        text = text_of(LLAMA).replace("stage (embed, layer, head) @ pp\n", "stage (embed, layer, head) @ (po,pp)\n")
+        text = text_of(LLAMA).replace("stage (embed, layer, head) @ pp\n",
+                                      "stage (embed, layer, head) @ (po,pp)\n")
         mesh = dict(po=2, dp=2, pp=2, tp=1)
         spec = self.write("axes.etch", text.replace("mesh  [pp, dp, tp]", "mesh  [po, dp, pp, tp]"))
         sets = {**SIZES[LLAMA], **STEP, "micro": 3, "layers": 7, **mesh}
@@ -101,7 +105,8 @@ class Whole(Case):
                    for query in ("rank_flops(forward)", "rank_flops(backward)", "rank_flops(recompute)",
                                  "rank_flops(optimizer)", "comm(forward, axis = tp)", "comm(sync, axis = dp)",
                                  "traffic(forward)", "traffic(optimizer)")}
-            tied = 52 * 24 // 2 // 2 if spec == GPT else 0  # elements of the embedding that a rank of each end has
+            # elements of the embedding that a rank of each end has
+            tied = 52 * 24 // 2 // 2 if spec == GPT else 0
             extra = {"rank_flops(optimizer)": 12 * tied, "traffic(optimizer)": 30 * tied,
                      "comm(sync, axis = dp)": decoder.F32 * 2 * tied + decoder.BF16 * tied}
             for stages in (2, 3, 4):
@@ -139,7 +144,8 @@ class Whole(Case):
         v = Point(0, **SIZES[LLAMA], layers=1)
         query, key = v.hidden * v.heads * v.head_dim, v.hidden * v.kv_heads * v.head_dim
         layer = 2 * query + 2 * key + 3 * v.hidden * v.ffn + 2 * v.hidden
-        for stages, layers, schedule in ((4, 7, "one_f_one_b"), (3, 4, "gpipe"), (2, 5, "interleaved(virtual = 2)")):
+        for stages, layers, schedule in ((4, 7, "one_f_one_b"), (3, 4, "gpipe"),
+                                         (2, 5, "interleaved(virtual = 2)")):
             spec = self.write("cut.etch", cut_plans(text_of(LLAMA), schedule, None)[0])
             sets = {**SIZES[LLAMA], **STEP, "layers": layers, "micro": 2, "dp": 1, "tp": 1, "pp": stages}
             rows, _ = table(spec, "rank_flops(optimizer)", "stage", plan="megatron", sets=sets)
@@ -168,11 +174,13 @@ class ByHand(Case):
                 self.assertEqual(Fraction(whole) / 4, rows[str(stage)], (stages, stage))
 
     def test_collectives_over_tp(self):
-        """Forward two gathers and two reduce-scatters a layer; the embedding has one of these, the head one of those."""
+        """Forward two gathers and two reduce-scatters a layer; the embedding has one of these, the head one
+        of those."""
         stages, layers = 3, 5
         sets = {**SIZES[LLAMA], **STEP, "layers": layers, "micro": 3, "dp": 2, "tp": 2, "pp": stages}
         size = decoder.BF16 * STEP["batch"] // 2 * STEP["seq"] * 32
-        scattered, _ = table(LLAMA, "comm(forward, op = reduce_scatter)", "stage", plan="megatron_pp", sets=sets)
+        scattered, _ = table(LLAMA, "comm(forward, op = reduce_scatter)", "stage", plan="megatron_pp",
+                             sets=sets)
         gathered, _ = table(LLAMA, "comm(forward, op = all_gather)", "stage", plan="megatron_pp", sets=sets)
         for stage in range(stages):
             units = held(layers + 2, stages, stage)
@@ -186,12 +194,15 @@ class ByHand(Case):
             rows = {stage: ask(LLAMA, f"comm(step, op = send, stage = {stage})", plan=plan)
                     for stage in ("first", "middle", "last")}
             for stage, times in (("first", 2 * chunks - 1), ("middle", 2 * chunks), ("last", 2 * chunks - 1)):
-                self.assertFormula(lambda v: times * 2 * v.batch * v.seq * v.hidden / v.dp / v.tp, rows[stage],
+                self.assertFormula(lambda v: times * 2 * v.batch * v.seq * v.hidden / v.dp / v.tp,
+                                   rows[stage],
                                    LLAMA_DIMS)
-            self.assertEqual(rows["first"], ask(LLAMA, "comm(step, op = send, axis = pp, stage = first)", plan=plan))
+            self.assertEqual(rows["first"],
+                             ask(LLAMA, "comm(step, op = send, axis = pp, stage = first)", plan=plan))
 
     def test_as_many_stages_as_units(self):
-        """The heaviest of 50000 stages of one unit each is one with a layer, or the head when that is more."""
+        """The heaviest of 50000 stages of one unit each is one with a layer, or the head when that is
+        more."""
         sets = {**SIZES[LLAMA], **STEP, "micro": 3, "dp": 2, "tp": 2, "pp": 50000, "layers": 49998}
         v = Point(0, **SIZES[LLAMA], **STEP, layers=1)
         head = decoder.llama_forward(Point(0, **SIZES[LLAMA], **STEP, layers=0))
@@ -200,20 +211,25 @@ class ByHand(Case):
 
     def test_a_bound_number_of_stages(self):
         """Two have no middle; a number that there is not is no stage."""
-        rows = succeed("query", LLAMA, "comm(step, op = send)", "--plan", "megatron_pp", "--set", "pp=2", "--by",
+        rows = succeed("query", LLAMA, "comm(step, op = send)", "--plan", "megatron_pp", "--set", "pp=2",
+                       "--by",
                        "stage").out.splitlines()
-        self.assertEqual(["first", "last"], [row.split()[0] for row in rows if not row.startswith("heaviest")])
+        self.assertEqual(["first", "last"],
+                         [row.split()[0] for row in rows if not row.startswith("heaviest")])
         one = ask(LLAMA, "comm(step, op = send)", plan="megatron_pp", sets=dict(pp=2))
         self.assertFormula(lambda v: 2 * v.batch * v.seq * v.hidden / v.dp / v.tp, one, LLAMA_DIMS)
         for stage, status in (("1", 0), ("2", 1), ("middle", 1)):
-            done = run("query", LLAMA, "comm(step)", "--plan", "megatron_pp", "--set", "pp=2", "--stage", stage)
+            done = run("query", LLAMA, "comm(step)", "--plan", "megatron_pp", "--set", "pp=2", "--stage",
+                       stage)
             self.assertEqual(status, done.status, done)
 
 
 class Formulas(Case):
-    """The formulas of the first, a middle and the last stage, with numbers put in, are what bound stages have."""
+    """The formulas of the first, a middle and the last stage, with numbers put in, are what bound stages
+    have."""
 
-    QUERIES = ("rank_flops(step)", "traffic(step)", "comm(step)", "comm(step, op = send)", "rank_flops(optimizer)",
+    QUERIES = ("rank_flops(step)", "traffic(step)", "comm(step)", "comm(step, op = send)",
+               "rank_flops(optimizer)",
                "comm(sync)", "wire(step)")
 
     def formulas(self, spec, plan, query):
@@ -229,11 +245,13 @@ class Formulas(Case):
                 for stages, layers in ((2, 3), (2, 8), (3, 6), (4, 9), (5, 11)):
                     if layers + 2 < 2 * chunks * stages:
                         continue  # a stage without a layer, perhaps
-                    sets = {**SIZES[spec], **STEP, "layers": layers, "micro": 3, "dp": 2, "tp": 2, "pp": stages}
+                    sets = {**SIZES[spec], **STEP, "layers": layers, "micro": 3, "dp": 2, "tp": 2,
+                            "pp": stages}
                     rows, _ = table(spec, query, "stage", plan=plan, sets=sets)
                     for stage in range(stages):
                         kind = "first" if stage == 0 else "last" if stage == stages - 1 else "middle"
-                        with self.subTest(model=spec.stem, plan=plan, query=query, stages=stages, layers=layers,
+                        with self.subTest(model=spec.stem, plan=plan, query=query, stages=stages,
+                                          layers=layers,
                                           stage=stage):
                             point = Point(0, **sets, stage=stage)
                             self.assertEqual(rows[str(stage)], formulas[kind].at(point))
@@ -270,8 +288,10 @@ class Formulas(Case):
             rows = collections.Counter({row["label"]: int(row["value"]) for row in answer["rows"]})
             self.assertEqual(int(answer["value"]), sum(rows.values()))
             for label, size in rows.items():
-                self.assertEqual(size, value(LLAMA, f"comm(step, op = {label}, stage = {stage})", plan="megatron_pp",
-                                             sets=sets))
+                self.assertEqual(size,
+                                 value(LLAMA, f"comm(step, op = {label}, stage = {stage})",
+                                       plan="megatron_pp",
+                                       sets=sets))
 
 
 if __name__ == "__main__":

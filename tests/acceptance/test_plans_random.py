@@ -1,6 +1,6 @@
-"""Random plans for the shipped models: traces keep all rules and finish whatever the timing, their totals are those of the
-formulas, stage by stage, and of an axis that has one rank nothing is left. ETCH_TEST_SEED chooses the first plan,
-ETCH_TEST_MULT multiplies their number."""
+"""Random plans for the shipped models: traces keep all rules and finish whatever the timing, their totals are
+those of the formulas, stage by stage, and of an axis that has one rank nothing is left. ETCH_TEST_SEED
+chooses the first plan, ETCH_TEST_MULT multiplies their number."""
 
 import collections
 import json
@@ -18,8 +18,8 @@ NAME = "random"
 
 class Random(Stages):
     def each(self, check):
-        """Runs `check` with each plan that can be, its spec and what is bound. The others, which must be few, say why not
-        and where."""
+        """Runs `check` with each plan that can be, its spec and what is bound. The others, which must be few,
+        say why not and where."""
         refused = collections.Counter()
         for seed in range(FIRST, FIRST + COUNT):
             plan = plans.Plan(seed)
@@ -32,7 +32,8 @@ class Random(Stages):
                     else:
                         refused[self.reason(done)] += 1
                 except AssertionError as error:
-                    raise AssertionError(f"{error}\n{plan.model} with {plan.bound()}:\n{plan.body(plan.mesh)}") from None
+                    raise AssertionError(f"{error}\n{plan.model} with "
+                                         f"{plan.bound()}:\n{plan.body(plan.mesh)}") from None
             for path in self.scratch.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.assertLess(8 * sum(refused.values()), COUNT + 8, refused)
@@ -65,7 +66,8 @@ class Random(Stages):
         self.each(check)
 
     def assertParts(self, folder, spec, sets):
-        """Each row of the manifest, which the traces have come to, is what queries say of its stage and part of the sequence."""
+        """Each row of the manifest, which the traces have come to, is what queries say of its stage and part
+        of the sequence."""
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         for index, row in enumerate(manifest["stages"]):
             stage = ["--stage", row.get("stage", index)] if "pp" in self.mesh_of(folder) else []
@@ -84,16 +86,17 @@ class Random(Stages):
             self.assertEqual(asked("comm(step)"), sent, row)
 
     def test_axes_of_one_rank(self):
-        """Of groups and collectives nothing of them is left: they are those of the plan without these axes. What stays is
-        where kernels end, and that a gradient's part which would be moved is added by a node of its own."""
+        """Of groups and collectives nothing of them is left: they are those of the plan without these axes.
+        What stays is where kernels end, and that a gradient's part which would be moved is added by a node of
+        its own."""
         def check(plan, spec, sets):
             wide = {axis for axis, size in plan.mesh.items() if size > 1}
             folder = self.lowered(plan, spec)
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             for family in manifest["comm_groups"]["families"]:
                 self.assertLessEqual(set(family["mesh_axes"]), wide)
-            # With stages, also with one, what several of them could read is gathered for each; and axes that divide one dim
-            # together, and others apart, leave it together.
+            # With stages, also with one, what several of them could read is gathered for each; and axes that
+            # divide one dim together, and others apart, leave it together.
             stay = {"pp"} if plan.weights_in_parts else set()
             stay |= {"kv", "g"} if {"kv", "g"} & wide else set()
             left = [axis for axis in plan.mesh if axis in wide | stay]
@@ -149,7 +152,8 @@ class Random(Stages):
             found = value(spec, "rank_flops(forward)", plan=NAME, sets=sets)
             if plan.mesh.get("pp", 1) > 1:
                 rows, _ = table(spec, "rank_flops(forward)", "stage", plan=NAME, sets=sets)
-                found, ranks = sum(rows[str(stage)] for stage in range(plan.mesh["pp"])), ranks // plan.mesh["pp"]
+                found, ranks = sum(rows[str(stage)]
+                                   for stage in range(plan.mesh["pp"])), ranks // plan.mesh["pp"]
             self.assertGreaterEqual(ranks * found, value(spec, "flops(forward)", plan=NAME, sets=sets))
 
         self.each(check)

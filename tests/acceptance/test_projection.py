@@ -1,5 +1,6 @@
-"""A second projection inside the MLP (u2 = h * wx over a new dim, y = u2 * wy in place of the old last product) changes
-parameters, FLOP and collectives by exactly what it must, whatever a plan says about the new dim."""
+"""A second projection inside the MLP (u2 = h * wx over a new dim, y = u2 * wy in place of the old last
+product) changes parameters, FLOP and collectives by exactly what it must, whatever a plan says about the new
+dim."""
 
 import collections
 import itertools
@@ -35,8 +36,8 @@ def weights(v):
 
 
 def collectives(plan, v):
-    """By hand. Where only F is divided, u2 is left in partial sums by wx; a product reads it, so it is summed at once,
-    and wy, which no axis divides, is applied to all of it: y needs no collective."""
+    """By hand. Where only F is divided, u2 is left in partial sums by wx; a product reads it, so it is summed
+    at once, and wy, which no axis divides, is applied to all of it: y needs no collective."""
     tally = collections.defaultdict(int)
     rest, first, wx, wy, gains = weights(v)
     if plan == "ddp":
@@ -49,20 +50,21 @@ def collectives(plan, v):
     calls = v.micro * v.layers
     add(tally, "forward", "all_reduce", "tp", v.micro * 3 * F32 * tokens)
     if plan == "wide_only":
-        # As usual, with J2 in the place of F: wx takes all of h, wy leaves partial sums. Behind wx the cotangent of h
-        # is in partial sums. A product with silu(g) or with u lets them pass; the products with the weights wg and wu
-        # and the derivative of silu do not.
+        # As usual, with J2 in the place of F: wx takes all of h, wy leaves partial sums. Behind wx the
+        # cotangent of h is in partial sums. A product with silu(g) or with u lets them pass; the products
+        # with the weights wg and wu and the derivative of silu do not.
         add(tally, "forward", "all_reduce", "tp", v.micro * whole + 2 * calls * whole)
-        add(tally, "backward", "all_reduce", "tp", v.micro * whole + calls * (whole + 2 * BF16 * tokens * v.ffn))
+        add(tally, "backward", "all_reduce", "tp",
+            v.micro * whole + calls * (whole + 2 * BF16 * tokens * v.ffn))
         add(tally, "sync", "all_reduce", "dp", F32 * ((rest + wx + wy) / v.tp + first + gains))
     elif plan == "megatron":
         add(tally, "forward", "all_reduce", "tp", v.micro * whole + calls * (whole + middle))
         add(tally, "backward", "all_reduce", "tp", v.micro * whole + calls * 2 * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * ((rest + first + wx) / v.tp + wy + gains))
     else:
-        # y is wanted in shards of the sequence and can be computed so: the sum of u2 becomes shards, nothing is left
-        # to reduce behind wy, which sees only the tokens of its shard. Backward gathers the cotangent of u2 instead of
-        # that of y.
+        # y is wanted in shards of the sequence and can be computed so: the sum of u2 becomes shards, nothing
+        # is left to reduce behind wy, which sees only the tokens of its shard. Backward gathers the cotangent
+        # of u2 instead of that of y.
         add(tally, "forward", "reduce_scatter", "tp", v.micro * whole + calls * (whole + middle))
         add(tally, "forward", "all_gather", "tp", v.micro * shard + calls * 2 * shard)
         add(tally, "backward", "all_gather", "tp", v.micro * 2 * shard + calls * (3 * shard + middle / v.tp))
@@ -82,7 +84,8 @@ class SecondProjection(Case):
             base = base.replace(old, new)
         self.write("base.etch", base)
         lines = LLAMA.read_text(encoding="utf-8").splitlines(keepends=True)
-        self.spec = self.write("llama.etch", "".join(line for line in lines if not line.startswith("check")) + PLANS)
+        self.spec = self.write("llama.etch",
+                               "".join(line for line in lines if not line.startswith("check")) + PLANS)
 
     def change(self, v):
         """Of the weights."""
@@ -95,15 +98,18 @@ class SecondProjection(Case):
         self.assertFormula(lambda v: before.at(v) + self.change(v), text, DIMS)
 
     def test_flops(self):
-        for expression, times in (("matmul_flops(forward)", 2), ("matmul_flops(backward)", 4), ("flops(step)", 6)):
+        for expression, times in (("matmul_flops(forward)", 2), ("matmul_flops(backward)", 4),
+                                  ("flops(step)", 6)):
             with self.subTest(expression):
                 update = 12 if expression == "flops(step)" else 0
                 before = Formula(ask(LLAMA, expression), DIMS)
-                self.assertFormula(lambda v: before.at(v) + (times * v.batch * v.seq + update) * self.change(v),
+                self.assertFormula(lambda v: before.at(v) + (times * v.batch * v.seq + update) *
+                                   self.change(v),
                                    ask(self.spec, expression), DIMS)
 
     def test_work_of_a_rank(self):
-        """A product that no axis divides is done by every rank of tp; with the sequence in shards it is shared."""
+        """A product that no axis divides is done by every rank of tp; with the sequence in shards it is
+        shared."""
         def shared(v):
             tokens, pairs = v.batch / v.dp * v.seq, v.batch / v.dp * v.seq * (v.seq + 1) / 2
             query, key = v.heads * v.head_dim, v.kv_heads * v.head_dim
@@ -117,7 +123,8 @@ class SecondProjection(Case):
         for plan, by_hand in (("megatron", lambda v: shared(v) / v.tp + last(v)),
                               ("megatron_sp", lambda v: (shared(v) + last(v)) / v.tp)):
             with self.subTest(plan):
-                text = ask(self.spec, "rank_flops(forward, op = einsum) + rank_flops(forward, op = sdpa)", plan=plan)
+                text = ask(self.spec, "rank_flops(forward, op = einsum) + rank_flops(forward, op = sdpa)",
+                           plan=plan)
                 self.assertFormula(by_hand, text, DIMS)
 
     def test_collectives(self):
@@ -157,7 +164,8 @@ class InGpt(Case):
     def setUp(self):
         super().setUp()
         text = GPT.read_text(encoding="utf-8")
-        for old, new in (("w2[F,H]", "wx[F,J], wy[J,H]"), ("dim B = batch", "param wide\ndim J = wide, B = batch"),
+        for old, new in (("w2[F,H]", "wx[F,J], wy[J,H]"),
+                         ("dim B = batch", "param wide\ndim J = wide, B = batch"),
                          ("y        = gelu(h) * w2 + b2", "u2[B,S,J] = gelu(h) * wx\n  y = u2 * wy + b2")):
             self.assertEqual(1, text.count(old), old)
             text = text.replace(old, new)
@@ -166,7 +174,8 @@ class InGpt(Case):
 
     def test_change(self):
         def change(plan, phase, v):
-            old, wx, wy = (4 * v.layers * v.hidden ** 2, 4 * v.layers * v.hidden * v.wide, v.layers * v.wide * v.hidden)
+            old, wx, wy = (4 * v.layers * v.hidden ** 2, 4 * v.layers * v.hidden * v.wide,
+                           v.layers * v.wide * v.hidden)
             tokens = BF16 * v.batch / v.dp * v.seq * v.layers
             if plan == "ddp":
                 return F32 * (wx + wy - old) if phase == "sync" else 0
@@ -184,7 +193,8 @@ class InGpt(Case):
                                    ask(self.spec, f"comm({phase})", plan=plan), {**GPT_DIMS, "J": "wide"})
 
     def test_traces(self):
-        sets = dict(layers=2, hidden=32, heads=8, vocab=40, positions=24, wide=48, dp=2, tp=2, micro=2, batch=8, seq=16)
+        sets = dict(layers=2, hidden=32, heads=8, vocab=40, positions=24, wide=48, dp=2, tp=2, micro=2,
+                    batch=8, seq=16)
         for plan in ("megatron", "megatron_sp"):
             with self.subTest(plan):
                 folder = lower(self.scratch / plan, self.spec, plan=plan, sets=sets)

@@ -1,4 +1,5 @@
-"""Random specs and plans: counts by hand, queries that agree with each other, and with traces that keep all rules."""
+"""Random specs and plans: counts by hand, queries that agree with each other, and with traces that keep all
+rules."""
 
 import json
 import random
@@ -71,7 +72,8 @@ class Random(Case):
             sets = {**made.sizes, **MESHES[0]}
             for query in ("rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)"):
                 found = Formula(ask(spec, query, plan="some"), made.dims)
-                self.assertEqual(value(spec, query, plan="some", sets=sets), found.at(Point(0, **sets)), query)
+                self.assertEqual(value(spec, query, plan="some", sets=sets), found.at(Point(0, **sets)),
+                                 query)
 
         self.each(check, every=3)
 

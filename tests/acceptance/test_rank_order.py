@@ -1,5 +1,5 @@
-"""`order = (tp, dp)` numbers the ranks otherwise than the mesh does, and `ranks = N` says how many there are: groups by
-coordinates, worked out here; formulas do not change."""
+"""`order = (tp, dp)` numbers the ranks otherwise than the mesh does, and `ranks = N` says how many there are:
+groups by coordinates, worked out here; formulas do not change."""
 
 import itertools
 import json
@@ -22,7 +22,8 @@ parallel numbered {{
 
 
 def groups_of(sizes, order, inside):
-    """Sets of ranks that share all coordinates but those inside; ranks count up along `order`, the last axis fastest."""
+    """Sets of ranks that share all coordinates but those inside; ranks count up along `order`, the last axis
+    fastest."""
     groups = {}
     for rank, place in enumerate(itertools.product(*(range(sizes[axis]) for axis in order))):
         at = dict(zip(order, place))
@@ -79,7 +80,8 @@ class RankOrder(Case):
 
     def test_formulas_do_not_change(self):
         plain, other = self.spec("reduce = layer"), self.spec("order = (tp, cp, all)")
-        for query in ("comm(step, stage = first)", "rank_flops(step, stage = middle)", "traffic(step, stage = last)"):
+        for query in ("comm(step, stage = first)", "rank_flops(step, stage = middle)",
+                      "traffic(step, stage = last)"):
             self.assertEqual(ask(plain, query, plan="numbered"), ask(other, query, plan="numbered"))
 
     def test_number_of_ranks(self):

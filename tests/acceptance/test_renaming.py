@@ -1,15 +1,18 @@
-"""Other names of dims, modules, tensors, configs and plans, and another order of declarations, change no number and no
-byte of a trace but the names of nodes."""
+"""Other names of dims, modules, tensors, configs and plans, and another order of declarations, change no
+number and no byte of a trace but the names of nodes."""
 
 import renaming
-from etchtest import (BASE, COMMON, GPT, LLAMA, PLANS, Case, Formula, ask, lower, main, nameless, succeed, table, traces,
+from etchtest import (BASE, COMMON, GPT, LLAMA, PLANS, Case, Formula, ask, lower, main, nameless, succeed,
+                      table, traces,
                       value)
 
 SEEDS = range(6)
-QUERIES = ("params(model)", "flops(step)", "matmul_flops(backward)", "rank_flops(step)", "traffic(step)", "comm(step)",
+QUERIES = ("params(model)", "flops(step)", "matmul_flops(backward)", "rank_flops(step)", "traffic(step)",
+           "comm(step)",
            "comm(backward, axis = tp)", "wire(sync)")
 SPECS = {
-    "llama": ([LLAMA, BASE, COMMON], "llama3_8b", dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=40)),
+    "llama": ([LLAMA, BASE, COMMON], "llama3_8b",
+              dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=40)),
     "gpt": ([GPT, COMMON], "gpt3_175b", dict(layers=2, hidden=32, heads=8, vocab=40, positions=24)),
 }
 MESH = dict(dp=2, tp=2, micro=2, batch=8, seq=16)
@@ -20,7 +23,8 @@ def words_of_the_language():
     listing = succeed("help", "ops").out + succeed("help", "quantities").out
     words = {word.strip("(),.:;`'").split("(")[0] for word in listing.split()}
     return words | renaming.KEYWORDS | set(
-        "forward backward recompute sync optimizer step adamw master accumulate floor ceil max min abs mod of op axis "
+        "forward backward recompute sync optimizer step adamw master accumulate floor ceil max min abs mod "
+        "of op axis "
         "run plan over dot to causal act weights grads optim bf16 f32 i32 none full needed model".split())
 
 
@@ -56,13 +60,16 @@ class Renamed(Case):
         for plan in PLANS:
             bound = {name: size for name, size in sets.items() if plan != "ddp" or name != "tp"}
             first = lower(self.scratch / f"{new.parent.name}.{plan}.old", old, config, plan, bound)
-            second = lower(self.scratch / f"{new.parent.name}.{plan}.new", new, mapping[config], mapping[plan], bound)
-            self.assertEqual((first / "comm_group.json").read_bytes(), (second / "comm_group.json").read_bytes())
+            second = lower(self.scratch / f"{new.parent.name}.{plan}.new", new, mapping[config],
+                           mapping[plan], bound)
+            self.assertEqual((first / "comm_group.json").read_bytes(),
+                             (second / "comm_group.json").read_bytes())
             ranks, others = traces(first), traces(second)
             self.assertEqual(set(ranks), set(others))
             for rank, path in ranks.items():
                 with self.subTest(plan=plan, rank=rank):
-                    self.assertTrue(nameless(path) == nameless(others[rank]), "traces differ in more than names")
+                    self.assertTrue(nameless(path) == nameless(others[rank]),
+                                    "traces differ in more than names")
 
     def test_shipped_specs(self):
         for name, (paths, config, small) in SPECS.items():
@@ -78,7 +85,8 @@ class Renamed(Case):
         for name, (paths, config, _) in SPECS.items():
             with self.subTest(spec=name):
                 new, mapping = self.rewritten(paths, 99)
-                self.compare_numbers(paths[0], new, mapping, config, dict(dp=8, tp=4, micro=2, batch=16, seq=1024))
+                self.compare_numbers(paths[0], new, mapping, config,
+                                     dict(dp=8, tp=4, micro=2, batch=16, seq=1024))
 
     def test_order_alone(self):
         """Formulas stay the same, whatever order their terms are printed in."""

@@ -1,8 +1,10 @@
-"""Mixture of experts: published sizes, what experts cost whatever the plan, and the all-to-alls that plans imply."""
+"""Mixture of experts: published sizes, what experts cost whatever the plan, and the all-to-alls that plans
+imply."""
 
 import json
 
-from etchtest import (MODELS, Case, Formula, Point, ask, attribute, lower, main, messages, succeed, table, trace, traces,
+from etchtest import (MODELS, Case, Formula, Point, ask, attribute, lower, main, messages, succeed, table,
+                      trace, traces,
                       value)
 
 MIXTRAL, QWEN3 = MODELS / "mixtral.etch", MODELS / "qwen3_moe.etch"
@@ -21,8 +23,8 @@ DIMS = {"B": "batch", "S": "seq", "H": "hidden", "E": "experts", "Q": "topk", "I
 MEGATRON_8X7B = 326477644038144
 MEGATRON_QWEN3 = 94233729957888
 
-# DeepSeek-V3's layer of experts: sigmoid scores, a bias that only the choice sees, groups, a shared expert. The rest of
-# the model is left out.
+# DeepSeek-V3's layer of experts: sigmoid scores, a bias that only the choice sees, groups, a shared expert.
+# The rest of the model is left out.
 DEEPSEEK = """etch 1
 import "{base}"
 import "{mixtral}" (experts_mlp, experts, topk, expert_ffn, E, Q, I, C)
@@ -72,7 +74,8 @@ parallel served {{ mesh [ep]; shard B @ ep; for experts_mlp {{ shard E @ ep }} }
 
 
 def small(**more):
-    return {**dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=8, ffn=1, expert_ffn=24, vocab=64, experts=8,
+    return {**dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=8, ffn=1, expert_ffn=24, vocab=64,
+                   experts=8,
                    topk=2, batch=8, seq=16, micro=2, dp=4, ep=2), **more}
 
 
@@ -81,13 +84,16 @@ class Sizes(Case):
         return self.write(name, text.format(base=MODELS / "base.etch", mixtral=MIXTRAL))
 
     def test_flops_of_qwen3(self):
-        self.assertMegatron(QWEN3, "qwen3_30b_a3b", MEGATRON_QWEN3, layers=48, width=32 * 128, hidden=2048, experts=128)
+        self.assertMegatron(QWEN3, "qwen3_30b_a3b", MEGATRON_QWEN3, layers=48, width=32 * 128, hidden=2048,
+                            experts=128)
 
     def test_flops_of_mixtral(self):
-        self.assertMegatron(MIXTRAL, "mixtral_8x7b", MEGATRON_8X7B, layers=32, width=4096, hidden=4096, experts=8)
+        self.assertMegatron(MIXTRAL, "mixtral_8x7b", MEGATRON_8X7B, layers=32, width=4096, hidden=4096,
+                            experts=8)
 
     def assertMegatron(self, spec, config, expected, layers, width, hidden, experts):
-        """Their attention: 3 * 4 FLOP for s/2 keys. Ours: two products forward, five backward, (s+1)/2 keys."""
+        """Their attention: 3 * 4 FLOP for s/2 keys. Ours: two products forward, five backward, (s+1)/2
+        keys."""
         seq = 4096
         found = value(spec, "matmul_flops(step)", config, sets={"batch": 1, "seq": seq})
         theirs, ours = layers * 12 * width * seq * seq // 2, layers * 14 * width * seq * (seq + 1) // 2
@@ -101,7 +107,8 @@ class Sizes(Case):
         self.assertEqual(257 * expert + router, value(spec, "trainable(deepseek_moe)", "v3"))
         self.assertEqual(9 * expert + router + 256, value(spec, "active_params(deepseek_moe)", "v3"))
         sets = {"batch": 1, "seq": 64, "micro": 1}
-        self.assertEqual(64 * 2 * (9 * expert + router), value(spec, "matmul_flops(forward)", "v3", sets=sets))
+        self.assertEqual(64 * 2 * (9 * expert + router),
+                         value(spec, "matmul_flops(forward)", "v3", sets=sets))
         # Nothing needs the gradient of the bias or of the choice.
         rows, _ = table(spec, "flops(backward)", "op", "v3", sets=sets)
         self.assertEqual(set(), {"topk", "load"} & set(rows))
@@ -129,12 +136,15 @@ class Costs(Case):
                     self.assertNotIn("ep", Formula(text, DIMS).names())
                     # Beside products: silu and a product forward; their gradients backward.
                     others = {"forward": 6, "backward": 9 + 2}[phase]
-                    self.assertFormula(lambda v: (times * products(v) + others * v.batch * v.seq * v.topk * v.expert_ffn) /
-                                       (v.dp * (v.tp if "tp" in axes else 1)) + self.sums(phase, plan, v), text, DIMS)
+                    self.assertFormula(lambda v: (times * products(v) + others * v.batch * v.seq * v.topk *
+                                                  v.expert_ffn) /
+                                       (v.dp * (v.tp if "tp" in axes else 1)) + self.sums(phase, plan, v),
+                                       text, DIMS)
 
     @staticmethod
     def sums(phase, plan, v):
-        """The cotangents of the two products that read a slot are added, where the rank has them as a whole."""
+        """The cotangents of the two products that read a slot are added, where the rank has them as a
+        whole."""
         if phase == "forward":
             return 0
         whole = v.batch * v.seq * v.topk * v.hidden / v.dp
@@ -172,19 +182,23 @@ class Exchanges(Case):
 
     def test_ring_traffic(self):
         text = ask(MIXTRAL, "wire(step, of = block, axis = ep)", **under(ALONE))
-        self.assertFormula(lambda v: 4 * BF16 * v.batch * v.seq / v.dp * v.topk * v.hidden * (v.ep - 1) / v.ep, text, DIMS)
+        self.assertFormula(lambda v: 4 * BF16 * v.batch * v.seq / v.dp * v.topk * v.hidden *
+                           (v.ep - 1) / v.ep, text, DIMS)
 
     def test_tensor_parallel_experts(self):
-        """Slots are gathered before the first product of an expert and scattered behind the last, as the residual is."""
+        """Slots are gathered before the first product of an expert and scattered behind the last, as the
+        residual is."""
         slots = lambda v: BF16 * v.batch * v.seq / v.dp * v.topk * v.hidden
         for phase in ("forward", "backward"):
             gathered = ask(MIXTRAL, f"comm({phase}, of = moe, op = all_gather, axis = tp)", plan="moe_ep")
-            scattered = ask(MIXTRAL, f"comm({phase}, of = moe, op = reduce_scatter, axis = tp)", plan="moe_ep")
+            scattered = ask(MIXTRAL, f"comm({phase}, of = moe, op = reduce_scatter, axis = tp)",
+                            plan="moe_ep")
             self.assertFormula(lambda v: slots(v) / v.tp, gathered, DIMS)
             self.assertFormula(slots, scattered, DIMS)
 
     def test_load_of_the_experts(self):
-        """What the loss that balances them reduces: shares, in f32. Sums of scores stay summands, as the loss does."""
+        """What the loss that balances them reduces: shares, in f32. Sums of scores stay summands, as the loss
+        does."""
         text = ask(MIXTRAL, "comm(forward, of = moe, op = all_reduce)", **under(ALONE))
         self.assertFormula(lambda v: v.micro * v.experts * F32, text, DIMS)
 
@@ -204,14 +218,17 @@ class Served(Case):
     def test_traffic_of_experts(self):
         text = ask(self.spec(), "traffic(forward, of = experts_mlp, run = decode)", plan="served")
         weights = lambda v: 3 * BF16 * v.hidden * v.expert_ffn * min(v.batch * v.topk, v.experts)
-        slots = lambda v: v.batch * v.topk  # read twice, written once; g and u written, one of them and then both read
-        self.assertFormula(lambda v: (weights(v) + BF16 * slots(v) * (3 * v.hidden + 4 * v.expert_ffn)) / v.ep, text, DIMS)
+        # read twice, written once; g and u written, one of them and then both read
+        slots = lambda v: v.batch * v.topk
+        self.assertFormula(lambda v: (weights(v) + BF16 * slots(v) *
+                                      (3 * v.hidden + 4 * v.expert_ffn)) / v.ep, text, DIMS)
 
     def test_few_tokens(self):
         spec = self.spec()
         for batch, read in ((1, 2), (3, 6), (4, 8), (100, 8)):
             sets = {"batch": batch, "ep": 1, "context": 1000}
-            found = value(spec, "traffic(forward, of = experts_mlp, run = decode)", "mixtral_8x7b", "served", sets)
+            found = value(spec, "traffic(forward, of = experts_mlp, run = decode)", "mixtral_8x7b", "served",
+                          sets)
             self.assertEqual(BF16 * (read * 3 * 4096 * 14336 + 2 * batch * (3 * 4096 + 4 * 14336)), found)
 
     def test_two_all_to_alls(self):
@@ -236,7 +253,8 @@ class Traces(Case):
                 sets = small(**mesh, tp=2 if "tp" in axes else 1)
                 with self.subTest(plan=plan, **mesh):
                     name = under(plan)["plan"]
-                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['ep']}", MIXTRAL, None, name, sets)
+                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['ep']}", MIXTRAL, None, name,
+                                   sets)
                     self.assertTotals(folder, MIXTRAL, None, name, sets)
                     self.assertFine(folder)
                     self.assertIn("always: every rank finishes", succeed("verify", folder).out)
@@ -256,7 +274,8 @@ class Traces(Case):
                 self.assertEqual([rank - rank % 2, rank - rank % 2 + 1], groups[attribute(node, "pg_name")])
 
     def test_slots_on_average(self):
-        """Three tokens for each of eight experts and a half: what nodes do is rounded up, formulas are not."""
+        """Three tokens for each of eight experts and a half: what nodes do is rounded up, formulas are
+        not."""
         sets = small(seq=13, topk=1, tp=1)
         folder = lower(self.scratch / "odd", MIXTRAL, None, "moe_ep", sets)
         self.assertTotals(folder, MIXTRAL, None, "moe_ep", sets)

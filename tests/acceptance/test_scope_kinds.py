@@ -1,5 +1,6 @@
-"""Scopes of plans that speak of more than a module by its name: paths, loops, tags, scopes inside scopes, and what is run
-again there. Where two ways of saying it mean the same, their answers are the same; other collectives by hand."""
+"""Scopes of plans that speak of more than a module by its name: paths, loops, tags, scopes inside scopes, and
+what is run again there. Where two ways of saying it mean the same, their answers are the same; other
+collectives by hand."""
 
 import collections
 import itertools
@@ -47,7 +48,7 @@ parallel loop_maps {                             # weights of the layers, and no
   shard B @ dp, V @ tp
   for layer { shard K @ tp, F @ tp }
 }
-parallel statement {                                 # the last norm on a part of the sequence, and the head on all of it
+parallel statement {                   # the last norm on a part of the sequence, and the head on all of it
   mesh  [dp, tp]
   shard B @ dp, K @ tp, F @ tp
   for head { shard B @ (dp,tp) }
@@ -57,7 +58,7 @@ parallel staged {
   shard B @ dp
   stage (embed, layer, head) @ pp
 }
-parallel staged_by_path {                        # the norm that the model calls itself, not those of the layers
+parallel staged_by_path {                     # the norm that the model calls itself, not those of the layers
   mesh  [pp, dp]
   shard B @ dp
   stage (llama.x, layer, llama.norm) @ pp
@@ -90,8 +91,8 @@ AXES = ("dp", "tp", "(dp,tp)")
 
 
 def loop(v):
-    """The partial sums of the vocabulary's shards are scattered along the batch; behind the layers, and before them in
-    backward, shards are gathered."""
+    """The partial sums of the vocabulary's shards are scattered along the batch; behind the layers, and
+    before them in backward, shards are gathered."""
     tally = collections.defaultdict(int)
     products, gains = decoder.llama_weights(v)
     tokens = v.batch / v.micro / v.dp * v.seq
@@ -101,7 +102,8 @@ def loop(v):
     add(tally, "forward", "all_reduce", "tp", v.micro * 3 * F32 * tokens)
     add(tally, "forward", "all_gather", "tp", v.micro * whole / v.tp)
     add(tally, "backward", "all_gather", "tp", v.micro * whole / v.tp)
-    # The last norm is computed by all ranks alike, and so is its gradient, from a cotangent that the head's shards sum.
+    # The last norm is computed by all ranks alike, and so is its gradient, from a cotangent that the head's
+    # shards sum.
     add(tally, "backward", "all_reduce", "tp", v.micro * whole)
     add(tally, "sync", "all_reduce", "(dp,tp)", F32 * (products - ends + gains - v.hidden))
     add(tally, "sync", "all_reduce", "dp", F32 * (ends / v.tp + v.hidden))
@@ -172,7 +174,8 @@ class ScopeKinds(Case):
 
     def test_what_is_run_again_in_a_module(self):
         text = LLAMA.read_text(encoding="utf-8").replace("accumulate = (B, micro)",
-                                                         "accumulate = (B, micro), recompute = attention.core")
+                                                         "accumulate = (B, micro), recompute = "
+                                                         "attention.core")
         other = self.write("again.etch", text)
         for query in ("flops(recompute)", "comm(step)"):
             wanted = ask(other, query, plan="megatron")

@@ -1,4 +1,5 @@
-"""Scopes and pins of plans: `for mlp { ... }` with other axes, pins on a module's tensor. Collectives by hand."""
+"""Scopes and pins of plans: `for mlp { ... }` with other axes, pins on a module's tensor. Collectives by
+hand."""
 
 import collections
 import itertools
@@ -10,7 +11,7 @@ from test_collectives import COLLECTIVES
 from test_numbers import LLAMA_DIMS
 
 PLANS = """
-parallel whole_mlp {                             # attention and vocabulary over tp, every rank computes the MLP
+parallel whole_mlp {                           # attention and vocabulary over tp, every rank computes the MLP
   mesh  [dp, tp]
   shard B @ dp, K @ tp, F @ tp, V @ tp
   for mlp { shard F @ () }
@@ -62,8 +63,8 @@ def collectives(plan, v):
         add(tally, "backward", "all_reduce", "xp", calls * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v) / v.xp)
     elif plan == "batch_mlp":
-        # Each rank takes its share of the batch for nothing; the norm is computed for that share only. The results are
-        # gathered behind the module, and so is the cotangent of what the norm was given.
+        # Each rank takes its share of the batch for nothing; the norm is computed for that share only. The
+        # results are gathered behind the module, and so is the cotangent of what the norm was given.
         add(tally, "forward", "all_gather", "tp", calls * whole / v.tp)
         add(tally, "backward", "all_gather", "tp", calls * whole / v.tp)
         add(tally, "sync", "all_reduce", "(dp,tp)", F32 * (mlp_weights(v) + before_mlp))
@@ -72,7 +73,8 @@ def collectives(plan, v):
         add(tally, "backward", "all_reduce", "tp", calls * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v) / v.tp)
     if plan == "pinned_output":
-        # From heads to sequence and back for wo, and back once more in backward; the cotangent is made where o was.
+        # From heads to sequence and back for wo, and back once more in backward; the cotangent is made where
+        # o was.
         result = BF16 * tokens * v.heads * v.head_dim / v.tp
         add(tally, "forward", "all_to_all", "tp", calls * 2 * result)
         add(tally, "backward", "all_to_all", "tp", calls * result)
@@ -114,7 +116,8 @@ class Scopes(Case):
     def test_a_pin_that_says_what_is_so(self):
         self.compare("pinned_whole", ("dp", "tp", "(dp,tp)"))
         for query in ("comm(step)", "rank_flops(step)", "traffic(step)", "wire(backward)"):
-            self.assertEqual(ask(self.spec, query, plan="megatron"), ask(self.spec, query, plan="pinned_whole"))
+            self.assertEqual(ask(self.spec, query, plan="megatron"),
+                             ask(self.spec, query, plan="pinned_whole"))
 
     def test_a_pin_on_a_tensor_of_a_module(self):
         self.compare("pinned_output", ("dp", "tp", "(dp,tp)"))
@@ -122,7 +125,8 @@ class Scopes(Case):
 
     def test_pins_and_scopes_that_name_nothing(self):
         # A plan may be used with other models: what this one lacks is said, and does no harm.
-        for line in ("pin   attention.nothing [B@dp, S, H]", "for nothing { shard F @ () }", "shard Nothing @ tp"):
+        for line in ("pin   attention.nothing [B@dp, S, H]", "for nothing { shard F @ () }",
+                     "shard Nothing @ tp"):
             with self.subTest(line):
                 text = self.text.replace("  shard B @ dp, K @ tp, A @ tp, F @ tp, V @ tp\n}",
                                          f"  shard B @ dp, K @ tp, F @ tp, V @ tp\n  {line}\n}}")
@@ -134,8 +138,8 @@ class Scopes(Case):
                 self.assertEqual(ask(self.spec, "comm(step)", plan="megatron"), done.out.strip())
 
     def test_moves_that_cannot_be_made(self):
-        """A scope takes a dim to another axis, in a loop and behind it: the shards of both axes would have to be taken
-        apart in the wrong order."""
+        """A scope takes a dim to another axis, in a loop and behind it: the shards of both axes would have to
+        be taken apart in the wrong order."""
         text = """etch 1
 param batch, seq, hidden, ffn, vocab
 dim B = batch, S = seq, H = hidden, F = ffn, V = vocab

@@ -1,10 +1,11 @@
-"""Models that are served: a prompt costs the same at once, in pieces, and token by token; traces of a run are what queries
-say of it, and what arithmetic says that knows nothing of graphs."""
+"""Models that are served: a prompt costs the same at once, in pieces, and token by token; traces of a run are
+what queries say of it, and what arithmetic says that knows nothing of graphs."""
 
 import json
 
 import test_shipped
-from etchtest import MODELS, Case, attribute, lower, main, messages, number, run, settings, succeed, trace, traces, value
+from etchtest import (MODELS, Case, attribute, lower, main, messages, number, run, settings, succeed, trace,
+                      traces, value)
 
 SERVE = MODELS / "serve.etch"
 SMALL = dict(layers=3, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=48, vocab=64, batch=4)
@@ -12,7 +13,8 @@ HALF = 2  # bytes of an activation, of a weight, of what is cached
 
 
 def kernels_of_a_layer(batch, new, past, tp=1, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=48, **_):
-    """(FLOP, bytes) of what one rank computes in a layer, in order; keys and values are written where they are kept."""
+    """(FLOP, bytes) of what one rank computes in a layer, in order; keys and values are written where they
+    are kept."""
     rows = batch * new
     wide, narrow, inner = heads * head_dim // tp, kv_heads * head_dim // tp, ffn // tp
     pairs = sum(past + i + 1 for i in range(new))
@@ -26,7 +28,8 @@ def kernels_of_a_layer(batch, new, past, tp=1, hidden=32, heads=8, kv_heads=4, h
     gate = product(hidden, inner, 5 * rows * inner)
     up = product(hidden, inner, rows * inner)
     added = (rows * hidden, HALF * 3 * rows * hidden)
-    return {"norm": norm, "q": rotated, "k": product(hidden, narrow, 3 * rows * narrow), "v": product(hidden, narrow),
+    return {"norm": norm, "q": rotated, "k": product(hidden, narrow, 3 * rows * narrow),
+            "v": product(hidden, narrow),
             "attention": attention, "gate": gate, "up": (up[0], up[1] + HALF * rows * inner), "added": added}
 
 
@@ -35,8 +38,10 @@ class Values:
         vars(self).update(values)
 
 
-# Caches that hold less than attention reads: each step makes keys and values of all that is kept, FLOP of one token of these.
-EXPANDED = {"deepseek_v3.etch": lambda v: v.batch * (v.layers + v.mtp) * 2 * v.kv_rank * v.heads * (v.nope + v.v_dim)}
+# Caches that hold less than attention reads: each step makes keys and values of all that is kept, FLOP of one
+# token of these.
+EXPANDED = {"deepseek_v3.etch": lambda v: v.batch * (v.layers + v.mtp) * 2 * v.kv_rank * v.heads *
+            (v.nope + v.v_dim)}
 
 
 class Serving(Case):
@@ -59,11 +64,14 @@ class Serving(Case):
     def test_a_prompt_in_pieces_costs_the_same(self):
         whole = self.work("prefill", seq=6)
         self.assertEqual(whole, self.work("prefill", seq=2) + self.work("chunk", new=4, context=2))
-        self.assertEqual(whole, self.work("prefill", seq=1) + sum(self.work("decode", context=n) for n in range(1, 6)))
+        self.assertEqual(whole,
+                         self.work("prefill", seq=1) +
+                         sum(self.work("decode", context=n) for n in range(1, 6)))
         self.assertEqual(self.work("chunk", new=1, context=7, tp=2), self.work("decode", context=7, tp=2))
 
     def test_every_shipped_decoder(self):
-        """The same for each model that keeps what it has seen, windows and experts included; an answer is its tokens."""
+        """The same for each model that keeps what it has seen, windows and experts included; an answer is its
+        tokens."""
         found = 0
         for spec in test_shipped.SPECS:
             names, models = test_shipped.params_of(spec), test_shipped.listing(spec)["models"]
@@ -78,11 +86,13 @@ infer prompt {{ model = {models[0]}, seq = n, past = 0 }}
 infer token {{ {block} }}
 infer answer {{ {block}, steps = n }}
 """)
-            small = {name: size for name, size in test_shipped.SMALL.items() if name in names - {"seq", "past"}}
+            small = {name: size for name,
+                     size in test_shipped.SMALL.items() if name in names - {"seq", "past"}}
             small.update({"window": 3} if "window" in names else {})
 
             def flops(of_run, **sizes):
-                done = succeed("query", served, f"flops(step, run = {of_run})", "--defaults", "--set", settings({**small, **sizes}))
+                done = succeed("query", served, f"flops(step, run = {of_run})", "--defaults", "--set",
+                               settings({**small, **sizes}))
                 return number(done.out)
 
             with self.subTest(spec=spec.name):
@@ -95,7 +105,8 @@ infer answer {{ {block}, steps = n }}
     def test_traces_are_what_queries_say(self):
         for name in ("prefill", "chunk", "decode"):
             for mesh in (dict(), dict(dp=2), dict(tp=4), dict(dp=2, tp=2)):
-                sizes = {"prefill": dict(seq=5), "chunk": dict(new=3, context=4), "decode": dict(context=9)}[name]
+                sizes = {"prefill": dict(seq=5), "chunk": dict(new=3, context=4),
+                         "decode": dict(context=9)}[name]
                 with self.subTest(name, **mesh):
                     sets = {**SMALL, "dp": 1, "tp": 1, **mesh, **sizes}
                     folder = self.lowered(name, **sets)
@@ -103,7 +114,8 @@ infer answer {{ {block}, steps = n }}
 
     def test_nodes_of_a_layer(self):
         """FLOP and bytes of each node, counted by hand."""
-        for name, new, past, sizes in (("prefill", 5, 0, dict(seq=5)), ("chunk", 3, 4, dict(new=3, context=4)),
+        for name, new, past, sizes in (("prefill", 5, 0, dict(seq=5)),
+                                       ("chunk", 3, 4, dict(new=3, context=4)),
                                        ("decode", 1, 9, dict(context=9))):
             for tp in (1, 2):
                 with self.subTest(name, tp=tp):
@@ -119,11 +131,14 @@ infer answer {{ {block}, steps = n }}
                     self.assertTrue(all(node.name.startswith("F") for node in messages(path)))
 
     def test_what_is_cached(self):
-        """Published sizes of a token's keys and values: 128 KiB in Llama-3 8B, 320 KiB in Llama-2 and 3 70B."""
+        """Published sizes of a token's keys and values: 128 KiB in Llama-3 8B, 320 KiB in Llama-2 and 3
+        70B."""
         for config, kib in (("llama3_8b", 128), ("llama3_70b", 320), ("llama2_70b", 320), ("llama2_7b", 512)):
-            held = value(SERVE, "memory(cache, run = decode)", config, "split", dict(batch=3, context=99, dp=1, tp=1))
+            held = value(SERVE, "memory(cache, run = decode)", config, "split",
+                         dict(batch=3, context=99, dp=1, tp=1))
             self.assertEqual(3 * 100 * kib * 1024, held)
-            shared = value(SERVE, "memory(cache, run = decode)", config, "split", dict(batch=3, context=99, dp=3, tp=8))
+            shared = value(SERVE, "memory(cache, run = decode)", config, "split",
+                           dict(batch=3, context=99, dp=3, tp=8))
             self.assertEqual(held, 24 * shared)
 
     def test_stages(self):
@@ -132,15 +147,18 @@ infer answer {{ {block}, steps = n }}
         folder = self.lowered("decode", plan="staged", **sets)
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         asked = {**sets, "dp": 1, "tp": 1}
-        held = [value(SERVE, f"memory(cache, run = decode, stage = {stage})", None, "staged", asked) for stage in (0, 1)]
+        held = [value(SERVE, f"memory(cache, run = decode, stage = {stage})", None, "staged", asked)
+                for stage in (0, 1)]
         a_layer = SMALL["batch"] * 10 * 2 * SMALL["kv_heads"] * SMALL["head_dim"] * HALF
         self.assertEqual([2 * a_layer, a_layer], held)  # embedding, three layers, head
         message = SMALL["batch"] * SMALL["hidden"] * HALF
         self.assertEqual([("send", message), ("recv", message)],
-                         [(row["collective"], int(row["bytes"])) for stage in manifest["stages"] for row in stage["comm"]])
+                         [(row["collective"], int(row["bytes"])) for stage in manifest["stages"]
+                          for row in stage["comm"]])
 
     def test_the_run_is_named(self):
-        for arguments in (("lower", SERVE, "--plan", "split", "-o", self.scratch / "out"), ("query", SERVE, "flops(step)")):
+        for arguments in (("lower", SERVE, "--plan", "split", "-o", self.scratch / "out"),
+                          ("query", SERVE, "flops(step)")):
             done = run(*arguments, "--set", settings(SMALL))
             self.assertEqual(1, done.status)
             self.assertIn("prefill, chunk, decode", done.err)

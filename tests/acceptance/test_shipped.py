@@ -1,5 +1,6 @@
-"""Every shipped spec, with every plan and train block that it has or imports: it is checked without a warning, its traces are
-written in small, and they finish whatever the timing; their totals are those of the formulas."""
+"""Every shipped spec, with every plan and train block that it has or imports: it is checked without a
+warning, its traces are written in small, and they finish whatever the timing; their totals are those of the
+formulas."""
 
 import json
 import re
@@ -7,7 +8,8 @@ import re
 from etchtest import MODELS, Case, main, settings, succeed
 from shipped import SMALL, axes_of, params_of, runs_of
 
-SPECS = sorted(path for path in MODELS.glob("*.etch") if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
+SPECS = sorted(path for path in MODELS.glob("*.etch")
+               if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
 
 
 def listing(spec):
@@ -15,9 +17,11 @@ def listing(spec):
 
 
 def own_plans(spec):
-    """The plans that a spec with a model has or imports; of one that imports its model those that it adds itself."""
+    """The plans that a spec with a model has or imports; of one that imports its model those that it adds
+    itself."""
     text = spec.read_text(encoding="utf-8")
-    return listing(spec)["plans"] if re.search(r"^model ", text, re.M) else re.findall(r"^parallel\s+(\w+)", text, re.M)
+    return listing(spec)["plans"] if re.search(r"^model ", text,
+                                               re.M) else re.findall(r"^parallel\s+(\w+)", text, re.M)
 
 
 class Shipped(Case):
@@ -26,7 +30,8 @@ class Shipped(Case):
         names = params_of(spec) | axes_of(spec, plan)
         sets = {name: size for name, size in SMALL.items() if name in names}
         folder = self.scratch / f"{spec.stem}.{plan}.{of_run}"
-        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder, *(["--run", of_run] if of_run else []))
+        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder,
+                *(["--run", of_run] if of_run else []))
         succeed("verify", folder)
         if len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
             self.assertTotals(folder, spec, None, plan, sets, of_run)

@@ -1,5 +1,6 @@
-"""What `etch show` says of a graph: values are made before they are used, their types agree, costs are those of the
-dims and add up to those of queries, and what backward reads is what is kept. Pictures are read by a parser of DOT."""
+"""What `etch show` says of a graph: values are made before they are used, their types agree, costs are those
+of the dims and add up to those of queries, and what backward reads is what is kept. Pictures are read by a
+parser of DOT."""
 
 import collections
 import json
@@ -85,11 +86,13 @@ class ShowGraph(Case):
 
     def test_values_are_made_before_they_are_used(self):
         for spec, _, g in self.graphs():
-            known = {i for i, t in enumerate(g.tensors) if t["kind"] in ("input", "weight", "gradient", "constant")}
+            known = {i for i,
+                     t in enumerate(g.tensors) if t["kind"] in ("input", "weight", "gradient", "constant")}
             entered = []
 
             def enter(loop):
-                """The loops around an op: those that it leaves give their results, new ones their arguments."""
+                """The loops around an op: those that it leaves give their results, new ones their
+                arguments."""
                 around = []
                 while loop is not None:
                     around.insert(0, loop)
@@ -176,7 +179,8 @@ class ShowGraph(Case):
     def test_costs_are_those_of_the_dims(self):
         for _, sets, g in self.graphs():
             for op in g.ops:
-                names = {"micro": sets["micro"], **{f"d{i}": g.sizes[d["name"]] for i, d in enumerate(g.dims)}}
+                names = {"micro": sets["micro"],
+                         **{f"d{i}": g.sizes[d["name"]] for i, d in enumerate(g.dims)}}
                 formula = op["flop_by_dims"]
                 for i, d in sorted(enumerate(g.dims), key=lambda it: -len(it[1]["name"])):
                     formula = re.sub(rf"(?<![\w'])({re.escape(d['name'])})(?![\w'#])", f"d{i}", formula)
@@ -196,9 +200,11 @@ class ShowGraph(Case):
             for op in g.ops:
                 sums[op["phase"]] += int(op["flop"]) * int(op["runs"])
             for phase in ("forward", "recompute", "backward"):
-                self.assertEqual(sums[phase], value(spec, f"flops({phase})", plan="ddp", sets={**sets, "dp": 1}))
+                self.assertEqual(sums[phase],
+                                 value(spec, f"flops({phase})", plan="ddp", sets={**sets, "dp": 1}))
                 self.assertEqual(sums[phase], int(g.report["flop"].get(phase, 0)))
-        for spec, sizes, parts in ((LLAMA, LLAMA_SIZES, ("block", "attention", "core", "mlp", "layer", "attention.q")),
+        for spec, sizes, parts in ((LLAMA, LLAMA_SIZES,
+                                    ("block", "attention", "core", "mlp", "layer", "attention.q")),
                                    (GPT, GPT_SIZES, ("attention", "mlp", "layer", "head", "loss"))):
             for part in parts:
                 for phase, flop in Graph(spec, part, *arguments(sizes)).report["flop"].items():
@@ -244,9 +250,11 @@ class ShowGraph(Case):
         self.assertEqual(3 * 2 * 8 * 16 * 32, int(g.saved[0]["bytes"]))
 
     def test_explicit_attention_keeps_what_the_papers_count(self):
-        """Korthikanti et al. 2022, section 4.1: 34 sbh + 5 a s^2 b bytes a layer with dropout masks of a byte. That
-        counts the mask of the attention's dropout as s^2 b a, q, k, v, and inputs of GELU and of every product."""
-        spec = self.write("gpt.etch", GPT.read_text(encoding="utf-8").replace("recompute = layer", "recompute = none"))
+        """Korthikanti et al. 2022, section 4.1: 34 sbh + 5 a s^2 b bytes a layer with dropout masks of a
+        byte. That counts the mask of the attention's dropout as s^2 b a, q, k, v, and inputs of GELU and of
+        every product."""
+        spec = self.write("gpt.etch",
+                          GPT.read_text(encoding="utf-8").replace("recompute = layer", "recompute = none"))
         g = Graph(spec, "layer", *arguments(GPT_SIZES))
         per_layer = sum(int(s["bytes"]) for s in g.saved) // 3
         s, b, h, a = 16, 8, 32, 4
@@ -266,7 +274,8 @@ class ShowGraph(Case):
             self.assertEqual(len(names), len(set(names)))
 
     def test_a_part_is_what_stands_in_it(self):
-        whole, part = Graph(LLAMA, *arguments(LLAMA_SIZES)), Graph(LLAMA, "attention", *arguments(LLAMA_SIZES))
+        whole, part = Graph(LLAMA, *arguments(LLAMA_SIZES)), Graph(LLAMA, "attention",
+                                                                   *arguments(LLAMA_SIZES))
 
         def lines(g, wanted):
             return [(op["name"], op["phase"], op["location"]["line"], op["flop"],
@@ -278,7 +287,8 @@ class ShowGraph(Case):
 
     def test_the_same_bytes_twice(self):
         for form in ("plain", "json", "dot"):
-            self.assertEqual(succeed("show", GPT, "--format", form).out, succeed("show", GPT, "--format", form).out)
+            self.assertEqual(succeed("show", GPT, "--format", form).out,
+                             succeed("show", GPT, "--format", form).out)
 
     def test_without_training_there_is_no_backward(self):
         text = re.sub(r"^train \{.*?^\}", "", LLAMA.read_text(encoding="utf-8"), flags=re.M | re.S)
@@ -297,7 +307,7 @@ class ShowGraph(Case):
             self.assertIn(f"did you mean '{near}'?", done.err)
 
 
-# ---- pictures ------------------------------------------------------------------------------------------------------
+# ---- pictures ----------------------------------------------------------------------------------------------
 
 
 class Pictures(Case):

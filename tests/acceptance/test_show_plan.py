@@ -1,5 +1,6 @@
-"""What `etch show --plan` says: collectives add up to what queries say and to what traces hold, each has a reason that
-names lines which exist, and changes placements as its kind does; placements follow from those of the operands."""
+"""What `etch show --plan` says: collectives add up to what queries say and to what traces hold, each has a
+reason that names lines which exist, and changes placements as its kind does; placements follow from those of
+the operands."""
 
 import atexit
 import collections
@@ -18,7 +19,8 @@ from dot import Dot
 from etchtest import LLAMA, MODELS, POINTS, Case, Formula, main, run, settings, succeed, table
 
 BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "f8": 1, "i64": 8, "i32": 4, "i8": 1, "bool": 1}
-RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total", "summand",
+RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total",
+         "summand",
          "weight", "reduce", "update", "tie", "clip", "stage", "whole"}
 MIXTRAL = MODELS / "mixtral.etch"
 
@@ -28,7 +30,8 @@ class Placement:
 
     def __init__(self, spec, *arguments):
         self.report = json.loads(succeed("show", spec, *arguments, "--format", "json").out)
-        for key in ("dims", "tensors", "loops", "modules", "values", "steps", "handed", "collectives", "totals", "stages"):
+        for key in ("dims", "tensors", "loops", "modules", "values", "steps", "handed", "collectives",
+                    "totals", "stages"):
             setattr(self, key, self.report[key])
         self.padded = {pad["dim"]: pad["size"] for pad in self.report["pads"]}
         self.axes = {axis["name"]: axis["size"] for axis in self.report["mesh"]}
@@ -57,7 +60,8 @@ class Placement:
             for axis in axes:
                 count /= int(self.axes[axis])
         if self.values[value]["parts"]:
-            count = Fraction(math.ceil(count / math.prod(int(self.axes[axis]) for axis in self.values[value]["parts"])))
+            count = Fraction(math.ceil(count / math.prod(int(self.axes[axis])
+                                                         for axis in self.values[value]["parts"])))
         return count, BYTES[tensor["dtype"]]
 
 
@@ -67,10 +71,16 @@ import "{LLAMA}"
 parallel gathered {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
 parallel copied   {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
 parallel grads    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
-parallel buckets  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
-parallel keeping  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
+parallel buckets  {{
+  mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000
+}}
+parallel keeping  {{
+  mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers
+}}
 parallel padded   {{ mesh [dp, tp]; shard B @ dp, V @ tp; pad V = 100*tp }}
-parallel staged   {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
+parallel staged   {{
+  mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp
+}}
 """
 
 
@@ -95,7 +105,7 @@ def shipped():
                 found.append((spec, tuple(more), Placement(spec, *more)))
     spec = written("more.etch", MORE)
     for plan in test_shipped.own_plans(spec):
-        axes = re.search(rf"parallel {plan} .*mesh \[(.*?)\]", MORE)[1].split(", ")
+        axes = re.search(rf"parallel {plan} [^\[]*mesh \[(.*?)\]", MORE)[1].split(", ")
         names = test_shipped.params_of(LLAMA) | set(axes)
         sets = {name: size for name, size in test_shipped.SMALL.items() if name in names}
         more = ["--plan", plan, "--set", settings(sets)]
@@ -104,7 +114,7 @@ def shipped():
 
 
 class Plans(Case):
-    # ---- sums ------------------------------------------------------------------------------------------------------
+    # ---- sums ----------------------------------------------------------------------------------------------
 
     def added(self, placement, key, stage):
         """What rows of collectives add up to: key(row) -> [times, bytes, wire]."""
@@ -131,7 +141,8 @@ class Plans(Case):
                 named = f", stage = {stage}" if stage != "whole" else ""
                 for measure, at in (("comm", 1), ("wire", 2)):
                     for by, key in keys.items():
-                        done = succeed("query", spec, f"{measure}(step{named})", *more, "--by", by, "--format", "json")
+                        done = succeed("query", spec, f"{measure}(step{named})", *more, "--by", by,
+                                       "--format", "json")
                         answer = json.loads(done.out)
                         rows = {row["label"]: int(row["value"]) for row in answer["rows"]}
                         mine = {label: sums[at] for label, sums in self.added(p, key, i).items()}
@@ -145,7 +156,8 @@ class Plans(Case):
             stages = json.loads(succeed("lower", spec, *more, "--dry-run", "--format", "json").out)["stages"]
             self.assertEqual(len(stages), len(p.stages))
             for i, stage in enumerate(stages):
-                written = {(row["collective"], row["axes"]): [row["nodes"], int(row["bytes"])] for row in stage["comm"]
+                written = {(row["collective"], row["axes"]): [row["nodes"], int(row["bytes"])]
+                           for row in stage["comm"]
                            if row["collective"] != "recv"}
                 mine = self.added(p, lambda row: (row["collective"], row["group"]), i)
                 self.assertEqual(written, {key: sums[:2] for key, sums in mine.items()})
@@ -158,7 +170,8 @@ class Plans(Case):
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_zero", "context_gather", "ulysses"):
             p = Placement(LLAMA, "--plan", plan)
             for measure, what in (("comm", "bytes"), ("wire", "wire")):
-                done = succeed("query", LLAMA, f"{measure}(step)", "--plan", plan, "--by", "collective", "--format", "json")
+                done = succeed("query", LLAMA, f"{measure}(step)", "--plan", plan, "--by", "collective",
+                               "--format", "json")
                 asked = {row["label"]: row["formula"] for row in json.loads(done.out)["rows"]}
                 for point in POINTS:
                     sums = collections.Counter()
@@ -167,7 +180,8 @@ class Plans(Case):
                         sums[row["collective"]] += Formula(share[what]).at(point)
                         self.assertEqual(Formula(share["bytes"]).at(point),
                                          Formula(row["bytes"]).at(point) * Formula(share["times"]).at(point))
-                    self.assertEqual({label: Formula(text).at(point) for label, text in asked.items()}, dict(sums))
+                    self.assertEqual({label: Formula(text).at(point) for label, text in asked.items()},
+                                     dict(sums))
 
     def test_breakdowns_add_up(self):
         """Whatever a quantity of communication is split by, and whatever it is restricted to."""
@@ -177,8 +191,10 @@ class Plans(Case):
             for asked in ("comm(step)", "wire(step)", "comm(backward)"):
                 totals = set()
                 for by in ("collective", "axis", "phase", "module", "op", "layer", "term"):
-                    answer = json.loads(succeed("query", spec, asked, *more, "--by", by, "--format", "json").out)
-                    self.assertEqual(int(answer["value"]), sum(int(row["value"]) for row in answer["rows"]), (more, by))
+                    answer = json.loads(succeed("query", spec, asked, *more, "--by", by, "--format",
+                                                "json").out)
+                    self.assertEqual(int(answer["value"]), sum(int(row["value"]) for row in answer["rows"]),
+                                     (more, by))
                     totals.add(answer["value"])
                 self.assertEqual(1, len(totals))
             stages, heaviest = table(spec, "comm(step)", "stage", None, more[1], dict(
@@ -186,7 +202,9 @@ class Plans(Case):
             self.assertEqual(heaviest, max(stages.values()))
             self.assertEqual({int(share["bytes"]) for share in p.report["sum"]}, set(stages.values()))
             for row in p.totals:
-                alone = json.loads(succeed("query", spec, f"comm(step, op = {row['collective']}, axis = {row['group']})", *more,
+                alone = json.loads(succeed("query", spec,
+                                           f"comm(step, op = {row['collective']}, axis = {row['group']})",
+                                           *more,
                                            "--by", "phase", "--format", "json").out)
                 self.assertEqual(int(alone["value"]), max(int(share["bytes"]) for share in row["stages"]))
 
@@ -214,7 +232,8 @@ parallel narrow {{
         synced = [row for row in p.collectives if row["rule"] == "reduce"]
         asked = succeed("query", spec, "comm(sync, op = all_reduce)", "--plan", "narrow").out.strip()
         for point in POINTS:
-            self.assertEqual(Formula(asked).at(point), sum(Formula(row["stages"][0]["bytes"]).at(point) for row in synced))
+            self.assertEqual(Formula(asked).at(point),
+                             sum(Formula(row["stages"][0]["bytes"]).at(point) for row in synced))
 
     def test_formulas_over_dims_say_the_same(self):
         for spec, plan, axes in ((LLAMA, "megatron_sp", {}), (LLAMA, "ulysses", {}),
@@ -225,9 +244,10 @@ parallel narrow {{
             self.assertGreater(len(rows), 5)
             for row in rows + p.values:
                 for point in POINTS:
-                    self.assertEqual(Formula(row["bytes"]).at(point), Formula(row["bytes_by_dims"], dims).at(point))
+                    self.assertEqual(Formula(row["bytes"]).at(point),
+                                     Formula(row["bytes_by_dims"], dims).at(point))
 
-    # ---- placements ------------------------------------------------------------------------------------------------
+    # ---- placements ----------------------------------------------------------------------------------------
 
     def test_values_have_their_size(self):
         for _, _, p in shipped():
@@ -241,14 +261,16 @@ parallel narrow {{
                 if step["collective"] is None:
                     continue
                 row = p.collectives[step["collective"]]
-                self.assertEqual(int(row["bytes"]), sum(math.prod(p.elements(value)) for value in step["ins"]), row)
+                self.assertEqual(int(row["bytes"]),
+                                 sum(math.prod(p.elements(value)) for value in step["ins"]), row)
                 self.assertEqual(row["ranks"], str(math.prod(int(p.axes[axis]) for axis in row["axes"])))
 
     def test_moves_change_what_their_kind_changes(self):
         """On the axes of the group, and on no other: from one state to another."""
         for _, _, p in shipped():
             for step in p.steps:
-                if step["name"] not in ("slice_shard", "all_gather", "all_reduce", "reduce_scatter", "all_to_all"):
+                if step["name"] not in ("slice_shard", "all_gather", "all_reduce", "reduce_scatter",
+                                        "all_to_all"):
                     continue
                 row = p.collectives[step["collective"]] if step["collective"] is not None else None
                 self.assertEqual(step["name"] == "slice_shard", row is None)
@@ -268,7 +290,8 @@ parallel narrow {{
                     kinds = [None if state is None else "partial" if state == "partial" else "dim"
                              for state in (before.get(axis), after.get(axis))]
                     self.assertEqual(kinds, {"slice_shard": [None, "dim"], "all_gather": ["dim", None],
-                                             "all_reduce": ["partial", None], "reduce_scatter": ["partial", "dim"],
+                                             "all_reduce": ["partial", None],
+                                             "reduce_scatter": ["partial", "dim"],
                                              "all_to_all": ["dim", "dim"]}[step["name"]], row)
 
     def test_no_chain_repeats_a_collective(self):
@@ -277,14 +300,16 @@ parallel narrow {{
             for step in p.steps:
                 before = p.values[step["ins"][0]]["step"] if step["collective"] is not None else None
                 while before is not None and p.steps[before]["collective"] is not None:
-                    same_reason = [p.collectives[s["collective"]]["why"][-1:] for s in (step, p.steps[before])]
+                    same_reason = [p.collectives[s["collective"]]["why"][-1:]
+                                   for s in (step, p.steps[before])]
                     statistic = p.collectives[step["collective"]]["rule"] == "statistic"
                     if step["name"] == p.steps[before]["name"] and not statistic:
                         self.assertNotEqual(*same_reason)
                     before = p.values[p.steps[before]["ins"][0]]["step"]
 
     def test_sizes_shrink_along_a_chain(self):
-        """What becomes smaller comes first; where one axis leaves a dim that another joins, what leaves (R5)."""
+        """What becomes smaller comes first; where one axis leaves a dim that another joins, what leaves
+        (R5)."""
         order = ["reduce_scatter", "all_to_all", "all_reduce", "all_gather"]
         longest = 0
         for _, _, p in shipped():
@@ -292,7 +317,8 @@ parallel narrow {{
             for i, step in enumerate(p.steps):
                 if step["collective"] is None or p.collectives[step["collective"]]["rule"] == "statistic":
                     continue
-                need = [w["text"].split(" ")[-3:] for w in p.collectives[step["collective"]]["why"] if w["part"] == "needed"]
+                need = [w["text"].split(" ")[-3:] for w in p.collectives[step["collective"]]["why"]
+                        if w["part"] == "needed"]
                 before = p.values[step["ins"][0]]["step"]
                 chain, asked = chains.pop(before, ([], need))
                 kinds = [*chain, order.index(step["name"])] if asked == need else [order.index(step["name"])]
@@ -303,7 +329,8 @@ parallel narrow {{
 
     def test_queries_name_lines_of_the_plan(self):
         for plan in ("megatron_sp", "megatron_zero", "ulysses"):
-            answer = json.loads(succeed("query", LLAMA, "comm(step)", "--plan", plan, "--why", "--format", "json").out)
+            answer = json.loads(succeed("query", LLAMA, "comm(step)", "--plan", plan, "--why", "--format",
+                                        "json").out)
             count = 0
             for term in answer["terms"]:
                 for reason in term["from"]:
@@ -316,15 +343,16 @@ parallel narrow {{
             self.assertGreater(count, 20)
 
     def test_products_hold_what_follows_from_their_operands(self):
-        """An axis that divides a dim which is summed leaves a partial sum, one that divides a dim which is kept divides
-        the result; an operand that has the dim is divided along it, another is whole."""
+        """An axis that divides a dim which is summed leaves a partial sum, one that divides a dim which is
+        kept divides the result; an operand that has the dim is divided along it, another is whole."""
         count = 0
         for _, _, p in shipped():
             for step in p.steps:
                 if step["name"] != "einsum":
                     continue
                 count += 1
-                dims = [set(p.tensors[p.values[value]["tensor"]]["dims"]) for value in (*step["ins"], *step["outs"])]
+                dims = [set(p.tensors[p.values[value]["tensor"]]["dims"])
+                        for value in (*step["ins"], *step["outs"])]
                 for axis in p.axes:
                     *ins, out = [p.states(value).get(axis) for value in (*step["ins"], *step["outs"])]
                     if "partial" in ins:
@@ -355,7 +383,8 @@ parallel narrow {{
     def test_loops_hand_on_what_they_take(self):
         for _, _, p in shipped():
             for handed in p.handed:
-                ends = [p.states(handed[end]) for end in ("init", "in", "out", "result") if handed[end] is not None]
+                ends = [p.states(handed[end]) for end in ("init", "in", "out", "result")
+                        if handed[end] is not None]
                 self.assertNotIn("partial", ends[0].values())
                 self.assertTrue(all(set(end) == set(ends[0]) for end in ends))
 
@@ -376,7 +405,7 @@ parallel narrow {{
                 if value["source"] == "map":
                     self.assertRegex(lines[shard["line"]["line"] - 1], r"^ +shard ")
 
-    # ---- reasons ---------------------------------------------------------------------------------------------------
+    # ---- reasons -------------------------------------------------------------------------------------------
 
     def line(self, location):
         path = pathlib.Path(location["file"])
@@ -412,12 +441,14 @@ parallel narrow {{
     def test_reasons_of_a_block(self):
         """Megatron's two pairs, by hand: what makes each partial or divided, and what wants it otherwise."""
         p = Placement(LLAMA, "block", "--plan", "megatron_sp")
-        forward = [(row["collective"], row["why"][0]["text"], next(w["text"] for w in row["why"] if w["part"] == "needed"))
+        forward = [(row["collective"], row["why"][0]["text"],
+                    next(w["text"] for w in row["why"] if w["part"] == "needed"))
                    for row in p.collectives if row["phase"] == "forward"]
         self.assertEqual(forward, [
             ("all_gather", "divided along S @ tp by rms_norm(x, g) in llama.block.norm",
              "needed whole by einsum(x, wq) in llama.block.attention"),
-            ("reduce_scatter", "partial over tp from einsum(y.3, wo) in llama.block.attention, which sums over K",
+            ("reduce_scatter",
+             "partial over tp from einsum(y.3, wo) in llama.block.attention, which sums over K",
              "needed divided along S @ tp by add(x, y.2) in llama.block"),
             ("all_gather", "divided along S @ tp by rms_norm(x, g) in llama.block.norm",
              "needed whole by einsum(x, wg) in llama.block.mlp"),
@@ -469,7 +500,8 @@ parallel p {
         rules = {row["rule"]: row for row in p.collectives}
         lines = text.splitlines()
         for rule, kind, group, line in (("tie", "all_reduce", "pp", "  stage (embed, layer, head) @ pp"),
-                                        ("clip", "all_reduce", "(pp,dp)", lines[15]), ("stage", "send", "pp", lines[19])):
+                                        ("clip", "all_reduce", "(pp,dp)", lines[15]),
+                                        ("stage", "send", "pp", lines[19])):
             self.assertEqual((kind, group), (rules[rule]["collective"], rules[rule]["group"]))
             needed = next(w for w in rules[rule]["why"] if w["part"] == "needed")
             self.assertEqual(line, lines[needed["location"]["line"] - 1])
@@ -478,10 +510,13 @@ parallel p {
         self.assertEqual(["emb"], [p.tensors[t]["name"] for t in rules["tie"]["tensors"]])
         forward = [row for row in p.collectives if row["rule"] == "stage" and row["phase"] == "forward"]
         self.assertEqual(["2*B*S*H/(dp*micro)"] * len(forward), [row["bytes_by_dims"] for row in forward])
-        self.assertEqual(["x"], sorted({p.tensors[t]["name"].split("#")[0] for row in forward for t in row["tensors"]}))
-        self.assertEqual([4, 4, 4, 0], [sum(int(row["stages"][s]["times"]) for row in forward) for s in range(4)])
+        self.assertEqual(["x"],
+                         sorted({p.tensors[t]["name"].split("#")[0] for row in forward
+                                 for t in row["tensors"]}))
+        self.assertEqual([4, 4, 4, 0],
+                         [sum(int(row["stages"][s]["times"]) for row in forward) for s in range(4)])
 
-    # ---- parts, axes of size 1, other forms ------------------------------------------------------------------------
+    # ---- parts, axes of size 1, other forms ----------------------------------------------------------------
 
     def test_a_part_has_the_collectives_that_stand_in_it(self):
         whole = Placement(LLAMA, "--plan", "megatron_sp")
@@ -489,11 +524,13 @@ parallel p {
             p = Placement(LLAMA, part, "--plan", "megatron_sp")
 
             def row(g, c):
-                return (c["collective"], c["group"], c["phase"], c["bytes"], c["rule"], g.modules[c["module"]]["path"],
+                return (c["collective"], c["group"], c["phase"], c["bytes"], c["rule"],
+                        g.modules[c["module"]]["path"],
                         c["stages"][0]["bytes"])
 
             inside = [row(whole, c) for c in whole.collectives
-                      if f"{whole.modules[c['module']]['path']}.".startswith(f"{path}.") and c["phase"] != "sync"]
+                      if f"{whole.modules[c['module']]['path']}.".startswith(f"{path}.")
+                      and c["phase"] != "sync"]
             mine = [row(p, c) for c in p.collectives if c["phase"] != "sync"]
             self.assertEqual(collections.Counter(inside), collections.Counter(mine))
             self.assertTrue(inside)
@@ -542,7 +579,8 @@ parallel p {
     def test_pictures(self):
         for spec, more, p in shipped():
             picture = Dot(succeed("show", spec, *more, "--format", "dot").out)
-            hexagons = {node for node, (_, attributes) in picture.nodes.items() if attributes.get("shape") == "hexagon"}
+            hexagons = {node for node,
+                        (_, attributes) in picture.nodes.items() if attributes.get("shape") == "hexagon"}
             self.assertEqual(len(p.collectives), len(hexagons))
             self.assertEqual({f"s{i}" for i, step in enumerate(p.steps) if not step["passes"]},
                              {node for node in picture.nodes if node[0] == "s"})
@@ -561,7 +599,8 @@ parallel p {
 
     def test_errors(self):
         for more, code in ((["--plan", "megatorn"], "E0421"), (["atention", "--plan", "megatron"], "E0624"),
-                           (["--plan", "megatron_pp", "--stage", "5", "--set", "pp=2,layers=4"], "E0631"), (["--stage", "first"], None)):
+                           (["--plan", "megatron_pp", "--stage", "5", "--set", "pp=2,layers=4"], "E0631"),
+                           (["--stage", "first"], None)):
             done = run("show", LLAMA, *more)
             self.assertNotEqual(0, done.status)
             self.assertEqual("", done.out)

@@ -1,4 +1,5 @@
-"""The shipped encoder-decoder: published parameters, FLOP by hand, traces of every plan that add up to what queries say."""
+"""The shipped encoder-decoder: published parameters, FLOP by hand, traces of every plan that add up to what
+queries say."""
 
 from etchtest import MODELS, Case, lower, main, succeed, value
 from pipeline import Stages
@@ -13,13 +14,16 @@ PUBLISHED = {
     "t5_3b": 2851598336,
     "t5_11b": 11307321344,
 }
-SMALL = dict(enc_layers=3, dec_layers=2, hidden=16, heads=4, head_dim=6, ffn=20, vocab=44, buckets=5, batch=8, src=12,
+SMALL = dict(enc_layers=3, dec_layers=2, hidden=16, heads=4, head_dim=6, ffn=20, vocab=44, buckets=5, batch=8,
+             src=12,
              tgt=8)
-MESHES = (dict(dp=1, tp=1, micro=1), dict(dp=2, tp=1, micro=2), dict(dp=1, tp=4, micro=1), dict(dp=2, tp=2, micro=2))
+MESHES = (dict(dp=1, tp=1, micro=1), dict(dp=2, tp=1, micro=2), dict(dp=1, tp=4, micro=1),
+          dict(dp=2, tp=2, micro=2))
 
 
 def products(batch, src, tgt, enc_layers, dec_layers, hidden, heads, head_dim, ffn, vocab, **_):
-    """FLOP of a forward pass, two of each multiply-add: of products with weights, and of attention over its pairs."""
+    """FLOP of a forward pass, two of each multiply-add: of products with weights, and of attention over its
+    pairs."""
     inner, causal = heads * head_dim, sum(query + 1 for query in range(tgt))
 
     def projections(queries, keys):
@@ -60,7 +64,8 @@ class Totals(Case):
                     sets = {**SMALL, **mesh}
                     if plan == "ddp":
                         del sets["tp"]
-                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['tp']}", T5, plan=plan, sets=sets)
+                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['tp']}", T5, plan=plan,
+                                   sets=sets)
                     self.assertTotals(folder, T5, None, plan, sets)
                     self.assertFine(folder)
                     self.assertIn("always", succeed("verify", folder).out)

@@ -1,5 +1,6 @@
-"""An embedding that is the head as well: one weight, one gradient, reduced once, whatever divides the model. By hand,
-weight by weight; where its uses are in two stages, each holds it, and they add up what they have (Megatron's embedding group)."""
+"""An embedding that is the head as well: one weight, one gradient, reduced once, whatever divides the model.
+By hand, weight by weight; where its uses are in two stages, each holds it, and they add up what they have
+(Megatron's embedding group)."""
 
 import json
 import math
@@ -16,8 +17,12 @@ parallel data    {{ mesh [dp]; shard B @ dp }}
 parallel zeroed  {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
 parallel rows    {{ mesh [dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp }}
 parallel rows_z  {{ mesh [dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp; zero 1 @ dp }}
-parallel stages  {{ mesh [pp, dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp; stage (embed, layer, head) @ pp }}
-parallel stages_z {{ mesh [pp, dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp; zero 1 @ dp; stage (embed, layer, head) @ pp }}
+parallel stages  {{
+  mesh [pp, dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp; stage (embed, layer, head) @ pp
+}}
+parallel stages_z {{
+  mesh [pp, dp, tp]; shard B @ dp, A @ tp, F @ tp, V @ tp; zero 1 @ dp; stage (embed, layer, head) @ pp
+}}
 parallel chunks  {{
   mesh [pp, dp, tp]
   shard B @ dp, A @ tp, F @ tp, V @ tp
@@ -52,15 +57,19 @@ class OneStage(Case):
             for plan in ("data", "rows"):
                 with self.subTest(plan=plan, tied=tied):
                     text = ask(spec, "comm(sync, axis = dp)", plan=plan)
-                    self.assertFormula(lambda v: F32 * sum(e * n for e, n in held(v, plan, tied)), text, GPT_DIMS)
+                    self.assertFormula(lambda v: F32 * sum(e * n for e, n in held(v, plan, tied)), text,
+                                       GPT_DIMS)
             for plan in ("zeroed", "rows_z"):
                 with self.subTest(plan=plan, tied=tied):
                     parts = lambda v: sum(math.ceil(e / v.dp) * n for e, n in held(v, plan, tied))
-                    self.assertFormula(lambda v: F32 * v.dp * parts(v), ask(spec, "comm(sync, op = reduce_scatter, axis = dp)",
-                                                                          plan=plan), GPT_DIMS)
-                    self.assertFormula(lambda v: BF16 * parts(v), ask(spec, "comm(sync, op = all_gather, axis = dp)", plan=plan),
+                    self.assertFormula(lambda v: F32 * v.dp * parts(v),
+                                       ask(spec, "comm(sync, op = reduce_scatter, axis = dp)",
+                                         plan=plan), GPT_DIMS)
+                    self.assertFormula(lambda v: BF16 * parts(v),
+                                       ask(spec, "comm(sync, op = all_gather, axis = dp)", plan=plan),
                                        GPT_DIMS)
-                    self.assertFormula(lambda v: 12 * parts(v), ask(spec, "rank_flops(optimizer)", plan=plan), GPT_DIMS)
+                    self.assertFormula(lambda v: 12 * parts(v), ask(spec, "rank_flops(optimizer)", plan=plan),
+                                       GPT_DIMS)
 
     def test_what_divides_the_vocabulary_does_not_reduce_its_gradient(self):
         """Each rank of tp has the rows of its part of the vocabulary, from the lookup as from the head."""
@@ -68,7 +77,8 @@ class OneStage(Case):
             self.assertEqual("0", ask(spec, "comm(sync, axis = tp)", plan="rows"))
 
     def test_traces(self):
-        """One collective for what both uses have added to, behind the later of the two in the backward pass: the lookup."""
+        """One collective for what both uses have added to, behind the later of the two in the backward pass:
+        the lookup."""
         sets = dict(SIZES, dp=2)
         folder = lower(self.scratch / "out", self.tied, plan="data", sets=sets)
         self.assertFine(folder)
@@ -89,15 +99,18 @@ class Stages(Case):
         self.spec = self.write("tied.etch", PLANS.format(gpt=GPT))
 
     def test_embedding_group(self):
-        """First and last stage add up the table's gradient, or their parts of it; the stages between them have none."""
+        """First and last stage add up the table's gradient, or their parts of it; the stages between them
+        have none."""
         for plan, elements in (("stages", lambda v: v.vocab * v.hidden / v.tp),
                                ("stages_z", lambda v: math.ceil(v.vocab * v.hidden / v.tp / v.dp)),
                                ("chunks", lambda v: v.vocab * v.hidden / v.tp)):
             for stage in ("first", "last"):
                 text = ask(self.spec, f"comm(sync, op = all_reduce, axis = pp, stage = {stage})", plan=plan)
                 self.assertFormula(lambda v: F32 * elements(v), text, GPT_DIMS)
-                text = ask(self.spec, f"wire(sync, op = all_reduce, axis = pp, stage = {stage})", plan=plan, sets={"pp": 2})
-                self.assertFormula(lambda v: F32 * elements(v), text, GPT_DIMS)  # 2*(2 - 1)/2 of it in a ring of two
+                text = ask(self.spec, f"wire(sync, op = all_reduce, axis = pp, stage = {stage})", plan=plan,
+                           sets={"pp": 2})
+                # 2*(2 - 1)/2 of it in a ring of two
+                self.assertFormula(lambda v: F32 * elements(v), text, GPT_DIMS)
             text = ask(self.spec, "comm(sync, op = all_reduce, axis = pp, stage = middle)", plan=plan)
             self.assertEqual("0", text)
 
@@ -108,10 +121,12 @@ class Stages(Case):
             if plan == "chunks":
                 sets = dict(sets, pp=2)
             stages = range(sets["pp"])
-            found = sum(value(self.spec, f"rank_params(model, stage = {stage})", None, plan, sets) for stage in stages)
+            found = sum(value(self.spec, f"rank_params(model, stage = {stage})", None, plan, sets)
+                        for stage in stages)
             whole = value(self.spec, "rank_params(model)", None, "rows", dict(SIZES, dp=2, tp=2))
             self.assertEqual(whole + 52 * 24 // 2, found)
-            reduced = sum(value(self.spec, f"comm(sync, axis = dp, stage = {stage})", None, plan, sets) for stage in stages)
+            reduced = sum(value(self.spec, f"comm(sync, axis = dp, stage = {stage})", None, plan, sets)
+                          for stage in stages)
             self.assertEqual(F32 * found, reduced)
 
     def test_one_stage_has_nothing_to_add_up(self):
@@ -123,7 +138,8 @@ class Stages(Case):
     def test_norm_counts_it_once(self):
         """Of the squares of all gradients, over all ranks of a pipeline: as many as there are weights."""
         spec = self.write("clipped.etch", PLANS.format(gpt=GPT) +
-                          "train clipped { model = gpt, optimizer = adamw, accumulate = (B, micro), clip = 1.0 }\n")
+                          "train clipped { model = gpt, optimizer = adamw, accumulate = (B, micro), clip = "
+                          "1.0 }\n")
         sets = dict(SIZES, pp=4, dp=1, tp=1)
         norms = 0
         for stage in range(4):
@@ -141,7 +157,8 @@ class Stages(Case):
             groups = json.loads((folder / "comm_group.json").read_text(encoding="utf-8"))
             size = 52 * 24 // 2 // (2 if plan == "stages_z" else 1)
             for rank, path in traces(folder).items():
-                ties = [node for node in messages(path) if re.fullmatch(r"S\.tok\.grads\.pp\.all_reduce", node.name)]
+                ties = [node for node in messages(path)
+                        if re.fullmatch(r"S\.tok\.grads\.pp\.all_reduce", node.name)]
                 stage, inside = divmod(rank, 4)
                 self.assertEqual(stage in (0, pp - 1), len(ties) == 1)
                 for tie in ties:

@@ -1,5 +1,5 @@
-"""What the nodes of a rank add up to is what queries say, for every shipped model, config and plan at small sizes; and
-the full-size run of Llama-3-8B on 64 ranks."""
+"""What the nodes of a rank add up to is what queries say, for every shipped model, config and plan at small
+sizes; and the full-size run of Llama-3-8B on 64 ranks."""
 
 import collections
 import json
@@ -34,7 +34,8 @@ class SmallSizes(Case):
         sets = {**small, "batch": 8, "seq": 16, **mesh}
         if plan == "ddp":
             del sets["tp"]
-        folder = lower(self.scratch / f"{config}.{plan}.{mesh['dp']}.{mesh['tp']}.{mesh['micro']}", spec, config,
+        folder = lower(self.scratch / f"{config}.{plan}.{mesh['dp']}.{mesh['tp']}.{mesh['micro']}", spec,
+                       config,
                        plan, sets)
         return folder, sets
 
@@ -74,7 +75,8 @@ class SmallSizes(Case):
                         payload[phase] += attribute(node, "comm_size")
                 for phase in phases.values():
                     with self.subTest(model=spec.stem, plan=plan, phase=phase):
-                        self.assertEqual(value(spec, f"rank_flops({phase})", config, plan, sets), flops[phase])
+                        self.assertEqual(value(spec, f"rank_flops({phase})", config, plan, sets),
+                                         flops[phase])
                         self.assertEqual(value(spec, f"comm({phase})", config, plan, sets), payload[phase])
 
     def test_ranks_share_the_work(self):

@@ -1,9 +1,11 @@
-"""Causal attention whose queries are shared in contiguous parts: ranks do unequal work, by hand, in formulas and in traces."""
+"""Causal attention whose queries are shared in contiguous parts: ranks do unequal work, by hand, in formulas
+and in traces."""
 
 import collections
 import json
 
-from etchtest import LLAMA, MODELS, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces, value
+from etchtest import (LLAMA, MODELS, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces,
+                      value)
 from test_numbers import LLAMA_DIMS
 
 PLANS = """etch 1
@@ -12,7 +14,9 @@ parallel even {{ mesh [dp, cp]; shard B @ dp, S @ cp }}
 parallel parts {{ mesh [dp, cp]; shard B @ dp, S @ cp; balance = false }}
 parallel nested {{ mesh [a, dp, b]; shard B @ dp, S @ (b,a); balance = false }}
 parallel inside {{ mesh [a, b]; shard S @ (a,b); balance = false; for core {{ shard S @ a, K @ b }} }}
-parallel staged {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; balance = false; stage (embed, layer, head) @ pp }}
+parallel staged {{
+  mesh [pp, dp, cp]; shard B @ dp, S @ cp; balance = false; stage (embed, layer, head) @ pp
+}}
 parallel renumbered {{ mesh [dp, cp]; shard B @ dp, S @ cp; balance = false; order = (cp, dp) }}
 """
 SETS = dict(layers=2, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn=24, vocab=40, batch=8, seq=12, micro=2)
@@ -29,16 +33,18 @@ class Formulas(Case):
         return self.write("uneven.etch", PLANS.format(model=model))
 
     def test_the_last_part_has_most(self):
-        """Rank i of cp has (S/cp)*(i*S/cp) + (S/cp)*(S/cp + 1)/2 pairs; 4 FLOP for each and element of a head forward,
-        10 backward."""
+        """Rank i of cp has (S/cp)*(i*S/cp) + (S/cp)*(S/cp + 1)/2 pairs; 4 FLOP for each and element of a head
+        forward, 10 backward."""
         spec = self.spec()
         for phase, flop in (("forward", 4), ("backward", 10)):
-            for part, of in ((None, lambda v: v.cp - 1), ("last", lambda v: v.cp - 1), ("first", lambda v: 0), ("2", lambda v: 2)):
+            for part, of in ((None, lambda v: v.cp - 1), ("last", lambda v: v.cp - 1), ("first", lambda v: 0),
+                             ("2", lambda v: 2)):
                 asked = f", part = {part}" if part else ""
                 text = ask(spec, f"rank_flops({phase}, of = core{asked})", plan="parts")
                 self.assertFormula(
                     lambda v: flop * v.batch / v.dp * v.heads * v.head_dim *
-                    (v.seq / v.cp * of(v) * v.seq / v.cp + v.seq / v.cp * (v.seq / v.cp + 1) / 2), text, LLAMA_DIMS)
+                    (v.seq / v.cp * of(v) * v.seq / v.cp + v.seq / v.cp * (v.seq / v.cp + 1) / 2), text,
+                    LLAMA_DIMS)
 
     def test_pairs_one_by_one(self):
         spec = self.spec()
@@ -55,7 +61,8 @@ class Formulas(Case):
                                   ("staged", dict(pp=1, dp=2, cp=3), 3)):
             for phase in ("forward", "backward"):
                 bound = {**SETS, **sets}
-                total = sum(value(spec, f"rank_flops({phase}, part = {part})", None, plan, bound) for part in range(parts))
+                total = sum(value(spec, f"rank_flops({phase}, part = {part})", None, plan, bound)
+                            for part in range(parts))
                 self.assertEqual(value(spec, f"flops({phase})", None, plan, bound), 2 * total)
 
     def test_windows(self):
@@ -79,7 +86,8 @@ parallel parts { mesh [cp]; shard S @ cp; balance = false }
 parallel even { mesh [cp]; shard S @ cp }
 """)
         sets = dict(batch=2, seq=24, heads=2, width=3, cp=4)
-        work = [value(spec, f"rank_flops(forward, of = core, part = {part})", None, "parts", sets) for part in range(4)]
+        work = [value(spec, f"rank_flops(forward, of = core, part = {part})", None, "parts", sets)
+                for part in range(4)]
         self.assertEqual([4 * 2 * 2 * 3 * seen(24, 4, part, 5) for part in range(4)], work)
         self.assertEqual(work[3], value(spec, "rank_flops(forward, of = core)", None, "parts", sets))
         self.assertEqual(work[1], work[3])
@@ -91,7 +99,8 @@ parallel even { mesh [cp]; shard S @ cp }
         spec = self.spec()
         for part in ("first", "last"):
             self.assertEqual(ask(spec, "rank_flops(forward, of = core, causal = full)", plan="even"),
-                             ask(spec, f"rank_flops(forward, of = core, causal = full, part = {part})", plan="parts"))
+                             ask(spec, f"rank_flops(forward, of = core, causal = full, part = {part})",
+                                 plan="parts"))
 
     def test_what_it_demands(self):
         """No chunks: cp divides the sequence, and that is all."""
@@ -99,13 +108,15 @@ parallel even { mesh [cp]; shard S @ cp }
         demands = succeed("check", spec, "--plan", "parts").out
         self.assertIn("cp | seq", demands)
         self.assertNotIn("min(cp, 2)", demands)
-        refused = run("lower", spec, "--plan", "even", "--set", "cp=4,dp=1," + ",".join(f"{k}={v}" for k, v in SETS.items()),
+        refused = run("lower", spec, "--plan", "even", "--set",
+                      "cp=4,dp=1," + ",".join(f"{k}={v}" for k, v in SETS.items()),
                       "-o", self.scratch / "refused")
         self.assertEqual(1, refused.status)
 
     def test_mistakes(self):
         spec = self.spec()
-        for asked, text in (("rank_flops(step, part = 4)", "there is no part '4'"), ("comm(step, part = 0)", "no argument 'part'"),
+        for asked, text in (("rank_flops(step, part = 4)", "there is no part '4'"),
+                            ("comm(step, part = 0)", "no argument 'part'"),
                             ("rank_flops(step, part = late)", "there is no part 'late'")):
             done = run("query", spec, asked, "--plan", "parts", "--set", "cp=4")
             self.assertEqual(1, done.status)
@@ -123,7 +134,8 @@ class Traces(Case):
 
     def test_ranks(self):
         spec = self.write("uneven.etch", PLANS.format(model=LLAMA))
-        for plan, axes in (("parts", dict(dp=2, cp=3)), ("nested", dict(a=2, dp=2, b=3)), ("inside", dict(a=2, b=2)),
+        for plan, axes in (("parts", dict(dp=2, cp=3)), ("nested", dict(a=2, dp=2, b=3)),
+                           ("inside", dict(a=2, b=2)),
                            ("staged", dict(pp=2, dp=1, cp=3)), ("renumbered", dict(dp=2, cp=3))):
             with self.subTest(plan):
                 sets = {**SETS, **axes}

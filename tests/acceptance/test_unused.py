@@ -1,7 +1,8 @@
-"""Models with parts that nobody uses: values that no result reads, loops whose result is dropped, weights that nothing
-reads; with stages, divided states, recomputation, frozen weights, and as they are served. Whatever they are, the program
-answers, its commands agree on what can be, and traces keep all rules, finish, and add up to what queries say.
-ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number."""
+"""Models with parts that nobody uses: values that no result reads, loops whose result is dropped, weights
+that nothing reads; with stages, divided states, recomputation, frozen weights, and as they are served.
+Whatever they are, the program answers, its commands agree on what can be, and traces keep all rules, finish,
+and add up to what queries say. ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their
+number."""
 
 import os
 import random
@@ -16,8 +17,8 @@ BUG = 70
 
 
 class Model:
-    """A chain of blocks and loops that carries `v`, among statements, loops and weights that nobody uses. `units`: names that
-    a stage line may list, in program order, each with its iterations."""
+    """A chain of blocks and loops that carries `v`, among statements, loops and weights that nobody uses.
+    `units`: names that a stage line may list, in program order, each with its iterations."""
 
     def __init__(self, chance):
         self.chance, self.lines, self.units, self.names, self.again = chance, [], [], 0, []
@@ -39,7 +40,8 @@ class Model:
         return "  tag frozen" if self.chance.random() < 0.15 else ""
 
     def link(self):
-        """A part of the chain: a block, or a loop of one or two classes, or in which something is not used."""
+        """A part of the chain: a block, or a loop of one or two classes, or in which something is not
+        used."""
         if self.chance.random() < 0.4:
             weight, tag = self.name("w"), self.name("block")
             self.lines.append(f"weight {weight}[H]{self.frozen()}; v = {self.call('v', weight)}  tag {tag}")
@@ -94,7 +96,8 @@ class Model:
         return f"weight {weight}[H]; {value} = {self.source()} * {weight}  tag {tag}"
 
     def dropped_loop(self):
-        """A loop whose result nobody reads: of its iterations, or what the last one leaves; or one that makes nothing."""
+        """A loop whose result nobody reads: of its iterations, or what the last one leaves; or one that makes
+        nothing."""
         loop, weight, value = self.name("loop"), self.name("g"), self.name("u")
         count = self.chance.choice((0, 1, 2, 2, 3))
         own, source = f"weight {weight}[H]{self.frozen()}", self.source()
@@ -119,7 +122,8 @@ class Model:
 
     def text(self):
         lines = "".join(f"  {line}\n" for line in self.lines)
-        return ("etch 1\nparam batch, hidden\ndim B = batch, H = hidden\n" + "".join(f"{m}\n" for m in self.modules) +
+        return ("etch 1\nparam batch, hidden\ndim B = batch, H = hidden\n" +
+                "".join(f"{m}\n" for m in self.modules) +
                 f"model m(x[B,H]) -> z[B,H] {{\n  v = x\n{lines}  z = v\n}}\n")
 
 
@@ -131,7 +135,8 @@ class Spec:
         self.model = Model(chance)
         self.micro = chance.choice((1, 2, 4))
         self.serves = chance.random() < 0.2
-        self.bound = {"pp": chance.choice((1, 2, 2, 3, 4)), "dp": chance.choice((1, 2)), "tp": chance.choice((1, 2))}
+        self.bound = {"pp": chance.choice((1, 2, 2, 3, 4)), "dp": chance.choice((1, 2)),
+                      "tp": chance.choice((1, 2))}
         self.lines = ["shard B @ dp", "shard H @ tp"]
         self.stage(chance)
         if not self.serves:
@@ -144,7 +149,8 @@ class Spec:
         if not units or chance.random() < 0.1:
             del self.bound["pp"]
             return
-        listed = units if chance.random() < 0.5 else [name for name in units if chance.random() < 0.6] or units[:1]
+        listed = units if chance.random() < 0.5 else [name for name in units
+                                                      if chance.random() < 0.6] or units[:1]
         schedule = chance.choice(("", ", schedule = gpipe", ", schedule = interleaved(virtual = 2)"))
         if "interleaved" in schedule:
             self.micro = 4 * self.bound["pp"]
@@ -153,7 +159,8 @@ class Spec:
 
     def training(self, chance):
         if chance.random() < 0.6:
-            more = chance.choice(("", "", ", keep = step", ", keep = microbatch", ", reduce = step", ", prefetch = 2"))
+            more = chance.choice(("", "", ", keep = step", ", keep = microbatch", ", reduce = step",
+                                  ", prefetch = 2"))
             level = chance.choice((1, 2, 3, 3))
             self.lines.append(f"zero {level} @ dp{more if level == 3 else ''}")
         if self.model.again and chance.random() < 0.4:
@@ -161,11 +168,13 @@ class Spec:
         if chance.random() < 0.2:
             self.lines.append("offload = optimizer")
         if chance.random() < 0.3:
-            self.lines.append(chance.choice(("reduce = end", "reduce = microbatch", "bucket = step", "bucket = 64")))
+            self.lines.append(chance.choice(("reduce = end", "reduce = microbatch", "bucket = step",
+                                             "bucket = 64")))
 
     def text(self):
         block = (f"infer serve {{ model = m, accumulate = (B, {self.micro}) }}\n" if self.serves else
-                 f"train {{ model = m, optimizer = {self.optimizer}, accumulate = (B, {self.micro}){self.clip} }}\n")
+                 f"train {{ model = m, optimizer = {self.optimizer}, "
+                 f"accumulate = (B, {self.micro}){self.clip} }}\n")
         body = "".join(f"  {line}\n" for line in [f"mesh [{', '.join(self.bound)}]", *self.lines])
         return f"{self.model.text()}{block}parallel p {{\n{body}}}\n"
 
@@ -173,7 +182,8 @@ class Spec:
         return dict(SIZES, **self.bound)
 
 
-QUANTITIES = ("rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)", "memory(peak)", "rank_params(model)",
+QUANTITIES = ("rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)", "memory(peak)",
+              "rank_params(model)",
               "flops(step)", "params(model)", "trainable(model)")
 
 

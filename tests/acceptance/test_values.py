@@ -1,6 +1,7 @@
-"""Values that mean nothing: sizes and counts that are no integers, or too small, wherever a number may stand in a spec. What
-`lower` refuses, every other question refuses in the same words; what it takes, they take, also while some of it has no value
-yet. ETCH_TEST_SEED chooses the first random spec, ETCH_TEST_MULT multiplies their number."""
+"""Values that mean nothing: sizes and counts that are no integers, or too small, wherever a number may stand
+in a spec. What `lower` refuses, every other question refuses in the same words; what it takes, they take,
+also while some of it has no value yet. ETCH_TEST_SEED chooses the first random spec, ETCH_TEST_MULT
+multiplies their number."""
 
 import os
 import random
@@ -54,8 +55,8 @@ SETS = dict(batch=8, seq=8, hidden=16, layers=8, n=5, one=1, pp=2, dp=2, tp=2)
 
 # What is less than 1, no integer, or both: as it is written, or by what its params are bound to.
 BELOW_ONE = ("-1", "0", "1/3", "-n", "one - 1", "n/3", "n - n", "-5/2")
-# Place -> how a number stands there, and what is wrong there. Of the model and its step; and of the plan, which questions that
-# need none do not ask for.
+# Place -> how a number stands there, and what is wrong there. Of the model and its step; and of the plan,
+# which questions that need none do not ask for.
 OF_MODEL = {
     "size": ("{}", BELOW_ONE),
     "top": ("{}", (*BELOW_ONE, "9")),
@@ -79,9 +80,11 @@ OF_PLAN = {
         ("  dtype dispatch = f8(block = {})\n", ("0", "-1", "1/3")),
     ),
 }
-QUESTIONS = (("check",), ("query", "rank_flops(step)"), ("query", "memory(peak)"), ("prove", "comm(step) >= 0"),
+QUESTIONS = (("check",), ("query", "rank_flops(step)"), ("query", "memory(peak)"),
+             ("prove", "comm(step) >= 0"),
              ("show", "--plan", "p"))
-WITHOUT_PLAN = (("query", "params(model)"), ("query", "flops(step)"), ("query", "saved(of = layer)"), ("show",))
+WITHOUT_PLAN = (("query", "params(model)"), ("query", "flops(step)"), ("query", "saved(of = layer)"),
+                ("show",))
 
 
 class Values(Case):
@@ -153,7 +156,8 @@ class Values(Case):
     def test_values_that_are_given(self):
         """Of a size that two things share, of assumptions, of axes."""
         path = self.spec("given", size="hidden - one + 1")
-        for sets in (dict(hidden=0), dict(hidden="1/2"), dict(tp=0), dict(tp=3), dict(tp="1/2"), dict(batch=6), dict(layers=1),
+        for sets in (dict(hidden=0), dict(hidden="1/2"), dict(tp=0), dict(tp=3), dict(tp="1/2"),
+                     dict(batch=6), dict(layers=1),
                      dict(seq=7), dict(hidden="n/0"), dict(hidden="-n"), dict(one="hidden", hidden=3)):
             with self.subTest(sets=sets):
                 self.assertRefused(path, QUESTIONS, dict(SETS, **sets))
@@ -161,9 +165,12 @@ class Values(Case):
     def test_what_is_open_may_do(self):
         """No value of what is left out would do; or one would."""
         for number, (places, left, fine) in enumerate((
-                (dict(size="-hidden"), "hidden", False), (dict(micro="-n"), "n", False), (dict(loop="-n"), "n", False),
-                (dict(micro="1 - n"), "n", False), (dict(size="n + 1/2"), "n", False), (dict(size="n/2"), "n", True),
-                (dict(micro="n - 3"), "n", True), (dict(loop="layers - 5"), "layers", True), (dict(size="16*one"), "one", True),
+                (dict(size="-hidden"), "hidden", False), (dict(micro="-n"), "n", False),
+                (dict(loop="-n"), "n", False),
+                (dict(micro="1 - n"), "n", False), (dict(size="n + 1/2"), "n", False),
+                (dict(size="n/2"), "n", True),
+                (dict(micro="n - 3"), "n", True), (dict(loop="layers - 5"), "layers", True),
+                (dict(size="16*one"), "one", True),
                 (dict(axis="-n"), "n", False), (dict(micro="16*n"), "n", False))):
             with self.subTest(places=places):
                 path = self.spec(f"open{number}", **places)
@@ -197,19 +204,23 @@ class Random(Case):
         if chance.random() < 0.85:
             return usual
         var, small = chance.choice(vars), chance.choice(("1", "2", "3", "4", "8"))
-        return chance.choice((small, var, f"{var}/{small}", f"{var} - {small}", f"{small} - {var}", f"{small}*{var}",
+        return chance.choice((small, var, f"{var}/{small}", f"{var} - {small}", f"{small} - {var}",
+                              f"{small}*{var}",
                               f"-{var}", f"({var} + 1)/2", f"{var}*{var}/{small}", f"max({var}, {small})",
-                              f"min({var} - 3, {small})", f"{var}//{small}", f"{var} % {small}", "0", "-1", "1/2"))
+                              f"min({var} - 3, {small})", f"{var}//{small}", f"{var} % {small}", "0", "-1",
+                              "1/2"))
 
     def places(self, chance):
         def number(usual):
             return self.number(chance, usual, ("n", "one", "layers", "hidden", "batch"))
 
-        places = dict(size=number("hidden"), average=number("n/2"), top=number("2"), loop=number("layers"), micro=number("2"), axis=number("1"),
+        places = dict(size=number("hidden"), average=number("n/2"), top=number("2"), loop=number("layers"),
+                      micro=number("2"), axis=number("1"),
                       window=number("2"))
         places["schedule"] = chance.choice(("", "", f", schedule = interleaved(virtual = {number('2')})",
                                             f", counts = [{number('4')}, {number('4')}]"))
-        lines = (f"  ranks = {number('pp*dp*tp*ax')}\n", f"  bucket = {number('64')}\n", f"  pad U = {number('4')}\n",
+        lines = (f"  ranks = {number('pp*dp*tp*ax')}\n", f"  bucket = {number('64')}\n",
+                 f"  pad U = {number('4')}\n",
                  f"  zero 3 @ dp, prefetch = {number('1')}\n")
         places["plan"] = chance.choice(("", "", *lines))
         if chance.random() < 0.2:

@@ -1,5 +1,5 @@
-"""`query --why`: each term of a formula, and the places of the spec that it comes from. Where things stand in the spec
-is found by searching its text; what they cost is counted by hand."""
+"""`query --why`: each term of a formula, and the places of the spec that it comes from. Where things stand in
+the spec is found by searching its text; what they cost is counted by hand."""
 
 import json
 
@@ -26,14 +26,16 @@ model two(x[B,H], t[B,H]) -> y[B,H] {
 
 
 def why(spec, expression, config=None, plan=None, sets=None, more=()):
-    done = succeed("query", spec, expression, *options(config, plan, sets), "--why", "--format", "json", *more)
+    done = succeed("query", spec, expression, *options(config, plan, sets), "--why", "--format", "json",
+                   *more)
     return json.loads(done.out)
 
 
 def place(spec, text, within):
     """Line and column of `within` inside the only place of `text` in the spec."""
     lines = spec.read_text(encoding="utf-8").splitlines()
-    found = [(number, line.index(text) + text.index(within)) for number, line in enumerate(lines, 1) if text in line]
+    found = [(number, line.index(text) + text.index(within)) for number,
+             line in enumerate(lines, 1) if text in line]
     assert len(found) == 1, (text, found)
     return found[0][0], found[0][1] + 1
 
@@ -54,7 +56,8 @@ class Why(Case):
         spec = self.write("two.etch", TWO)
         found = places(why(spec, "matmul_flops(forward)"))
         expected = {
-            (place(spec, "= x * first", "x"), ("einsum", "two", "forward", "z")): lambda v: 2 * v.batch * v.hidden ** 2,
+            (place(spec, "= x * first", "x"), ("einsum", "two", "forward", "z")): lambda v: 2 * v.batch *
+            v.hidden ** 2,
             (place(spec, "= x * up", "x"), ("einsum", "two.mlp", "forward", "h")):
                 lambda v: 2 * v.batch * v.hidden ** 2 * v.wide * v.layers,
             (place(spec, "gelu(h) * down", "gelu"), ("einsum", "two.mlp", "forward", "y")):
@@ -69,17 +72,20 @@ class Why(Case):
         found = places(why(spec, "params(model)"))
         self.assertEqual({(place(spec, "weight first[H,H']", "first"), ("weight", "two", None, "first")),
                           (place(spec, "weight up[H,F], down[F,H]", "up"), ("weight", "two.mlp", None, "up")),
-                          (place(spec, "weight up[H,F], down[F,H]", "down"), ("weight", "two.mlp", None, "down"))},
+                          (place(spec, "weight up[H,F], down[F,H]", "down"),
+                           ("weight", "two.mlp", None, "down"))},
                          set(found))
 
     def test_an_op_may_be_behind_several_terms(self):
         """Causal attention: S(S+1)/2 pairs are two terms of one op."""
         terms = why(LLAMA, "matmul_flops(forward, of = core)")["terms"]
         self.assertEqual(2, len(terms))
-        self.assertEqual(1, len({json.dumps(reason["location"]) for term in terms for reason in term["from"]}))
+        self.assertEqual(1,
+                         len({json.dumps(reason["location"]) for term in terms for reason in term["from"]}))
 
     def test_parts_add_up(self):
-        cases = [(LLAMA, "flops(step)", None), (LLAMA, "params(model)", None), (LLAMA, "comm(step)", "megatron_sp"),
+        cases = [(LLAMA, "flops(step)", None), (LLAMA, "params(model)", None),
+                 (LLAMA, "comm(step)", "megatron_sp"),
                  (LLAMA, "traffic(step)", "megatron"), (LLAMA, "wire(step)", "context_gather"),
                  (GPT, "flops(step)", None), (GPT, "rank_flops(step)", "megatron_zero"),
                  (LLAMA, "flops(step, count = megatron)", None)]
@@ -110,14 +116,16 @@ class Why(Case):
     def test_derivative(self):
         answer = why(GPT, "matmul_flops(forward)", more=("--diff", "seq"))
         for point in POINTS:
-            found = sum(Formula(reason["formula"]).at(point) for term in answer["terms"] for reason in term["from"])
+            found = sum(Formula(reason["formula"]).at(point) for term in answer["terms"]
+                        for reason in term["from"])
             v = point
             by_hand = v.batch * (8 * v.seq * v.layers * v.hidden + 24 * v.layers * v.hidden ** 2
                                  + 2 * v.hidden * v.vocab)
             self.assertEqual(by_hand, found)
 
     def test_same_output_every_time(self):
-        outputs = {succeed("query", LLAMA, "comm(step)", "--plan", "megatron_pp", "--config", "llama3_8b", "--stage",
+        outputs = {succeed("query", LLAMA, "comm(step)", "--plan", "megatron_pp", "--config", "llama3_8b",
+                           "--stage",
                            "middle", "--why").out for _ in range(3)}
         self.assertEqual(1, len(outputs))
 

@@ -1,4 +1,5 @@
-"""Mamba-2 and ResNet-50: published parameter counts, FLOP counted by loops, collectives by hand, and traces of every plan."""
+"""Mamba-2 and ResNet-50: published parameter counts, FLOP counted by loops, collectives by hand, and traces
+of every plan."""
 
 import itertools
 from types import SimpleNamespace
@@ -7,9 +8,12 @@ from etchtest import MODELS, SOURCE, Case, lower, main, value
 
 MAMBA = MODELS / "mamba2.etch"
 RESNET = SOURCE / "tests" / "cli" / "specs" / "resnet50.etch"
-PUBLISHED = {"mamba2_130m": (768, 128989632), "mamba2_780m": (1536, 780161280), "mamba2_2_7b": (2560, 2702599680)}
-SMALL = dict(layers=2, hidden=16, inner=32, head_dim=4, groups=4, state=8, conv=4, chunk=4, vocab=24, batch=4, seq=16)
-MESHES = (dict(dp=1, tp=1, micro=1), dict(dp=2, tp=1, micro=2), dict(dp=1, tp=4, micro=1), dict(dp=2, tp=2, micro=2))
+PUBLISHED = {"mamba2_130m": (768, 128989632), "mamba2_780m": (1536, 780161280),
+             "mamba2_2_7b": (2560, 2702599680)}
+SMALL = dict(layers=2, hidden=16, inner=32, head_dim=4, groups=4, state=8, conv=4, chunk=4, vocab=24, batch=4,
+             seq=16)
+MESHES = (dict(dp=1, tp=1, micro=1), dict(dp=2, tp=1, micro=2), dict(dp=1, tp=4, micro=1),
+          dict(dp=2, tp=2, micro=2))
 BF16, F32 = 2, 4
 
 
@@ -39,14 +43,16 @@ class Mamba(Case):
                 self.assertEqual(count, value(MAMBA, "params(model)", config, None, usual))
 
     def test_scan_is_counted(self):
-        for change in (dict(), dict(chunk=8), dict(chunk=1), dict(chunk=16, groups=1), dict(head_dim=8, state=2)):
+        for change in (dict(), dict(chunk=8), dict(chunk=1), dict(chunk=16, groups=1),
+                       dict(head_dim=8, state=2)):
             with self.subTest(**change):
                 sets = {**SMALL, **change}
                 forward, backward = scan_by_loops(SimpleNamespace(**sets))
                 sets["micro"] = 1
                 products = "matmul_flops({}, of = mixer, op = {})"
                 self.assertEqual(forward, value(MAMBA, products.format("forward", "ssd"), None, None, sets))
-                self.assertEqual(backward, value(MAMBA, products.format("backward", "ssd_bwd"), None, None, sets))
+                self.assertEqual(backward,
+                                 value(MAMBA, products.format("backward", "ssd_bwd"), None, None, sets))
 
     def test_collectives(self):
         """Groups over tp: one all-reduce of the block's result, and one of the cotangent of its input."""
@@ -55,7 +61,8 @@ class Mamba(Case):
                 sets = {**SMALL, **mesh}
                 v = SimpleNamespace(**sets)
                 tokens = v.batch // v.dp * v.seq
-                width, shared, heads = 2 * v.inner, 2 * v.groups * v.state, v.inner // v.head_dim  # z and u, b and c, t
+                # z and u, b and c, t
+                width, shared, heads = 2 * v.inner, 2 * v.groups * v.state, v.inner // v.head_dim
                 weights = v.layers * (v.hidden * (width + shared + heads + v.inner) +
                                       (v.conv + 1) * (v.inner + shared) + 3 * heads + v.inner) // v.tp
                 weights += v.vocab * v.hidden // v.tp + (v.layers + 1) * v.hidden
@@ -63,9 +70,11 @@ class Mamba(Case):
                 backward = BF16 * tokens * v.hidden * (v.layers + 1)
                 comm = "comm({}, axis = {})"
                 self.assertEqual(forward, value(MAMBA, comm.format("forward", "tp"), None, "megatron", sets))
-                self.assertEqual(backward, value(MAMBA, comm.format("backward", "tp"), None, "megatron", sets))
+                self.assertEqual(backward,
+                                 value(MAMBA, comm.format("backward", "tp"), None, "megatron", sets))
                 if v.dp > 1:
-                    self.assertEqual(F32 * weights, value(MAMBA, comm.format("sync", "dp"), None, "megatron", sets))
+                    self.assertEqual(F32 * weights,
+                                     value(MAMBA, comm.format("sync", "dp"), None, "megatron", sets))
 
     def test_traces(self):
         for plan, mesh in itertools.product(("ddp", "megatron", "megatron_sp", "megatron_zero"), MESHES):
@@ -75,7 +84,8 @@ class Mamba(Case):
                 sets = {**SMALL, **mesh}
                 if plan == "ddp":
                     del sets["tp"]
-                folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['tp']}.{mesh['micro']}", MAMBA, None, plan,
+                folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['tp']}.{mesh['micro']}", MAMBA,
+                               None, plan,
                                sets)
                 self.assertTotals(folder, MAMBA, None, plan, sets)
                 self.assertFine(folder)

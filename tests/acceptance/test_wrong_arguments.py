@@ -1,5 +1,6 @@
-"""Arguments of all kinds in the place of every argument of every op, and of every value of every option of plans and
-runs. Each either means what it says or is refused with a place and a reason; nothing is ever left out without a word."""
+"""Arguments of all kinds in the place of every argument of every op, and of every value of every option of
+plans and runs. Each either means what it says or is refused with a place and a reason; nothing is ever left
+out without a word."""
 
 import json
 import os
@@ -7,7 +8,8 @@ import random
 import re
 
 from etchtest import DIAGNOSTIC, Case, main, run, succeed
-from wrong_arguments import GIVEN, OPS, WITHOUT_MEANING, call, is_open, may_be_taken, right, spec_of, wrong_calls
+from wrong_arguments import (GIVEN, OPS, WITHOUT_MEANING, call, is_open, may_be_taken, right, spec_of,
+                             wrong_calls)
 from wrong_options import PLANS, RUNS, SPEC, accepts, plain, wrong_options
 
 SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
@@ -25,7 +27,8 @@ class Calls(Case):
         return path, done
 
     def of_line(self, path, line):
-        """What the graph has of a line: names of ops with their FLOP and numbers, and bytes of what they make."""
+        """What the graph has of a line: names of ops with their FLOP and numbers, and bytes of what they
+        make."""
         shown = json.loads(succeed("show", path, "--defaults", "--format", "json").out)
         ops = [op for op in shown["ops"] if op["location"]["line"] == line]
         made = [shown["tensors"][out] for op in ops for out in op["outs"]]
@@ -90,16 +93,19 @@ class Calls(Case):
                     found[given] = done.status, done.status == 0 and self.of_line(path, line)
                 if found.get("four", [0])[0]:
                     del found["four"]  # of an open param not all is known
-                self.assertLessEqual(len(set(map(repr, found.values()))), 1, f"{call(name, right(name))}: {found}")
+                self.assertLessEqual(len(set(map(repr, found.values()))), 1,
+                                     f"{call(name, right(name))}: {found}")
 
     def test_arguments_given_twice_or_unknown_are_refused(self):
         for name, this in OPS.items():
             named = [(argument.name, argument.text) for argument in this.arguments if argument.name]
-            extra = [*named, ("bogus", "4"), ("dim", "H"), ("axis", "0"), *((None, text) for text in ("S", "gelu"))]
+            extra = [*named, ("bogus", "4"), ("dim", "H"), ("axis", "0"),
+                     *((None, text) for text in ("S", "gelu"))]
             for more in extra:
                 positional = [(key, text) for key, text in right(name) if key is None]
                 rest = [(key, text) for key, text in right(name) if key is not None]
-                arguments = positional + ([more] if more[0] is None else []) + rest + ([more] if more[0] else [])
+                arguments = positional + ([more] if more[0] is None
+                                          else []) + rest + ([more] if more[0] else [])
                 text, _ = spec_of(name, arguments)
                 _, done = self.check(text)
                 self.assertEqual(1, done.status, f"{more} is taken\n{text}\n{done}")

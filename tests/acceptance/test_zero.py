@@ -1,5 +1,6 @@
 """ZeRO-1: what the ranks of an axis would hold alike of the optimizer is divided among them. Gradients are
-reduce-scattered, each rank updates its part of every weight, and the parts are gathered; by hand, weight by weight."""
+reduce-scattered, each rank updates its part of every weight, and the parts are gathered; by hand, weight by
+weight."""
 
 import collections
 import itertools
@@ -7,12 +8,14 @@ import math
 import re
 
 from decoder import BF16, F32
-from etchtest import (BASE, GPT, LLAMA, Case, Point, ask, attribute, lower, main, messages, run, succeed, table,
+from etchtest import (BASE, GPT, LLAMA, Case, Point, ask, attribute, lower, main, messages, run, succeed,
+                      table,
                       traces, value, with_plans)
 from test_collectives import COLLECTIVES
 from test_numbers import GPT_DIMS, LLAMA_DIMS
 
-SIZES = dict(layers=2, hidden=20, heads=8, kv_heads=4, head_dim=3, ffn=28, vocab=44)  # hardly divisible by anything
+# hardly divisible by anything
+SIZES = dict(layers=2, hidden=20, heads=8, kv_heads=4, head_dim=3, ffn=28, vocab=44)
 GPT_SIZES = dict(layers=2, hidden=24, heads=4, vocab=52, positions=37)
 STEP = dict(batch=48, seq=12, micro=2)
 
@@ -27,7 +30,7 @@ parallel hybrid {                                # parts within dp, copies of th
   shard B @ (rep,dp), K @ tp, F @ tp, V @ tp
   zero  1 @ dp
 }
-parallel everything {                            # gains, which tp does not divide, are updated in parts over both
+parallel everything {                       # gains, which tp does not divide, are updated in parts over both
   mesh  [dp, tp]
   shard B @ dp, K @ tp, F @ tp, V @ tp
   zero  1 @ (dp,tp)
@@ -84,7 +87,8 @@ def llama_sync(plan, v):
             tally["all_gather", "dp"] += count * BF16 * part
         elif plan == "everything":
             part = math.ceil(elements / v.tp / v.dp)
-            tally["reduce_scatter", "dp"] += count * F32 * part * v.dp  # of gains: of the part that tp has cut
+            # of gains: of the part that tp has cut
+            tally["reduce_scatter", "dp"] += count * F32 * part * v.dp
             tally["all_gather", "dp" if divided else "(dp,tp)"] += count * BF16 * part
         else:
             part = elements / v.tp if divided else math.ceil(elements / v.tp)
@@ -95,7 +99,8 @@ def llama_sync(plan, v):
     return tally, updated
 
 
-LLAMA_PLANS = {"sharded": ("dp",), "megatron_zero": ("dp", "tp", "(dp,tp)"), "hybrid": ("rep", "dp", "tp", "(rep,dp)"),
+LLAMA_PLANS = {"sharded": ("dp",), "megatron_zero": ("dp", "tp", "(dp,tp)"),
+               "hybrid": ("rep", "dp", "tp", "(rep,dp)"),
                "everything": ("dp", "tp", "(dp,tp)"), "tensor_only": ("dp", "tp", "(dp,tp)")}
 
 
@@ -172,7 +177,8 @@ check rank_flops(optimizer, plan = sharded)*dp == flops(optimizer)
 
     def test_what_is_divided_adds_up(self):
         """The ranks update all weights together, each once, when nothing is padded."""
-        sets = dict(layers=3, hidden=64, heads=8, kv_heads=4, head_dim=16, ffn=96, vocab=128, batch=16, seq=32,
+        sets = dict(layers=3, hidden=64, heads=8, kv_heads=4, head_dim=16, ffn=96, vocab=128, batch=16,
+                    seq=32,
                     micro=1, dp=4, tp=4)
         spec = self.write("llama.etch", edited(PLANS))
         ranks = 16 * value(spec, "rank_flops(optimizer)", plan="everything", sets=sets)
@@ -181,7 +187,8 @@ check rank_flops(optimizer, plan = sharded)*dp == flops(optimizer)
 
 class Traces(Case):
     def lowered(self, spec, plan, sets):
-        folder = lower(self.scratch / f"{plan}.{'.'.join(str(size) for size in sets.values())}", spec, plan=plan,
+        folder = lower(self.scratch / f"{plan}.{'.'.join(str(size) for size in sets.values())}", spec,
+                       plan=plan,
                        sets=sets)
         self.assertFine(folder)
         self.assertTotals(folder, spec, None, plan, sets)
@@ -209,7 +216,8 @@ class Traces(Case):
                 self.lowered(GPT, "megatron_zero", {**GPT_SIZES, **STEP, **mesh})
 
     def test_order(self):
-        """Gradients of a layer are reduced, its part of the weights is updated, and what was updated is gathered."""
+        """Gradients of a layer are reduced, its part of the weights is updated, and what was updated is
+        gathered."""
         clip = self.write("clip.etch", edited(PLANS, ("accumulate = (B, micro)",
                                                       "accumulate = (B, micro), clip = 1.0")))
         for spec in (LLAMA, clip):

@@ -1,7 +1,7 @@
 """A right call of every op, and arguments of all kinds to put in the place of each of its own.
 
-What an argument may be is said here by the kinds of docs/language.md alone: a tensor where the op takes one, names of dims
-after `over`, a number after `window`. Whether a number or a tensor fits is the op's to say."""
+What an argument may be is said here by the kinds of docs/language.md alone: a tensor where the op takes one,
+names of dims after `over`, a number after `window`. Whether a number or a tensor fits is the op's to say."""
 
 import collections
 
@@ -28,8 +28,8 @@ Argument = collections.namedtuple("Argument", "name takes text")  # `name`: None
 
 
 def op(inputs, result, *arguments, before=""):
-    """`arguments`: "kind: text" by position or "name kind: text"; the kinds are those of `accepts`. `before`: a statement
-    that makes an operand which cannot be an input."""
+    """`arguments`: "kind: text" by position or "name kind: text"; the kinds are those of `accepts`. `before`:
+    a statement that makes an operand which cannot be an input."""
     found = []
     for argument in arguments:
         said, text = argument.split(": ", 1)
@@ -39,7 +39,8 @@ def op(inputs, result, *arguments, before=""):
 
 
 X = "x[B,S,H]"
-FUNCTIONS = ("relu", "sigmoid", "silu", "gelu", "tanh", "exp", "softplus", "log", "sqrt", "rsqrt", "square", "abs",
+FUNCTIONS = ("relu", "sigmoid", "silu", "gelu", "tanh", "exp", "softplus", "log", "sqrt", "rsqrt", "square",
+             "abs",
              "reciprocal", "identity", "transpose")
 ROUTED = "x[B,S,H], p[B,S,E], idx[B,S,Q]: i32"
 
@@ -67,7 +68,8 @@ OPS = {
     "avg_pool": op(X, "y[B,M,H]", "tensor: x", "over dims: S", "size number: 3", "stride number: 2"),
     "softmax": op("q[A,S,D]", "y", "tensor: x", "over dims: S'", "causal flag: true", "window number: 4",
                   before="x[A,S,S'] = q * q[S->S']"),
-    "sdpa": op("q[B,S,A,D], v[B,S',A,D], s[A], n[A,S,S']", "y[B,S,A,D]", "tensor: q", "tensor: k", "tensor: v",
+    "sdpa": op("q[B,S,A,D], v[B,S',A,D], s[A], n[A,S,S']", "y[B,S,A,D]", "tensor: q", "tensor: k",
+               "tensor: v",
                "over dims: S'", "dot dims: D", "causal flag: true", "window number: 4", "cap number: 4",
                "pairs number: 40", "sink optional: s", "bias optional: n", before="k = q[S->S']"),
     "ssd": op("u[B,S,A,P], dt[B,S,A], a[A], b[B,S,N], c[B,S,N]", "y", "tensor: u", "tensor: dt", "tensor: a",
@@ -124,17 +126,20 @@ accepts = {
     "tensor": {"input", "tensor"},
     "optional": {"input", "tensor", "none"},
 }
-# What a number may be, where not every number may: whole from 1 on (0 leaves the option out), or within bounds.
+# What a number may be, where not every number may: whole from 1 on (0 leaves the option out), or within
+# bounds.
 WHOLE = {"window", "stride", "size", "chunk", "groups", "keep", "limit", "pairs"}
 WITHOUT_MEANING = {
     (None, "softcap"): {"-1", "0", "-four"},
-    (None, "dropout"): {"-1", "2", "-four", "four/3", "U", "unused_rate", "2^70", "four", "W", "max(3, 4)", "8 - 4", "R",
+    (None, "dropout"): {"-1", "2", "-four", "four/3", "U", "unused_rate", "2^70", "four", "W", "max(3, 4)",
+                        "8 - 4", "R",
                         "2*2", "4.0", "H", "S'", "V", "E", "P"},
     (None, "clipped"): {"-1", "-four"},
     ("cap", "sdpa"): {"-1", "-four"},
 }
 # Both sides of a kind: the same text can be read as either.
-BOTH = {"W": ("number", "dim"), "R": ("number", "dim"), "U": ("other number", "dim"), "O": ("other number", "dim")}
+BOTH = {"W": ("number", "dim"), "R": ("number", "dim"), "U": ("other number", "dim"),
+        "O": ("other number", "dim")}
 
 
 def is_open(text):
@@ -144,7 +149,8 @@ def is_open(text):
 
 def may_be_taken(name, argument, kind, text):
     kinds = BOTH.get(text, (kind,))
-    if argument.takes == "number" and argument.name in WHOLE and text in ("-1", "1/3", "0.5", "-four", "four/3", "U"):
+    if argument.takes == "number" and argument.name in WHOLE and text in ("-1", "1/3", "0.5", "-four",
+                                                                          "four/3", "U"):
         return False
     if text in WITHOUT_MEANING.get((argument.name, name), ()):
         return False
@@ -162,7 +168,8 @@ def call(name, arguments):
 def spec_of(name, arguments):
     """The text of a spec with this call, and the number of its line."""
     this = OPS[name]
-    text = SPEC.format(inputs=this.inputs, before=this.before, statement=f"{this.result} = {call(name, arguments)}")
+    text = SPEC.format(inputs=this.inputs, before=this.before,
+                       statement=f"{this.result} = {call(name, arguments)}")
     line = next(i for i, line in enumerate(text.split("\n"), 1) if line.endswith(call(name, arguments)))
     return text, line
 

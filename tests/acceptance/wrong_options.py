@@ -1,9 +1,11 @@
-"""Options of plans and runs that are right, and texts of all kinds to put in the place of each of their values."""
+"""Options of plans and runs that are right, and texts of all kinds to put in the place of each of their
+values."""
 
 import collections
 import re
 
-# A slot is «kind|text»: what it takes, and what stands there in the spec that is right. W and O are dims that no tensor has.
+# A slot is «kind|text»: what it takes, and what stands there in the spec that is right. W and O are dims that
+# no tensor has.
 SPEC = """etch 1
 param batch = 16, four = 4, one = 1, layers = 4, micro = 2
 dim B = batch, S = 16, H = 8, F = 16, K = 4, D = 2, V = 32, W = 4, O = 1
@@ -54,7 +56,7 @@ parallel p {
 parallel full {
   mesh  [dp = 2, pp = 2]
   shard B @ dp
-  zero  3 @ dp, keep = «keep|microbatch», prefetch = «prefetch|1», reduce = «zero_reduce|microbatch», unit = «loop|layer»
+  zero 3 @ dp, keep=«keep|microbatch»,prefetch=«prefetch|1»,reduce=«zero_reduce|microbatch»,group=«loop|layer»
   stage (embed, layer, last) @ pp, schedule = interleaved(virtual = «count|2»)
   keep = «gathers|gathers»
 }
@@ -88,7 +90,8 @@ GIVEN = {
     "run": ["fit", "served"],
     "axis": ["dp", "tp", "pp", "both"],
     "schedule": ["gpipe", "one_f_one_b"],
-    "choice": ["layer", "step", "end", "microbatch", "gathers", "optimizer", "master", "moments", "activations", "grads"],
+    "choice": ["layer", "step", "end", "microbatch", "gathers", "optimizer", "master", "moments",
+               "activations", "grads"],
     "text": ['"dp"', '"2"'],
     "tuple": ["(dp,tp)", "(B,S)", "(1,2)", "(layer,embed)", "()", "(dp,dp)", "(pp,tp,dp)", "(tp,dp)"],
     "list": ["[2]", "[dp]", "[]", "[1,2]"],

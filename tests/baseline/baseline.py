@@ -1,5 +1,6 @@
-"""What a baseline is: a command of the program on a line, and behind a tab what the program said, as JSON. Commands
-name specs relative to the repository; what differs from run to run, or from version to version, is left out."""
+"""What a baseline is: a command of the program on a line, and behind a tab what the program said, as JSON.
+Commands name specs relative to the repository; what differs from run to run, or from version to version, is
+left out."""
 
 import hashlib
 import json
@@ -55,7 +56,8 @@ def said(program, arguments):
     """Status, messages and result: as JSON, or the lines of another format that the command asks for."""
     other = arguments[0] == "help" or "--format" in arguments
     more = [] if arguments[0] == "help" else ["--json"] if other else ["--format", "json", "--json"]
-    done = subprocess.run([program, *arguments, *more], cwd=SOURCE, stdin=subprocess.DEVNULL, capture_output=True,
+    done = subprocess.run([program, *arguments, *more], cwd=SOURCE, stdin=subprocess.DEVNULL,
+                          capture_output=True,
                           text=True, check=False)
     result = {"status": done.returncode, "messages": messages(done.stderr)}
     if done.stdout:
@@ -79,7 +81,8 @@ def place(location):
 
 
 def plain(value):
-    """A result without what says the same a second time: the query, and formulas as data. Rows by their labels."""
+    """A result without what says the same a second time: the query, and formulas as data. Rows by their
+    labels."""
     if isinstance(value, dict):
         return {key: by_label(part) if key == "rows" else plain(part) for key, part in value.items()
                 if key not in ("query", "expression")}
@@ -107,13 +110,14 @@ def lowered(program, arguments):
 
 
 def written(folder):
-    """The manifest, but for the version of the program and the text of the spec; digests of all other files, those
-    of traces as one, and the beginnings of the digest of each, so that one knows which ranks differ."""
+    """The manifest, but for the version of the program and the text of the spec; digests of all other files,
+    those of traces as one, and the beginnings of the digest of each, so that one knows which ranks differ."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     del manifest["tool"], manifest["spec"]
     digests = {path.name: digest(path.read_bytes()) for path in folder.iterdir()}
     del digests["manifest.json"]
-    traces = sorted((name for name in digests if name.endswith(".et")), key=lambda name: int(name.split(".")[-2]))
+    traces = sorted((name for name in digests if name.endswith(".et")),
+                    key=lambda name: int(name.split(".")[-2]))
     listed = "".join(f"{name} {digests[name]}\n" for name in traces)
     return {"manifest": manifest, "traces": digest(listed.encode()),
             "ranks": " ".join(digests[name][:6] for name in traces),

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Holds the program against a baseline: the commands of the baseline are run again. Numbers, digests and texts must be
-what they were. A formula may be written otherwise where that is not longer, the numbers of a few points are the same,
-and `etch prove` says that it is equal. All else is a difference, unless exceptions.tsv has it; words that have changed
-stand in renamed.tsv.
+"""Holds the program against a baseline: the commands of the baseline are run again. Numbers, digests and
+texts must be what they were. A formula may be written otherwise where that is not longer, the numbers of a
+few points are the same, and `etch prove` says that it is equal. All else is a difference, unless
+exceptions.tsv has it; words that have changed stand in renamed.tsv.
 
     compare.py [--etch PROGRAM] [--sample N] [--seed N] [--match REGEX] [--exceptions FILE] [--renamed FILE]
                [--jobs N] BASELINE
 
-The program is $ETCH if it is not named. `--sample N` runs about N of the commands, spread evenly; `--seed` says which
-(else $ETCH_TEST_SEED). Status 1: there are differences, or an exception that nothing needs. Of an exception of a live
-range the executor's case is looked up in tests/exec.
+The program is $ETCH if it is not named. `--sample N` runs about N of the commands, spread evenly; `--seed`
+says which (else $ETCH_TEST_SEED). Status 1: there are differences, or an exception that nothing needs. Of an
+exception of a live range the executor's case is looked up in tests/exec.
 
-exceptions.tsv: a regular expression that is searched for in `COMMAND: PLACE`, the reason, one sentence; tabs between."""
+exceptions.tsv: a regular expression that is searched for in `COMMAND: PLACE`, the reason, one sentence; tabs
+between."""
 
 import argparse
 import concurrent.futures
@@ -55,7 +56,8 @@ class Exceptions:
             if reason == "show as JSON" and not pattern.startswith("^show "):
                 raise Mistake(f"{path}:{number}: the pattern of such an exception begins with '^show '")
             if reason == "live range" and not self.case(sentence):
-                raise Mistake(f"{path}:{number}: the sentence names the executor's case, as tests/exec/FILE: NAME")
+                raise Mistake(f"{path}:{number}: the sentence names the executor's case, as tests/exec/FILE: "
+                              f"NAME")
             self.lines.append((number, re.compile(pattern)))
         self.needed = set()
 
@@ -77,7 +79,7 @@ class Exceptions:
 
 
 class Renamed:
-    """Words of the baseline that are others now; in texts and names of what was said, not in commands."""
+    """Words of the baseline that are others now; in commands, texts and names of what was said."""
 
     def __init__(self, path):
         self.words = {old: new for _, (old, new) in rows(path, 2)}
@@ -144,7 +146,8 @@ def sampled(commands, count, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--etch", default=os.environ.get("ETCH"))
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("ETCH_TEST_SEED") or 0))
@@ -169,7 +172,7 @@ def main():
         sys.exit("no command of the baseline is chosen")
     count, excepted = 0, 0
     with concurrent.futures.ProcessPoolExecutor(chosen.jobs) as pool:
-        pairs = [(command, renamed(old[command])) for command in commands]
+        pairs = [(renamed(command), renamed(old[command])) for command in commands]
         for command, found in zip(commands, pool.map(functools.partial(work, program), pairs, chunksize=16)):
             left = [line for line in found if not exceptions.have(f"{command}: {line[0]}")]
             excepted += len(found) - len(left)

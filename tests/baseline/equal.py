@@ -1,5 +1,5 @@
-"""Whether two texts are one formula: by arithmetic at a few points, which shares nothing with the program, and by
-`etch prove`."""
+"""Whether two texts are one formula: by arithmetic at a few points, which shares nothing with the program,
+and by `etch prove`."""
 
 import functools
 import math
@@ -35,7 +35,8 @@ def value(text, point):
     """A formula as a number, or None where it has none or is more than arithmetic."""
     code = re.sub(r"(?<![\w.])\d+(?![\w.])", lambda match: f"Fraction({match[0]})", text.replace("^", "**"))
     try:
-        return eval(code, {"__builtins__": {}}, {"Fraction": Fraction, **FUNCTIONS, **point})  # texts of etch alone
+        # texts of etch alone
+        return eval(code, {"__builtins__": {}}, {"Fraction": Fraction, **FUNCTIONS, **point})
     except (ArithmeticError, SyntaxError, NameError, TypeError, ValueError, AttributeError):
         return None
 
@@ -103,11 +104,13 @@ class Prover:
             return NAME.sub(lambda match: names.get(match[0], match[0]), grouped(formula))
 
         statement = f"{text_of(old)} == {text_of(new)}"
-        params = "".join(f"param {name}{' >= 0' if name == 'stage_number' else ''}\n" for name in names.values())
+        params = "".join(f"param {name}{' >= 0' if name == 'stage_number' else ''}\n"
+                         for name in names.values())
         if self.holds(f"etch 1\n{params}", statement):
             return True
         stage = "param stage_number >= 0\n" if "stage_number" in names.values() else ""
-        return self.holds(f'etch 1\nimport "{baseline.SOURCE / context[0]}"\n{stage}', statement, *context[1:])
+        return self.holds(f'etch 1\nimport "{baseline.SOURCE / context[0]}"\n{stage}', statement,
+                          *context[1:])
 
     def holds(self, spec, statement, *chosen):
         with tempfile.TemporaryDirectory(prefix="etch-baseline.") as folder:

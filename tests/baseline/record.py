@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Records a baseline: what the program says about every shipped model under every plan, and under the plans of
-specs/, as commands and answers (baseline.py).
+"""Records a baseline: what the program says about every shipped model under every plan, and under the plans
+of specs/, as commands and answers (baseline.py).
 
     record.py [--etch PROGRAM] [--match REGEX] [--jobs N] -o FILE
 
-The program is $ETCH if it is not named. `--match` keeps the commands that a regular expression is found in."""
+The program is $ETCH if it is not named. `--match` keeps the commands that a regular expression is found
+in."""
 
 import argparse
 import concurrent.futures
@@ -22,11 +23,13 @@ import baseline
 SOURCE = baseline.SOURCE
 SPECS = SOURCE / "tests" / "baseline" / "specs"
 
-# Two sets of sizes: one that everything divides evenly, and one whose layers, microbatches and widths leave something
-# over, on more ranks. Those of test_shipped.SMALL hold where nothing else is said.
+# Two sets of sizes: one that everything divides evenly, and one whose layers, microbatches and widths leave
+# something over, on more ranks. Those of test_shipped.SMALL hold where nothing else is said.
 EVEN = dict(batch=32, micro=4, layers=6, enc_layers=4, dec_layers=4)
-UNEVEN = dict(batch=96, micro=12, seq=96, src=96, tgt=48, layers=11, enc_layers=5, dec_layers=6, dense_layers=2,
-              hidden=72, ffn=104, vocab=136, positions=128, topk=3, expert_ffn=40, q_rank=20, kv_rank=12, window=24,
+UNEVEN = dict(batch=96, micro=12, seq=96, src=96, tgt=48, layers=11, enc_layers=5, dec_layers=6,
+              dense_layers=2,
+              hidden=72, ffn=104, vocab=136, positions=128, topk=3, expert_ffn=40, q_rank=20, kv_rank=12,
+              window=24,
               inner=160, state=24, pp=4, dp=4, tp=4, ep=2, cp=2, rep=2, part=4, context=20, new=12)
 # The least of everything, with axes of 1.
 LEAST = dict(batch=4, micro=1, layers=1, enc_layers=1, dec_layers=1, dense_layers=1, mtp=0)
@@ -85,7 +88,8 @@ class Program:
                 raise SystemExit(f"the help has another form: {found}")
 
     def answers(self, *arguments):
-        done = subprocess.run([self.path, "query", "models/llama.etch", *arguments, "--plan", "megatron_pp", "--stage",
+        done = subprocess.run([self.path, "query", "models/llama.etch", *arguments, "--plan", "megatron_pp",
+                               "--stage",
                                "first"], cwd=SOURCE, capture_output=True, check=False)
         return done.returncode == 0
 
@@ -123,7 +127,8 @@ class Spec:
         self.program, self.path, self.shipped = program, path, test_shipped
         self.own = path.parent == SPECS
         self.text = path.read_text(encoding="utf-8")
-        listing = json.loads(subprocess.run([program.path, "check", path, "--format", "json", "-q"], text=True,
+        listing = json.loads(subprocess.run([program.path, "check", path, "--format", "json", "-q"],
+                                            text=True,
                                             capture_output=True, check=True).stdout)
         self.modules, self.configs = listing["modules"], listing["configs"]
         self.plans = re.findall(r"^parallel (\w+)", self.text, re.M) if self.own else self.plans_of(listing)
@@ -188,7 +193,8 @@ class Spec:
     def commands(self):
         yield command("spec", self.path)
         yield command("check", self.path)
-        sizes = {key: size for key, size in self.values({}).items() if key in ("batch", "seq", "src", "tgt", "micro")}
+        sizes = {key: size for key,
+                 size in self.values({}).items() if key in ("batch", "seq", "src", "tgt", "micro")}
         for name in self.configs if not self.own else ():
             for asked in ("params(model)", "active_params(model)", "flops(step)", "saved(model)"):
                 yield command("query", self.path, asked, "--config", name)
@@ -243,7 +249,8 @@ class Spec:
             if not Planned(self, plan, chosen).steps:
                 yield command("lower", self.path, *more)
             switches = bound({name: sizes[name] for name in sizes if name in SWITCHES})
-            for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)", "rank_params(model)"):
+            for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)",
+                         "rank_params(model)"):
                 yield command("query", self.path, name, *chosen, "--plan", plan, *switches, "--by", "stage")
                 yield command("query", self.path, name, *more, "--by", "module")
 
@@ -298,9 +305,11 @@ class Planned:
         return ["--stage", stage] if stage else []
 
     def edges(self, point):
-        """Axes of 1, all of them or one while the others are open; axes that do not divide what they should."""
+        """Axes of 1, all of them or one while the others are open; axes that do not divide what they
+        should."""
         axes = self.spec.shipped.axes_of(self.spec.path, self.plan)
-        least = bound({**point, **{name: size for name, size in LEAST.items() if name in point}, **dict.fromkeys(axes, 1)})
+        least = bound({**point, **{name: size for name, size in LEAST.items() if name in point},
+                       **dict.fromkeys(axes, 1)})
         for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)"):
             yield self.ask(name, *least)
         odd = bound({**point, **dict.fromkeys(axes, 3)})
@@ -339,7 +348,8 @@ class Planned:
     def pipelines(self, point):
         """Formulas of a pipeline whose shape has numbers."""
         shape = bound({name: point[name] for name in (self.axis[1], *PIPELINE) if name in point})
-        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "rank_params(model)", "memory(states)",
+        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "rank_params(model)",
+                     "memory(states)",
                      "memory(activations)", "memory(working)"):
             if not self.spec.slow or not name.startswith("memory"):
                 yield self.ask(name, *shape, "--by", "stage")
@@ -378,7 +388,8 @@ class Planned:
             for text in texts:
                 yield self.ask(text, *sizes, *self.by_stage())
         for way in ("op", "block"):
-            for name, by in (("traffic", "op"), ("traffic", "module"), ("reads", "phase"), ("writes", "phase")):
+            for name, by in (("traffic", "op"), ("traffic", "module"), ("reads", "phase"),
+                             ("writes", "phase")):
                 yield self.ask(f"{name}(step)", *sizes, "--by", by, "--granularity", way)
         for count in self.program.counts:
             if "=" not in count or self.plan.startswith("megatron"):
@@ -409,12 +420,14 @@ def commands(program):
         path = SOURCE / "models" / f"{model}.etch"
         chosen = ["--config", config, "--plan", plan, "--set", sets]
         yield command("lower", path, *chosen, "--dry-run")
-        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)", "memory(activations)"):
+        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)",
+                     "memory(activations)"):
             yield command("query", path, name, *chosen, "--by", "stage")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--etch", default=os.environ.get("ETCH"))
     parser.add_argument("--match", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

@@ -1,6 +1,6 @@
-"""A small baseline, recorded here, is held against the program, and against ones that change an answer on its way: each
-change is found; a formula that is written otherwise, a renamed word and what exceptions have pass; tables that say
-nonsense do not."""
+"""A small baseline, recorded here, is held against the program, and against ones that change an answer on its
+way: each change is found; a formula that is written otherwise, a renamed word and what exceptions have pass;
+tables that say nonsense do not."""
 
 import os
 import pathlib
@@ -17,7 +17,8 @@ import equal  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ETCH = os.environ["ETCH"]
-SIZES = "batch=8,seq=8,layers=4,hidden=16,heads=4,kv_heads=2,head_dim=4,ffn=16,vocab=16,micro=2,pp=2,dp=2,tp=2"
+SIZES = ("batch=8,seq=8,layers=4,hidden=16,heads=4,kv_heads=2,head_dim=4,ffn=16,vocab=16,micro=2,pp=2,dp=2,"
+         "tp=2")
 LLAMA = "models/llama.etch"
 FORMULA = f"query {LLAMA} 'matmul_flops(forward, of = head)'"
 PEAK = f"query {LLAMA} 'memory(peak)' --plan megatron_pp --stage middle"
@@ -71,7 +72,8 @@ class Planted(unittest.TestCase):
         match = ["--match", f"^{re.escape(only)}$"] if only else []
         tables = ["--exceptions", self.table("exceptions.tsv", *exceptions),
                   "--renamed", self.table("renamed.tsv", *renamed)]
-        return subprocess.run([sys.executable, "-B", HERE / "compare.py", "--etch", self.program(plant) if plant else ETCH,
+        return subprocess.run([sys.executable, "-B", HERE / "compare.py", "--etch",
+                               self.program(plant) if plant else ETCH,
                                *tables, *match, *more, "--jobs", "1", self.baseline],
                               capture_output=True, text=True, check=False)
 
@@ -94,23 +96,29 @@ class Planted(unittest.TestCase):
     def test_a_number(self):
         number = re.search(r'"all_gather":\{"value":"(\d+)"', self.recorded[TABLE])[1]
         done = self.compare(self.replaced(f'"{number}"', f'"{int(number) + 1}"'), TABLE)
-        self.assertFound(done, TABLE, f"rows.all_gather.value: different\n    was {number}\n    is  {int(number) + 1}\n")
+        self.assertFound(done, TABLE,
+                         f"rows.all_gather.value: different\n    was {number}\n    is  {int(number) + 1}\n")
 
     def test_a_row(self):
         done = self.compare(self.replaced('"reduce_scatter"', '"scatter"'), TABLE)
         self.assertFound(done, f"{TABLE}\n  result.rows (names)")
 
     def test_a_formula(self):
-        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"3*batch*seq*hidden*vocab"'), FORMULA)
-        self.assertFound(done, f"{FORMULA}\n  result.formula: different\n    was 2*batch*seq*hidden*vocab\n    is  3*batch")
+        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"3*batch*seq*hidden*vocab"'),
+                            FORMULA)
+        self.assertFound(done,
+                         f"{FORMULA}\n  result.formula: different\n    was 2*batch*seq*hidden*vocab\n    is  "
+                         f"3*batch")
 
     def test_a_term_of_a_long_formula(self):
-        self.assertFound(self.compare('out = out.replace("layers - stage + 1", "layers - stage + 2")', PEAK), PEAK)
+        self.assertFound(self.compare('out = out.replace("layers - stage + 1", "layers - stage + 2")', PEAK),
+                         PEAK)
 
     def test_a_formula_of_the_same_numbers_at_small_points_only(self):
         """What arithmetic at points does not tell apart is proved, or not."""
         prover = equal.Prover(ETCH)
-        self.assertEqual("not proved to be equal", prover.why_not(FORMULA, "max(batch, 10^9)*seq", "10^9*seq"))
+        self.assertEqual("not proved to be equal",
+                         prover.why_not(FORMULA, "max(batch, 10^9)*seq", "10^9*seq"))
         self.assertIsNone(prover.why_not(FORMULA, "max(batch, 0)*seq + 0*batch", "batch*seq"))
 
     def test_formulas_read_back(self):
@@ -122,11 +130,13 @@ class Planted(unittest.TestCase):
             self.assertEqual("different", prover.why_not(command, f"1 + {text}", text))
 
     def test_a_formula_written_otherwise(self):
-        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"2*hidden*vocab*batch*seq"'), FORMULA)
+        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"2*hidden*vocab*batch*seq"'),
+                            FORMULA)
         self.assertPasses(done)
 
     def test_a_longer_formula(self):
-        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"2*batch*seq*(hidden*vocab)"'), FORMULA)
+        done = self.compare(self.replaced('"2*batch*seq*hidden*vocab"', '"2*batch*seq*(hidden*vocab)"'),
+                            FORMULA)
         self.assertFound(done, "result.formula: equal, but longer")
 
     def test_a_formula_where_a_number_was(self):
@@ -141,19 +151,24 @@ class Planted(unittest.TestCase):
             self.assertFound(done, f"{TRACES}\n  traces: different", "ranks: different")
 
     def test_a_missing_trace(self):
-        plant = 'if folder and status == 0:\n    import os\n    os.unlink(sorted(glob.glob(folder + "/*.et"))[0])'
+        plant = ('if folder and status == 0:\n    import os\n'
+                 '    os.unlink(sorted(glob.glob(folder + "/*.et"))[0])')
         self.assertFound(self.compare(plant, TRACES), f"{TRACES}\n  traces: different")
 
     def test_groups_and_manifest(self):
-        for name, place in (("comm_group.json", "files.comm_group.json"), ("manifest.json", "manifest.ranks")):
-            plant = (f'if folder and status == 0:\n    path = folder + "/{name}"\n    text = open(path).read()\n'
-                     '    text = text.replace("\\"ranks\\": 8", "\\"ranks\\": 9") if "manifest" in path else text + " "\n'
+        for name, place in (("comm_group.json", "files.comm_group.json"),
+                            ("manifest.json", "manifest.ranks")):
+            plant = (f'if folder and status == 0:\n    path = folder + "/{name}"\n    text = '
+                     f'open(path).read()\n'
+                     '    text = text.replace("\\"ranks\\": 8", "\\"ranks\\": 9") if "manifest" in path else '
+                     'text + " "\n'
                      '    open(path, "w").write(text)')
             self.assertFound(self.compare(plant, TRACES), f"{TRACES}\n  {place}: different")
 
     def test_version_and_spec_digest_do_not_count(self):
         plant = ('if folder and status == 0:\n    import re\n    path = folder + "/manifest.json"\n'
-                 '    text = open(path).read()\n    text = re.sub(r\'"(version|sha256)": "[^"]*"\', r\'"\\1": "new"\', text)\n'
+                 '    text = open(path).read()\n    text = re.sub(r\'"(version|sha256)": "[^"]*"\', '
+                 'r\'"\\1": "new"\', text)\n'
                  '    open(path, "w").write(text)')
         self.assertPasses(self.compare(plant, TRACES))
 
@@ -172,7 +187,8 @@ class Planted(unittest.TestCase):
         self.assertFound(self.compare(), "spec models/llama.etch\n  sha256: different")
 
     def test_renamed(self):
-        plant, words = "out = out.replace('reduce_scatter', 'scatter_sums')", [("reduce_scatter", "scatter_sums")]
+        plant, words = "out = out.replace('reduce_scatter', 'scatter_sums')", [("reduce_scatter",
+                                                                                "scatter_sums")]
         self.assertFound(self.compare(plant, TABLE), "(names)")
         self.assertPasses(self.compare(plant, TABLE, renamed=words))
         self.assertFound(self.compare(only=TABLE, renamed=words), "(names)")
@@ -183,7 +199,8 @@ class Planted(unittest.TestCase):
         done = self.compare(plant, exceptions=[right])
         self.assertPasses(done)
         self.assertIn("1 excepted", done.stdout)
-        self.assertFound(self.compare(plant, exceptions=[right, ("nothing", "shared weight", "It is not there.")]),
+        self.assertFound(self.compare(plant,
+                                      exceptions=[right, ("nothing", "shared weight", "It is not there.")]),
                          "exceptions.tsv:2: nothing needs this exception", ", 0 differences")
         self.assertFound(self.compare(exceptions=[right]), "exceptions.tsv:1: nothing needs this exception")
 
@@ -192,7 +209,8 @@ class Planted(unittest.TestCase):
                            ((".", "shared weight"), "3 columns"),
                            ((".", "show as JSON", "It has other names."), "begins with '^show '"),
                            ((".", "live range", "It is shorter."), "names the executor's case"),
-                           ((".", "live range", "tests/exec/exec_plans.c: no_such_case is shorter."), "names the executor's case"),
+                           ((".", "live range", "tests/exec/exec_plans.c: no_such_case is shorter."),
+                            "names the executor's case"),
                            (("(", "shared weight", "It is not closed."), "unterminated")):
             done = self.compare(exceptions=[line])
             self.assertEqual(1, done.returncode, done.stdout)
@@ -203,9 +221,11 @@ class Planted(unittest.TestCase):
         """All samples of a stride together are the whole."""
         seen = set()
         for seed in range(5):
-            done = self.compare("out = out.replace('{', '{\"planted\": 1,', 1)", more=["--sample", "2", "--seed", str(seed)])
+            done = self.compare("out = out.replace('{', '{\"planted\": 1,', 1)",
+                                more=["--sample", "2", "--seed", str(seed)])
             seen |= {line for line in done.stdout.splitlines() if line in COMMANDS}
-        self.assertLess(len(COMMANDS) - len(seen), 3)  # the spec itself, and what ended with an error, have no answer to change
+        # the spec itself, and what ended with an error, have no answer to change
+        self.assertLess(len(COMMANDS) - len(seen), 3)
 
     def test_recorded_alike(self):
         """The recorder finds commands of every kind, and two recordings are one file."""

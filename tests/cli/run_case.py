@@ -2,10 +2,10 @@
 
     run_case.py CASE.txt
 
-A line `  $ COMMAND` is run by sh; lines `  > MORE` continue it. The indented lines below are what it writes to
-stdout; after `  [stderr]` what it writes to stderr; after them `  [exit N]` when the exit status is not 0. Commands of
-a case run one after the other in one folder, in which `models` and `specs` (of tests/cli) can be read.
-With UPDATE=1 the case is written anew from what is seen.
+A line ` $ COMMAND` is run by sh; lines ` > MORE` continue it. The indented lines below are what it writes to
+stdout; after ` [stderr]` what it writes to stderr; after them ` [exit N]` when the exit status is not 0.
+Commands of a case run one after the other in one folder, in which `models` and `specs` (of tests/cli) can be
+read. With UPDATE=1 the case is written anew from what is seen.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Every diagnostic has a case that shows it to a user: its code stands in the expected output of a case of tests/cli,
-tests/trace/bad or grammar/reject, or the table below says why it cannot."""
+"""Every diagnostic has a case that shows it to a user: its code stands in the expected output of a case of
+tests/cli, tests/trace/bad or grammar/reject, or the table below says why it cannot."""
 
 import os
 import pathlib
@@ -34,11 +34,13 @@ def main():
     for name, number in rows:
         seen = f"{int(number):04d}" in shown
         if seen == (name in ELSEWHERE):
-            wrong.append(f"{name}, E{int(number):04d}: " + ("a case shows it: take it off the table" if seen else
-                                                             "no case shows it"))
+            wrong.append(f"{name}, E{int(number):04d}: " +
+                         ("a case shows it: take it off the table" if seen else
+                           "no case shows it"))
     wrong += [f"{name}: there is no such diagnostic" for name in ELSEWHERE if name not in dict(rows)]
     numbers = [number for _, number in rows]
-    wrong += [f"{number} is the number of two diagnostics" for number in sorted(set(numbers)) if numbers.count(number) > 1]
+    wrong += [f"{number} is the number of two diagnostics" for number in sorted(set(numbers))
+              if numbers.count(number) > 1]
     print("\n".join(wrong))
     sys.exit(1 if wrong or not rows or not shown else 0)
 

@@ -31,7 +31,8 @@ class Manual(unittest.TestCase):
             self.assertFalse(line.startswith("'"))
 
     def test_the_formatter_has_no_complaint(self):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=self.page, capture_output=True, text=True, check=True)
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=self.page, capture_output=True,
+                              text=True, check=True)
         self.assertEqual("", done.stderr)
         self.assertIn("etch lower", done.stdout)
 

@@ -1,4 +1,5 @@
-"""The code that CONTRIBUTING.md shows is code that is compiled and tested: each block stands in a source of the tests."""
+"""The code that CONTRIBUTING.md shows is code that is compiled and tested: each block stands in a source of
+the tests."""
 
 import os
 import pathlib
@@ -13,7 +14,8 @@ def words(text):
 
 
 def main():
-    blocks = re.findall(r"^ *```c\n(.*?)^ *```", (SOURCE / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M | re.S)
+    blocks = re.findall(r"^ *```c\n(.*?)^ *```", (SOURCE / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+                        re.M | re.S)
     sources = [words(path.read_text(encoding="utf-8")) for path in sorted((SOURCE / "tests").glob("*/*.c"))]
     wrong = [block for block in blocks if not any(words(block) in source for source in sources)]
     for block in wrong:

@@ -1,10 +1,11 @@
 """Runs the examples of README.md and docs/*.md.
 
-An example is a fenced block of kind `console`: lines `$ COMMAND`, a trailing backslash continues on the next line,
-each followed by what the command prints on stdout and then on stderr. A line `...` stands for any number of lines.
-Commands of one file run one after the other in one folder that holds `models`, and what blocks of kind `etch NAME` say:
-each is a spec with that file name. They must end with status 0, unless their output is said to begin with an error, or
-with a statement that is refuted or unknown. With UPDATE=1 the files are written anew; blocks with `...` stay as they are.
+An example is a fenced block of kind `console`: lines `$ COMMAND`, a trailing backslash continues on the next
+line, each followed by what the command prints on stdout and then on stderr. A line `...` stands for any
+number of lines. Commands of one file run one after the other in one folder that holds `models`, and what
+blocks of kind `etch NAME` say: each is a spec with that file name. They must end with status 0, unless their
+output is said to begin with an error, or with a statement that is refuted or unknown. With UPDATE=1 the files
+are written anew; blocks with `...` stay as they are.
 """
 
 import pathlib
@@ -46,7 +47,8 @@ def matches(expected, seen):
 
 
 def run_block(shell, name, block):
-    """Returns the block as it should be, the number of commands, and how many of them print something else."""
+    """Returns the block as it should be, the number of commands, and how many of them print something
+    else."""
     written, failed, count = [], 0, 0
     for command, expected in commands(block):
         stdout, stderr, status = shell.run("\n".join(command)[2:])

@@ -255,7 +255,7 @@ static void make_classes(making *m)
     m->job->program_count = count;
     m->job->stages = stages;
     m->job->stage_count = count;
-    m->job->part_count = 1;
+    m->job->work_share_count = 1;
     m->job->class_of = class_of;
 }
 

@@ -1,5 +1,5 @@
-"""Emitted folders pass every rule of tests/oracle/trace.py; and that oracle is worth its word: it rejects folders
-that break one rule each, for the reason that they break.
+"""Emitted folders pass every rule of tests/oracle/trace.py; and that oracle is worth its word: it rejects
+folders that break one rule each, for the reason that they break.
 
     test_trace.py EMIT_SAMPLE
 """
@@ -23,7 +23,7 @@ def emit(recipe, seed, folder):
     subprocess.run([SAMPLE, recipe, str(seed), str(folder)], check=True)
 
 
-# ---- taking a trace apart and putting it together ---------------------------------------------------------------
+# ---- taking a trace apart and putting it together ----------------------------------------------------------
 
 
 def varint(number):
@@ -58,7 +58,7 @@ def nodes_of(nodes, kind):
     return [node for node in nodes if node.type == kind]
 
 
-# ---- breaches ---------------------------------------------------------------------------------------------------
+# ---- breaches ----------------------------------------------------------------------------------------------
 
 # name -> (what the oracle must say, a function that breaks a folder)
 BREACHES = {}
@@ -72,7 +72,8 @@ def breach(complaint):
 
 
 def change(*ranks):
-    """Turns a function of the nodes of one trace into a breach: it is applied to the traces of these ranks."""
+    """Turns a function of the nodes of one trace into a breach: it is applied to the traces of these
+    ranks."""
     def wrap(function):
         def apply(folder):
             for rank in ranks:
@@ -164,7 +165,8 @@ def fields_out_of_order(content):
     rest = content[len(framed(metadata)) + len(framed(first)):]
     node = trace.NodeMessage.FromString(first)
     name, node.name = node.name, ""
-    moved = node.SerializeToString(deterministic=True) + trace.NodeMessage(name=name or "x").SerializeToString()
+    moved = node.SerializeToString(deterministic=True) + trace.NodeMessage(name=name
+                                                                           or "x").SerializeToString()
     return framed(metadata) + framed(moved) + rest
 
 
@@ -377,8 +379,8 @@ def missing_member(nodes):
 @breach("opposite orders")
 @change(1, 2)
 def opposite_order(nodes):
-    """The first two collectives are in different groups; two ranks issue them the other way round, so that in the
-    square of ranks each waits for the next."""
+    """The first two collectives are in different groups; two ranks issue them the other way round, so that in
+    the square of ranks each waits for the next."""
     first, second = nodes_of(nodes, trace.COLL)[:2]
     assert attribute(first, "pg_name") != attribute(second, "pg_name")
     for name in ("comm_type", "comm_size", "pg_name"):
@@ -492,7 +494,7 @@ def other_size(content):
     content["traces"]["bytes"] = "1"
 
 
-# ---- tests ------------------------------------------------------------------------------------------------------
+# ---- tests -------------------------------------------------------------------------------------------------
 
 
 class Emitted(unittest.TestCase):
@@ -530,11 +532,13 @@ class Emitted(unittest.TestCase):
             comp, coll = nodes_of(nodes, trace.COMP), nodes_of(nodes, trace.COLL)
             self.assertEqual(len(nodes), row["nodes"])
             self.assertEqual(sum(attribute(node, "num_ops").int64_val for node in comp), row["num_ops"])
-            self.assertEqual(sum(attribute(node, "tensor_size").uint64_val for node in comp), row["tensor_size"])
+            self.assertEqual(sum(attribute(node, "tensor_size").uint64_val for node in comp),
+                             row["tensor_size"])
             self.assertEqual(sum(attribute(node, "comm_size").int64_val for node in coll),
                              sum(part["comm_size"] for part in row["comm"]))
             self.assertEqual(len(coll), sum(part["nodes"] for part in row["comm"]))
-            self.assertLessEqual({part["axes"] for part in row["comm"]}, {"pod", "(dp,cp)", "(pod,cp)", "(pod,dp,cp)"})
+            self.assertLessEqual({part["axes"] for part in row["comm"]},
+                                 {"pod", "(dp,cp)", "(pod,cp)", "(pod,dp,cp)"})
         shutil.rmtree(folder)
 
 

@@ -71,7 +71,7 @@ static const etch_stage_view *view_of(const exec_slots *s, uint32_t stage)
     const etch_stage_line *line = s->placed->plan->stage;
     if (!s->placed->stages)
         return NULL;
-    const uint32_t count = s->placed->stages->entries.count;
+    const uint32_t count = s->placed->stages->segments.count;
     uint64_t *entries = ETCH_NEW_ARRAY(s->arena, count, uint64_t);
     uint64_t *counts = line->counts ? ETCH_NEW_ARRAY(s->arena, chain->chunk_count, uint64_t) : NULL;
     for (uint32_t i = 0; i < count; i++)
@@ -80,8 +80,8 @@ static const etch_stage_view *view_of(const exec_slots *s, uint32_t stage)
         counts[i] = exec_integer(line->counts[i]);
     const etch_stage_numbers numbers = {.stages = chain->stages,
                                         .chunks = chain->chunk_count / chain->stages,
-                                        .units = chain->positions,
-                                        .entries = entries,
+                                        .layers = chain->positions,
+                                        .segments = entries,
                                         .counts = counts};
     return etch_stage_view_of(s->placed, &numbers, stage);
 }
@@ -104,7 +104,7 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
     exec_alive alive = {0};
     const etch_stage_view *view = view_of(s, stage);
     etch_placed_memory(s->placed, view, &place, &items);
-    etch_placed_working(s->placed, view, NULL, &items);
+    etch_placed_workspace(s->placed, view, NULL, &items);
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
         if (item->measure != ETCH_RANK_SAVED && item->measure != ETCH_HELD)
@@ -114,7 +114,7 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
             alive.saved += bytes;
         else if (item->memory == ETCH_MEMORY_ACTIVATIONS)
             alive.activations += bytes;
-        else if (item->memory == ETCH_MEMORY_WORKING)
+        else if (item->memory == ETCH_MEMORY_WORKSPACE)
             alive.workspace += bytes;
     }
     alive.peak = alive.activations + alive.workspace;
@@ -167,7 +167,7 @@ const char *exec_check_alive(const exec_slots *s, exec_differing *differing)
 
 /* ---- traits ------------------------------------------------------------------------------------------- */
 
-static const etch_tensor *behind_views(const etch_tensor *tensor)
+static const etch_tensor *under_views(const etch_tensor *tensor)
 {
     while (tensor->producer && tensor->producer->row->role == ETCH_ROLE_FREE)
         tensor = tensor->producer->ins[0];
@@ -181,10 +181,10 @@ static bool reads(const etch_region *region, const etch_tensor *value)
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; op && k < op->in_count; k++)
-            if (op->row->role != ETCH_ROLE_FREE && behind_views(op->ins[k]) == value)
+            if (op->row->role != ETCH_ROLE_FREE && under_views(op->ins[k]) == value)
                 return true;
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (behind_views(etch_loop_carries(loop)->at[k].init) == value)
+            if (under_views(etch_loop_carries(loop)->at[k].init) == value)
                 return true;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             if (reads(loop->bodies.at[k], value))
@@ -199,7 +199,7 @@ static bool makes_all(const etch_loop *loop)
     for (uint32_t k = 0; k < loop->bodies.count; k++) {
         const etch_region *body = loop->bodies.at[k];
         for (uint32_t i = 0; i < body->carries.count; i++) {
-            const etch_tensor *out = behind_views(body->carries.at[i].out);
+            const etch_tensor *out = under_views(body->carries.at[i].out);
             if (out->region != body || !out->producer || !reads(body, body->carries.at[i].in))
                 return false;
         }
@@ -229,7 +229,7 @@ static bool cuts_input(const etch_placed_region *region)
     for (uint32_t i = 0; region && i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (step && step->move == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT)
+        if (step && step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT)
             return true;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             if (cuts_input(loop->bodies.at[k]))

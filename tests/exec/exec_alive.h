@@ -1,5 +1,5 @@
-/* Bytes that the first rank of a stage has of what microbatches make, from the step that makes or receives a value to the last
- * that reads it: measured on a run, against what the product says. */
+/* Bytes that the first rank of a stage has of what microbatches make, from the step that makes or receives a
+ * value to the last that reads it: measured on a run, against what the product says. */
 #ifndef ETCH_TEST_EXEC_ALIVE_H
 #define ETCH_TEST_EXEC_ALIVE_H
 
@@ -12,7 +12,8 @@ typedef struct exec_alive {
     uint64_t peak;        /* the most of both at a time, from step to step */
 } exec_alive;
 
-/* What models and plans have of which some answers are known to differ from what is measured: see test_known.c. */
+/* What models and plans have of which some answers are known to differ from what is measured: see
+ * test_known.c. */
 typedef enum exec_trait {
     EXEC_CLASSES = 1 << 0, /* a loop has iterations of several classes */
     EXEC_NESTED = 1 << 1,  /* a loop is in a loop */
@@ -39,13 +40,14 @@ enum {
 exec_alive exec_alive_measured(const exec_slots *slots, uint32_t stage);
 /* `peak`: of both. */
 exec_alive exec_alive_said(const exec_slots *slots, uint32_t stage);
-/* Stages of which something differs: where a trait excuses it; where none does, and less is worked on than is said. */
+/* Stages of which something differs: where a trait excuses it; where none does, and less is worked on than is
+ * said. */
 typedef struct exec_differing {
     uint32_t excused, loose;
 } exec_differing;
 
-/* Is what is said of every stage what is measured, where nothing excuses a difference? NULL, or what differs. Less workspace than is
- * said is no failure; `differing` (may be NULL) counts it. */
+/* Is what is said of every stage what is measured, where nothing excuses a difference? NULL, or what differs.
+ * Less workspace than is said is no failure; `differing` (may be NULL) counts it. */
 const char *exec_check_alive(const exec_slots *slots, exec_differing *differing);
 
 #endif

@@ -10,9 +10,9 @@ typedef struct exec_bound {
     const etch_plan *plan;   /* the one that the spec uses */
 } exec_bound;
 
-/* Reads `text` as the file `path`, which imports are relative to; takes the run, the config and the plan that it uses.
- * `sets`: as --set has them, or NULL. Sizes of the graph and of the mesh become numbers where params have values.
- * `text` NULL: that of the file. */
+/* Reads `text` as the file `path`, which imports are relative to; takes the run, the config and the plan that
+ * it uses. `sets`: as --set has them, or NULL. Sizes of the graph and of the mesh become numbers where params
+ * have values. `text` NULL: that of the file. */
 exec_bound exec_bind(etch_arena *arena, const char *path, const char *text, const char *run, const char *plan,
                      const char *sets);
 

@@ -219,8 +219,8 @@ static etch_tensor *chosen(exec_model *m)
     return exec_call_row(m, "y", "gather", "E", p, exec_topk(m, "idx", p, "E", "K"), NULL);
 }
 
-/* Slots have no names of their own: what is in them is summed. What divides V would divide tokens by one operand, and
- * their width by the other. */
+/* Slots have no names of their own: what is in them is summed. What divides V would divide tokens by one
+ * operand, and their width by the other. */
 static etch_tensor *dispatched(exec_model *m)
 {
     etch_tensor *scores = exec_rename(m, "r", exec_weight(m, "r", "B V E"), "V", "S");

@@ -1,4 +1,5 @@
-/* Rows that look at elements under other dims, put tensors side by side or take them apart, and slide windows. */
+/* Rows that look at elements under other dims, put tensors side by side or take them apart, and slide
+ * windows. */
 #include "exec_cases.h"
 
 static etch_tensor *merged(exec_model *m)

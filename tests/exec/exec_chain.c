@@ -1,7 +1,8 @@
 #include "exec_chain.h"
 #include "exec_env.h"
 
-/* Chunks along the chain: as many layers as are counted for each, or dealt out one by one from the first chunk on. */
+/* Chunks along the chain: as many layers as are counted for each, or dealt out one by one from the first
+ * chunk on. */
 static void deal(exec_chain *chain)
 {
     const etch_stage_line *line = chain->placed->plan->stage;
@@ -28,10 +29,10 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
     }
     for (uint32_t i = 0; i < line->axis_count; i++)
         chain.stages *= exec_integer(placed->plan->mesh.at[line->axes[i]].size);
-    chain.first = ETCH_NEW_ARRAY(arena, stages->entries.count, uint32_t);
-    chain.count = ETCH_NEW_ARRAY(arena, stages->entries.count, uint32_t);
-    for (uint32_t i = 0; i < stages->entries.count; i++) {
-        const etch_loop *loop = stages->entries.at[i].loop;
+    chain.first = ETCH_NEW_ARRAY(arena, stages->segments.count, uint32_t);
+    chain.count = ETCH_NEW_ARRAY(arena, stages->segments.count, uint32_t);
+    for (uint32_t i = 0; i < stages->segments.count; i++) {
+        const etch_loop *loop = stages->segments.at[i].loop;
         chain.first[i] = chain.positions;
         chain.count[i] = loop ? exec_integer(loop->count) : 1;
         chain.positions += chain.count[i];
@@ -49,23 +50,23 @@ bool exec_chain_fits(const exec_chain *chain)
     for (uint32_t c = 0; c < chain->chunk_count; c++)
         if (chain->chunks[c].low == chain->chunks[c].high)
             return false;
-    for (uint32_t i = 0; i < chain->placed->stages->entries.count; i++)
+    for (uint32_t i = 0; i < chain->placed->stages->segments.count; i++)
         if (chain->count[i] == 0)
             return false;
     return chain->chunks[chain->chunk_count - 1].high == chain->positions;
 }
 
-uint32_t exec_chain_layers(const exec_chain *chain, etch_home home)
+uint32_t exec_chain_layers(const exec_chain *chain, etch_position home)
 {
-    const uint32_t entry = etch_home_entry(home);
-    const bool is_loop = chain->placed->stages->entries.at[entry].loop != NULL;
-    return is_loop && etch_home_side(home) == ETCH_ALL_OF ? entry : UINT32_MAX;
+    const uint32_t entry = etch_position_segment(home);
+    const bool is_loop = chain->placed->stages->segments.at[entry].loop != NULL;
+    return is_loop && etch_position_side(home) == ETCH_ALL_OF ? entry : UINT32_MAX;
 }
 
-uint32_t exec_chain_position(const exec_chain *chain, etch_home home)
+uint32_t exec_chain_position(const exec_chain *chain, etch_position home)
 {
-    const uint32_t entry = etch_home_entry(home);
-    return chain->first[entry] + (etch_home_side(home) == ETCH_LAST_OF ? chain->count[entry] - 1 : 0);
+    const uint32_t entry = etch_position_segment(home);
+    return chain->first[entry] + (etch_position_side(home) == ETCH_LAST_OF ? chain->count[entry] - 1 : 0);
 }
 
 bool exec_chain_has(exec_interval interval, uint32_t position)
@@ -78,7 +79,7 @@ const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position)
     const etch_stages *stages = chain->placed->stages;
     for (uint32_t i = 0; i < stages->cuts.count; i++) {
         const etch_cut *cut = &stages->cuts.at[i];
-        const uint32_t first = chain->first[cut->entry], end = first + chain->count[cut->entry];
+        const uint32_t first = chain->first[cut->segment], end = first + chain->count[cut->segment];
         if (cut->inside ? first < position && position < end : first == position)
             return cut;
     }

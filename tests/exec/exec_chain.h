@@ -1,5 +1,6 @@
-/* The chain of a plan's stage line with numbers: which layers are in which model chunk, and which stage has it. Enumerated
- * layer by layer; only the entries of the chain and the home of each step are the product's. */
+/* The chain of a plan's stage line with numbers: which layers are in which model chunk, and which stage has
+ * it. Enumerated layer by layer; only the entries of the chain and the home of each step are the
+ * product's. */
 #ifndef ETCH_TEST_EXEC_CHAIN_H
 #define ETCH_TEST_EXEC_CHAIN_H
 
@@ -22,10 +23,11 @@ typedef struct exec_chain {
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed);
 /* Does every chunk have a layer, and do the counts fit? */
 bool exec_chain_fits(const exec_chain *chain);
-/* The loop of the top level whose iterations are layers at this home; UINT32_MAX: it is none. Else its entry. */
-uint32_t exec_chain_layers(const exec_chain *chain, etch_home home);
+/* The loop of the top level whose iterations are layers at this home; UINT32_MAX: it is none. Else its
+ * entry. */
+uint32_t exec_chain_layers(const exec_chain *chain, etch_position home);
 /* Where something runs that runs once. */
-uint32_t exec_chain_position(const exec_chain *chain, etch_home home);
+uint32_t exec_chain_position(const exec_chain *chain, etch_position home);
 bool exec_chain_has(exec_interval interval, uint32_t position);
 /* The cut of the placed graph before a stage position. */
 const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position);

@@ -179,8 +179,9 @@ static bool has_inner_classes(const etch_region *region)
     return false;
 }
 
-/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of several classes
- * may be said to keep more; those inside loops, whose values are moved when they enter, are not held to anything. */
+/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of
+ * several classes may be said to keep more; those inside loops, whose values are moved when they enter, are
+ * not held to anything. */
 static const char *check_rank_saved(const exec_ranks *ranks)
 {
     const etch_placed *placed = ranks->placed;
@@ -203,7 +204,7 @@ static const char *check_rank_saved(const exec_ranks *ranks)
 /* Does it have no more at a time beside that than the formula says? */
 static const char *check_working(const exec_ranks *ranks)
 {
-    const uint64_t said = exec_integer(etch_working_set(ranks->placed, NULL, NULL));
+    const uint64_t said = exec_integer(etch_workspace_bytes(ranks->placed, NULL, NULL));
     if (ranks->working <= said)
         return NULL;
     return etch_text(ranks->placed->arena, "%llu bytes are said to be worked on at a time; there are %llu",
@@ -264,8 +265,8 @@ const char *exec_check_memory(const etch_placed *placed, uint64_t seed)
 /* The batch, and slots that its tokens fill. */
 static bool is_of_batch(const etch_dim *dim, const etch_dim *batch)
 {
-    for (uint32_t i = 0; i < dim->holds.count; i++)
-        if (dim->holds.at[i] == batch)
+    for (uint32_t i = 0; i < dim->packed_from.count; i++)
+        if (dim->packed_from.at[i] == batch)
             return true;
     return dim == batch;
 }

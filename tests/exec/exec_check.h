@@ -11,14 +11,15 @@ double exec_loss(const etch_training *training, exec_data *data);
  * the loss; of every element, or along one random direction for each weight. NULL, or what is wrong. */
 const char *exec_check_gradients(const etch_training *training, uint64_t seed, bool every_element);
 
-/* Does a microbatch's backward pass read exactly those values of its forward pass that are said to be saved? With loops of
- * several classes, and not `exact`: those at least. NULL, or what is wrong. */
+/* Does a microbatch's backward pass read exactly those values of its forward pass that are said to be saved?
+ * With loops of several classes, and not `exact`: those at least. NULL, or what is wrong. */
 const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact);
 
 /* Runs a step on all ranks, in program order and in the order of kernels, against one rank; checks the rules
  * first. NULL, or what is wrong. */
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
-/* The same, and what a rank has of a microbatch: it keeps what is said, and has no more at a time beside that than is said. */
+/* The same, and what a rank has of a microbatch: it keeps what is said, and has no more at a time beside that
+ * than is said. */
 const char *exec_check_memory(const etch_placed *placed, uint64_t seed);
 
 /* The same in one order, without the rules; in that of the program also what a rank has of a microbatch. */

@@ -186,8 +186,8 @@ static uint32_t layer_of(const exec_chain *chain, const etch_tensor *weight, uin
     while (outermost && exec_outer(outermost))
         outermost = exec_outer(outermost);
     const etch_stages *stages = chain->placed->stages;
-    for (uint32_t i = 0; outermost && i < stages->entries.count; i++)
-        if (stages->entries.at[i].loop == outermost)
+    for (uint32_t i = 0; outermost && i < stages->segments.count; i++)
+        if (stages->segments.at[i].loop == outermost)
             return chain->first[i] +
                    number / (exec_instances(weight->region->loop) / exec_integer(outermost->count));
     return UINT32_MAX;
@@ -204,7 +204,7 @@ static bool is_of_stage(const exec_ranks *ranks, uint32_t layer)
 /* Does the stage have a layer in which the weight is said to be used? */
 static bool is_said_there(const exec_ranks *ranks, const etch_tensor *weight)
 {
-    const etch_homes *uses = &ranks->placed->stages->uses[weight->id];
+    const etch_positions *uses = &ranks->placed->stages->uses[weight->id];
     for (uint32_t i = 0; i < uses->count; i++) {
         const uint32_t entry = exec_chain_layers(ranks->chain, uses->at[i]);
         const uint32_t first = exec_chain_position(ranks->chain, uses->at[i]);
@@ -216,8 +216,8 @@ static bool is_said_there(const exec_ranks *ranks, const etch_tensor *weight)
     return false;
 }
 
-/* Does the stage have this instance of the weight: is it of a layer there, or used there? Where the plan says so and nothing
- * there reads it, it is counted. */
+/* Does the stage have this instance of the weight: is it of a layer there, or used there? Where the plan says
+ * so and nothing there reads it, it is counted. */
 static bool is_on_stage(const ending *e, const etch_tensor *weight, uint32_t number)
 {
     exec_ranks *ranks = e->ranks;
@@ -279,7 +279,7 @@ static void reduce(const ending *e, instance *x, const end_work *bucket)
         exec_fail(&e->ranks->env, "%s is reduced twice, or where it is not partial", x->gradient->name);
     x->done |= bucket->axes;
     sum_parts(e, x, bucket->axes);
-    for (uint32_t r = 0; bucket->move == ETCH_REDUCE_SCATTER && r < e->ranks->mesh.ranks; r++)
+    for (uint32_t r = 0; bucket->collective == ETCH_REDUCE_SCATTER && r < e->ranks->mesh.ranks; r++)
         cut(&x->ranks[r], place_among(e, r, bucket->axes), ranks_of(e, bucket->axes));
 }
 
@@ -298,9 +298,9 @@ static void gather(const ending *e, instance *x, const end_work *bucket)
     }
 }
 
-/* How many there are of a unit that a rank has any of: the iterations of a class that are on its stage, or were run
- * just now. */
-static uint32_t runs_of(const ending *e, const etch_unit *unit)
+/* How many there are of a unit that a rank has any of: the iterations of a class that are on its stage, or
+ * were run just now. */
+static uint32_t runs_of(const ending *e, const etch_weight_group *unit)
 {
     const exec_ranks *ranks = e->ranks;
     uint32_t runs = 0;
@@ -308,8 +308,8 @@ static uint32_t runs_of(const ending *e, const etch_unit *unit)
         return 1;
     if (!ranks->chain || exec_outer(unit->loop))
         return exec_integer(unit->body->count);
-    const etch_home home = etch_stage_home_of(ranks->placed, unit->loop);
-    if (home == ETCH_NO_HOME)
+    const etch_position home = etch_stage_position_of(ranks->placed, unit->loop);
+    if (home == ETCH_NO_POSITION)
         return exec_integer(unit->body->count);
     for (uint32_t i = 0; i < exec_integer(unit->loop->count); i++) {
         const uint32_t layer = exec_chain_position(ranks->chain, home) + i;
@@ -330,7 +330,7 @@ static bool holds(const end_work *bucket, const etch_tensor *gradient)
 /* Runs the collective for all its gradients; what they put in is its payload. */
 static void run_bucket(const ending *e, const end_work *bucket)
 {
-    const bool gathers = bucket->move == ETCH_ALL_GATHER;
+    const bool gathers = bucket->collective == ETCH_ALL_GATHER;
     const uint32_t grads = etch_dtype_bytes(e->ranks->placed->training->graph->dtypes.grads);
     size_t bytes = 0;
     bool any = false;
@@ -345,10 +345,10 @@ static void run_bucket(const ending *e, const end_work *bucket)
         else
             reduce(e, x, bucket);
     }
-    if (any && bytes != (size_t)runs_of(e, bucket->unit) * exec_integer(bucket->bytes))
-        exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said", etch_move_name(bucket->move),
-                  etch_axes_label(e->ranks->placed, bucket->axes), bytes,
-                  runs_of(e, bucket->unit) * exec_integer(bucket->bytes));
+    if (any && bytes != (size_t)runs_of(e, bucket->weight_group) * exec_integer(bucket->bytes))
+        exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said",
+                  etch_collective_name(bucket->collective), etch_axes_label(e->ranks->placed, bucket->axes),
+                  bytes, runs_of(e, bucket->weight_group) * exec_integer(bucket->bytes));
 }
 
 /* ---- checks ----------------------------------------------------------------------------------------- */
@@ -447,10 +447,10 @@ static void check_update(const ending *e, const end_work *said)
     if (!any) /* of other stages */
         return;
     const size_t bytes = update_bytes(e) * elements;
-    if (rule_of(e)->flop * elements != (size_t)runs_of(e, said->unit) * exec_integer(said->flop))
+    if (rule_of(e)->flop * elements != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));
-    if (bytes != (size_t)runs_of(e, said->unit) * exec_integer(said->bytes))
+    if (bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
                   exec_integer(said->bytes));
 }
@@ -550,7 +550,7 @@ static void run_tie(const ending *all, uint32_t count, const end_work *tie)
             share(all, count, gradient, k);
         }
     }
-    if (bytes != (size_t)runs_of(all, tie->unit) * exec_integer(tie->bytes))
+    if (bytes != (size_t)runs_of(all, tie->weight_group) * exec_integer(tie->bytes))
         exec_fail(&all->ranks->env, "stages add up %zu bytes, %u are said", bytes, exec_integer(tie->bytes));
 }
 

@@ -23,7 +23,8 @@ static void join(exec_env *env, const etch_dim *from, const etch_dim *to)
         env->sequence[b] = a;
 }
 
-/* A dim that is merged with others, or made of one that is split, is another sequence: its places are others. */
+/* A dim that is merged with others, or made of one that is split, is another sequence: its places are
+ * others. */
 static void join_renamed(exec_env *env, const etch_op *op)
 {
     const char *name = etch_row_name(op->row);

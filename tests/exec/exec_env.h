@@ -53,7 +53,8 @@ exec_store exec_store_new(etch_arena *arena, uint32_t count);
 exec_array **exec_slot(const exec_env *env, exec_store *store, uint32_t id, const etch_loop *home);
 /* The loop around a loop, or NULL. */
 const etch_loop *exec_outer(const etch_loop *loop);
-/* The class of an iteration; of the turn-th iteration that runs, which of a backward loop is counted from the end. */
+/* The class of an iteration; of the turn-th iteration that runs, which of a backward loop is counted from the
+ * end. */
 uint32_t exec_class(const etch_loop *loop, uint32_t iteration);
 uint32_t exec_turn_class(const etch_loop *loop, uint32_t turn);
 /* Iterations that the body of `home` has in all, and the one in force. */

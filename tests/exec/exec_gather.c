@@ -1,6 +1,6 @@
 /* Weights that ranks hold in parts: a part is a range of the elements that a rank has of the weight under the
- * plan's shards, laid out flat, with zeros behind the last. Gathers put together what the ranks of a group hold,
- * nothing else; what they make is forgotten when the unit ends that it was gathered for. */
+ * plan's shards, laid out flat, with zeros behind the last. Gathers put together what the ranks of a group
+ * hold, nothing else; what they make is forgotten when the unit ends that it was gathered for. */
 #include "exec_ranks.h"
 
 #include "graph/step/kernel.h"
@@ -37,8 +37,8 @@ static exec_array *range_of(exec_ranks *ranks, const etch_tensor *weight, const 
 exec_array *exec_ranks_range(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     etch_value whole = *value;
-    whole.flat = 0;
-    return range_of(ranks, value->tensor, exec_ranks_cut(ranks, &whole, rank), value->flat, rank);
+    whole.sharded_flat = 0;
+    return range_of(ranks, value->tensor, exec_ranks_cut(ranks, &whole, rank), value->sharded_flat, rank);
 }
 
 /* What the parts of the rank's group are together. */
@@ -72,8 +72,9 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
 static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t operand)
 {
     const etch_value *from = step->ins[operand], *to = step->outs[operand];
-    const bool gathers = step->move == ETCH_ALL_GATHER;
-    if ((gathers ? from->flat : to->flat) != step->axes || (gathers ? to->flat : from->flat) != 0)
+    const bool gathers = step->collective == ETCH_ALL_GATHER;
+    if ((gathers ? from->sharded_flat : to->sharded_flat) != step->axes ||
+        (gathers ? to->sharded_flat : from->sharded_flat) != 0)
         exec_fail(&ranks->env, "%s: parts of %s before and after do not fit", etch_row_name(step->row),
                   from->tensor->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
@@ -131,7 +132,7 @@ static bool lasts(exec_ranks *ranks, const etch_step *gather)
     const etch_gatherings *list = &ranks->placed->gatherings;
     for (uint32_t i = 0; i < list->count; i++)
         if (list->at[i].step == gather)
-            return list->at[i].lasts != ETCH_KEEP_UNIT;
+            return list->at[i].lasts != ETCH_KEEP_GROUP;
     exec_fail(&ranks->env, "a gather is not listed");
     return true;
 }

@@ -88,8 +88,8 @@ static int order_in_plan(const etch_plan *plan, const char *dim, uint32_t a, uin
 
 static const etch_dim *first_of(const etch_dim *dim)
 {
-    while (dim->twin)
-        dim = dim->twin;
+    while (dim->alias)
+        dim = dim->alias;
     return dim;
 }
 
@@ -127,7 +127,7 @@ void exec_mesh_note_slots(exec_mesh *mesh, const etch_placed *placed)
 {
     const etch_graph *graph = mesh->graph;
     for (uint32_t i = 0; i < graph->dims.count; i++)
-        if (graph->dims.at[i]->holds.count)
+        if (graph->dims.at[i]->packed_from.count)
             mesh->is_slots[first_of(graph->dims.at[i])->id] = true;
     note_region(mesh, placed->forward);
     if (placed->backward)

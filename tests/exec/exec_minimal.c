@@ -23,7 +23,7 @@ typedef struct search {
     exec_findings *out;
 } search;
 
-/* ---- who reads what ------------------------------------------------------------------------------------- */
+/* ---- who reads what ------------------------------------------------------------------------------------ */
 
 static void add_reader(search *s, const etch_value *value, const etch_step *step)
 {
@@ -40,7 +40,7 @@ static void read_region(search *s, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && k < step->in_count; k++)
             add_reader(s, step->ins[k], step);
-        if (step && step->move != ETCH_NO_MOVE)
+        if (step && step->collective != ETCH_NO_COLLECTIVE)
             ETCH_PUSH(s->placed->arena, &s->moves, (place){step, region});
         for (uint32_t k = 0; loop && k < loop->bodies.at[0]->carries.count; k++)
             add_reader(s, loop->bodies.at[0]->carries.at[k].init, NULL);
@@ -70,7 +70,7 @@ static bool is_added(const etch_step *step, const etch_value *value)
     return false;
 }
 
-/* ---- places --------------------------------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------------------------------------- */
 
 static bool is_at(const search *s, const etch_value *a, const etch_state *b)
 {
@@ -97,9 +97,10 @@ static const char *text_of(const search *s, const etch_value *value)
 static const char *step_text(const search *s, const etch_step *step)
 {
     return etch_text(s->placed->arena, "%s %u: %s over %s, %s -> %s (%s)", etch_phase_name(step->phase),
-                     step->id, step->move ? etch_move_name(step->move) : etch_row_name(step->row),
+                     step->id,
+                     step->collective ? etch_collective_name(step->collective) : etch_row_name(step->row),
                      etch_axes_label(s->placed, step->axes), text_of(s, step->ins[0]),
-                     text_of(s, step->outs[0]), etch_rule_name(step->cause.rule));
+                     text_of(s, step->outs[0]), etch_rule_name(step->provenance.rule));
 }
 
 static void find(search *s, exec_waste waste, const etch_step *step, const etch_step *other)
@@ -108,7 +109,7 @@ static void find(search *s, exec_waste waste, const etch_step *step, const etch_
     if (other)
         text = etch_text(s->placed->arena, "%s; %s", text, step_text(s, other));
     /* The cotangent of a summand is made whole at once, on the axes of the summands alone. */
-    const bool is_greedy = waste == EXEC_CHAIN && step->cause.rule == ETCH_RULE_SUMMAND;
+    const bool is_greedy = waste == EXEC_CHAIN && step->provenance.rule == ETCH_RULE_SUMMAND;
     ETCH_PUSH(s->placed->arena, s->out, (exec_finding){waste, step, is_greedy, text});
 }
 
@@ -117,12 +118,12 @@ static bool is_statistic(const search *s, const etch_step *step)
     return is_at(s, step->ins[0], step->outs[0]->place);
 }
 
-/* ---- twice ---------------------------------------------------------------------------------------------- */
+/* ---- twice --------------------------------------------------------------------------------------------- */
 
 /* The value that a chain of moves begins with. */
 static const etch_value *origin(const etch_value *value)
 {
-    while (value->step && value->step->move != ETCH_NO_MOVE)
+    while (value->step && value->step->collective != ETCH_NO_COLLECTIVE)
         value = etch_value_before(value);
     return value;
 }
@@ -160,8 +161,9 @@ static void find_twice(search *s)
         for (uint32_t k = 0; k < i; k++) {
             const place *late = &s->moves.at[i], *early = &s->moves.at[k];
             if (late->region != early->region || late->step->phase != early->step->phase ||
-                origin(late->step->ins[0]) != origin(early->step->ins[0]) || late->step->move == ETCH_SLICE ||
-                is_statistic(s, late->step) || !(late->step->axes & s->axes))
+                origin(late->step->ins[0]) != origin(early->step->ins[0]) ||
+                late->step->collective == ETCH_SLICE || is_statistic(s, late->step) ||
+                !(late->step->axes & s->axes))
                 continue;
             const etch_value *from = late->step->ins[0], *way = early->step->outs[0],
                              *to = late->step->outs[0];
@@ -172,7 +174,7 @@ static void find_twice(search *s)
         }
 }
 
-/* ---- one move and its reader ---------------------------------------------------------------------------- */
+/* ---- one move and its reader --------------------------------------------------------------------------- */
 
 static bool is_row(const etch_step *step, const char *const *names)
 {
@@ -193,7 +195,7 @@ static bool is_cut(const search *s, const etch_value *value, uint32_t axes)
         if (step->op && etch_op_is_view(step->op)) {
             if (!is_cut(s, step->outs[0], axes))
                 return false;
-        } else if (step->move != ETCH_SLICE || (step->axes & axes) != axes) {
+        } else if (step->collective != ETCH_SLICE || (step->axes & axes) != axes) {
             return false;
         }
         cuts++;
@@ -201,13 +203,14 @@ static bool is_cut(const search *s, const etch_value *value, uint32_t axes)
     return cuts > 0;
 }
 
-/* Its summands could go through the step, which makes less of them, or is summed up over the same axes again. */
+/* Its summands could go through the step, which makes less of them, or is summed up over the same axes
+ * again. */
 static bool could_wait(const search *s, const etch_step *move, const etch_step *step)
 {
     static const char *const each[] = {"cast",    "einsum",      "sum",     "scale",   "rope",
                                        "rope_dx", "negated_sum", "cast_dx", "collect", "dispatch_dx",
                                        "conv",    "conv_dx",     NULL};
-    if (!step->op || step->move != ETCH_NO_MOVE || !is_row(step, each))
+    if (!step->op || step->collective != ETCH_NO_COLLECTIVE || !is_row(step, each))
         return false;
     const etch_value *sum = NULL;
     for (uint32_t i = 0; i < step->in_count; i++) {
@@ -243,25 +246,26 @@ static void find_in_move(search *s, const etch_step *step)
     if (!(step->axes & s->axes) || is_statistic(s, step))
         return;
     const etch_value *made = step->outs[0];
-    const bool whole = step->move == ETCH_ALL_REDUCE || step->move == ETCH_ALL_GATHER;
+    const bool whole = step->collective == ETCH_ALL_REDUCE || step->collective == ETCH_ALL_GATHER;
     if (whole && is_cut(s, made, step->axes & s->axes))
         find(s, EXEC_CUT, step, s->readers[made->id].at[0].step);
     const etch_step *next = only_reader(s, made);
     if (!next || is_added(step, made))
         return;
-    const bool follows = next->move != ETCH_NO_MOVE && next->axes & s->axes && !is_statistic(s, next);
-    if (follows && next->move == step->move && step->move != ETCH_SLICE)
+    const bool follows =
+        next->collective != ETCH_NO_COLLECTIVE && next->axes & s->axes && !is_statistic(s, next);
+    if (follows && next->collective == step->collective && step->collective != ETCH_SLICE)
         find(s, EXEC_CHAIN, step, next);
-    if (follows && step->move == ETCH_REDUCE_SCATTER && next->move == ETCH_ALL_GATHER &&
+    if (follows && step->collective == ETCH_REDUCE_SCATTER && next->collective == ETCH_ALL_GATHER &&
         (next->axes & step->axes & s->axes))
         find(s, EXEC_BACK, step, next);
     /* Backward divides its work as forward did. */
-    const bool scattered = step->move == ETCH_REDUCE_SCATTER && step->phase != ETCH_BACKWARD;
-    if ((step->move == ETCH_ALL_REDUCE || scattered) && could_wait(s, step, next))
+    const bool scattered = step->collective == ETCH_REDUCE_SCATTER && step->phase != ETCH_BACKWARD;
+    if ((step->collective == ETCH_ALL_REDUCE || scattered) && could_wait(s, step, next))
         find(s, EXEC_EARLY, step, next);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 void exec_find_waste(const etch_placed *placed, exec_findings *out)
 {

@@ -1,5 +1,5 @@
-/* Communication that a placed graph could do without, as far as a look at it shows: what is moved twice, moved to be cut,
- * moved and moved back, reduced too early, or in two steps. */
+/* Communication that a placed graph could do without, as far as a look at it shows: what is moved twice,
+ * moved to be cut, moved and moved back, reduced too early, or in two steps. */
 #ifndef ETCH_TEST_EXEC_MINIMAL_H
 #define ETCH_TEST_EXEC_MINIMAL_H
 
@@ -10,7 +10,9 @@ typedef enum exec_waste {
     EXEC_AFAR,  /* a value is moved from where it was made, and a copy on the way is there */
     EXEC_CUT,   /* it is made whole, and each reader takes its part */
     EXEC_BACK,  /* it is divided and gathered with nothing between */
-    EXEC_EARLY, /* summands are added, and the only reader is linear in the sum and makes less of it, or is summed again */
+    /* summands are added, and the only reader is linear in the sum and makes less of it, or is summed again
+     * */
+    EXEC_EARLY,
     EXEC_CHAIN, /* two collectives of a kind, one behind the other */
     EXEC_WASTES
 } exec_waste;

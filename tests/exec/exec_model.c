@@ -529,7 +529,7 @@ static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
         else if (strcmp(word, "always") == 0)
             zero->keep = ETCH_KEEP_STEP;
         else if (strncmp(word, "again=", strlen("again=")) == 0)
-            zero->again = read_bits(arena, plan, word + strlen("again="));
+            zero->backward_axes = read_bits(arena, plan, word + strlen("again="));
         else
             ck_abort_msg("no option %s of zero", word);
     }

@@ -96,17 +96,19 @@ etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 
 /* Leaves of the graph what `wanted` needs: a model that is served. */
 etch_training *exec_serve(exec_model *m, etch_tensor *wanted);
-/* Derives backward, unless the graph is served; fails the test on a diagnostic. `recompute`: selectors "a,b", "all" or
- * NULL; without what nobody reads: "needed", "needed(a,b)". */
+/* Derives backward, unless the graph is served; fails the test on a diagnostic. `recompute`: selectors "a,b",
+ * "all" or NULL; without what nobody reads: "needed", "needed(a,b)". */
 etch_training *exec_train(exec_model *m, const char *recompute);
 /* The same; NULL when the model has nothing that is called so. */
 etch_training *exec_try_train(exec_model *m, const char *recompute);
 
 /* A plan from text: axes first, then lines. A pin stands at the end of its line.
- *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | zero dp | keep | contiguous | for mlp,norm F@ H@tp pin hidden F@tp"
- * `keep`: the copies that forward has gathered; `each`: gradients are reduced in each microbatch; `contiguous`: causal
- * queries in parts of unequal work; `pad V=4`. A scope inside another: "for block>mlp F@tp". Stages:
- * "stage embed,layer,head@pp interleaved virtual=2 counts=1,2,2,1"; one_f_one_b unless a schedule is named. */
+ *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | zero dp | keep | contiguous | for mlp,norm F@ H@tp
+ *     pin hidden F@tp"
+ * `keep`: the copies that forward has gathered; `each`: gradients are reduced in each microbatch;
+ * `contiguous`: causal queries in parts of unequal work; `pad V=4`. A scope inside another: "for block>mlp
+ * F@tp". Stages: "stage embed,layer,head@pp interleaved virtual=2 counts=1,2,2,1"; one_f_one_b unless a
+ * schedule is named. */
 etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text);
 
 #endif

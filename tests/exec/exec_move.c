@@ -9,8 +9,8 @@
 /* Moves in a row, from `base` to the result of the last. No axis is moved twice. */
 typedef struct chain {
     const etch_value *base, *end;
-    uint32_t length, axes[ETCH_MOVE_COUNT]; /* by kind */
-    uint32_t turn[ETCH_MAX_AXES];           /* by axis: which move it is in, counted from the last */
+    uint32_t length, axes[ETCH_COLLECTIVE_COUNT]; /* by kind */
+    uint32_t turn[ETCH_MAX_AXES];                 /* by axis: which move it is in, counted from the last */
 } chain;
 
 static bool is_shard(etch_state state)
@@ -23,7 +23,7 @@ static bool states_fit(const exec_ranks *ranks, const etch_step *step)
 {
     for (uint32_t a = 0; a < ranks->mesh.axes; a++) {
         etch_state from = step->ins[0]->place[a], to = step->outs[0]->place[a];
-        bool fits[ETCH_MOVE_COUNT] = {
+        bool fits[ETCH_COLLECTIVE_COUNT] = {
             [ETCH_SLICE] = !from && is_shard(to),
             [ETCH_REDUCE_SCATTER] = from == ETCH_PARTIAL && is_shard(to),
             [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
@@ -31,7 +31,7 @@ static bool states_fit(const exec_ranks *ranks, const etch_step *step)
             [ETCH_ALL_GATHER] = is_shard(from) && !to,
         };
         bool named = step->axes & (1u << a);
-        if (named ? !fits[step->move] : from != to)
+        if (named ? !fits[step->collective] : from != to)
             return false;
     }
     return true;
@@ -40,7 +40,7 @@ static bool states_fit(const exec_ranks *ranks, const etch_step *step)
 static uint32_t all_axes(const chain *c)
 {
     uint32_t axes = 0;
-    for (uint32_t move = 0; move < ETCH_MOVE_COUNT; move++)
+    for (uint32_t move = 0; move < ETCH_COLLECTIVE_COUNT; move++)
         axes |= c->axes[move];
     return axes;
 }
@@ -111,13 +111,13 @@ exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t r
     if (!states_fit(ranks, step))
         exec_fail(&ranks->env, "%s of %s: places before and after do not fit", etch_row_name(step->row),
                   step->outs[0]->tensor->name);
-    for (const etch_step *s = step; s && s->move && !(s->axes & all_axes(&c)); s = c.base->step) {
+    for (const etch_step *s = step; s && s->collective && !(s->axes & all_axes(&c)); s = c.base->step) {
         c.base = s->ins[0];
         c.length++;
-        c.axes[s->move] |= s->axes;
+        c.axes[s->collective] |= s->axes;
         for (uint32_t a = 0; a < ranks->mesh.axes; a++)
             c.turn[a] = s->axes & (1u << a) ? c.length : c.turn[a];
-        bool is_move = c.base->step && c.base->step->move;
+        bool is_move = c.base->step && c.base->step->collective;
         if (!exec_ranks_find(ranks, c.base, rank) && is_move)
             continue;
         if (!exec_ranks_get(ranks, c.base, rank))

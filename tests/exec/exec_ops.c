@@ -483,7 +483,7 @@ const etch_dim *exec_causal_query(const etch_op *op)
         if (k && etch_has_dim(k, q->dims[i]))
             continue;
         query = q->dims[i];
-        if (key->twin == query || query->twin == key)
+        if (key->alias == query || query->alias == key)
             break;
     }
     return query;
@@ -501,7 +501,7 @@ static mask causal_mask(const exec_call *call)
 static const exec_array *operand(const exec_call *call, const char *name)
 {
     const etch_operands known = etch_operands_of(call->arena, call->op->row);
-    uint32_t slot = etch_operands_slot(&known, name);
+    uint32_t slot = etch_operands_index(&known, name);
     uint32_t index = slot == UINT32_MAX ? slot : etch_op_index(call->op, slot);
     return index == UINT32_MAX ? NULL : call->ins[index];
 }

@@ -35,7 +35,7 @@ static double number(const exec_call *call, double usual)
     return said ? exec_real(call->env->training->graph->sym, said) : usual;
 }
 
-/* ---- functions of one element ---------------------------------------------------------------------------- */
+/* ---- functions of one element -------------------------------------------------------------------------- */
 
 static double value_of(const char *name, double x, double c)
 {
@@ -88,7 +88,7 @@ static void run_slope(exec_call *call)
             slope_of(etch_row_name(call->op->row), call->ins[1]->at[w.at[1]], number(call, 0));
 }
 
-/* ---- the largest of a row -------------------------------------------------------------------------------- */
+/* ---- the largest of a row ------------------------------------------------------------------------------ */
 
 static bool is_whole(exec_call *call, const exec_array *x)
 {
@@ -139,7 +139,7 @@ static void run_max_dx(exec_call *call)
             call->outs[0]->at[w.at[1]] = d->at[w.at[2]];
 }
 
-/* ---- losses of elements ---------------------------------------------------------------------------------- */
+/* ---- losses of elements -------------------------------------------------------------------------------- */
 
 static double elements_of(const exec_array *x)
 {

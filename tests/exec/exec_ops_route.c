@@ -43,8 +43,8 @@ typedef struct routing {
     uint32_t *expert, *slot;
 } routing;
 
-/* Which of the ranks that a lane tells apart has the token; EXEC_NOWHERE where the lane is one of slots alone.
- */
+/* Which of the ranks that a lane tells apart has the token; EXEC_NOWHERE where the lane is one of slots
+ * alone. */
 static uint32_t place_on(const exec_call *call, const exec_lane *lane, const etch_tensor *idx,
                          const uint32_t *index)
 {

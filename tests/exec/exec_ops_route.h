@@ -1,19 +1,19 @@
-/* Routing by loops: what topk, dispatch, collect, their gradients and normalize compute. Where the tokens of an
- * expert go is decided here: routing is balanced, and no slot is left empty. */
+/* Routing by loops: what topk, dispatch, collect, their gradients and normalize compute. Where the tokens of
+ * an expert go is decided here: routing is balanced, and no slot is left empty. */
 #ifndef ETCH_TEST_EXEC_OPS_ROUTE_H
 #define ETCH_TEST_EXEC_OPS_ROUTE_H
 
 #include "exec_ops.h"
 
-/* Ranks of an axis are told apart along a token dim: `count` parts at a distance of `inside` smallest parts, of
- * which there are `parts`. NULL: no token dim, the axis divides slots alone. */
+/* Ranks of an axis are told apart along a token dim: `count` parts at a distance of `inside` smallest parts,
+ * of which there are `parts`. NULL: no token dim, the axis divides slots alone. */
 typedef struct exec_lane {
     const etch_dim *dim;
     uint32_t axis, count, inside, parts;
 } exec_lane;
 
-/* Slots lie in a grid of the axes that divide them, outermost first: each has the place of the ranks whose tokens
- * fill it. */
+/* Slots lie in a grid of the axes that divide them, outermost first: each has the place of the ranks whose
+ * tokens fill it. */
 typedef struct exec_route {
     const etch_tensor *indices;
     const etch_dim *slots;

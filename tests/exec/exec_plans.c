@@ -1,5 +1,5 @@
-/* Strategies that are combined: copies of a data-parallel group, data, experts, context, all-to-all and two axes of tensor
- * parallelism. Each axis has one role; what its role lets it divide is rolled. */
+/* Strategies that are combined: copies of a data-parallel group, data, experts, context, all-to-all and two
+ * axes of tensor parallelism. Each axis has one role; what its role lets it divide is rolled. */
 #include "exec_plans.h"
 
 #include "exec_env.h"
@@ -65,7 +65,7 @@ static uint32_t some(composer *c, uint32_t roles)
     return roll(c, 4) ? roles & exec_roll(c->dice, 1u << ROLES) : roles;
 }
 
-/* ---- the mesh ------------------------------------------------------------------------------------------- */
+/* ---- the mesh ------------------------------------------------------------------------------------------ */
 
 static bool has_role(const exec_family *f, role r)
 {
@@ -125,7 +125,7 @@ static void write_mesh(composer *c)
     etch_buf_puts(&c->out, "]\n");
 }
 
-/* ---- what divides what ---------------------------------------------------------------------------------- */
+/* ---- what divides what --------------------------------------------------------------------------------- */
 
 static void write_shard(composer *c, const char *dim, uint32_t roles)
 {
@@ -181,7 +181,8 @@ static void write_sequence(composer *c)
                         f->heads, axes_around(c, f->groups ? 1u << TP : OF_TENSORS, 1u << ULY));
 }
 
-/* Experts over an axis of their own, over those of tensors or of the sequence as well; each of them divided or not. */
+/* Experts over an axis of their own, over those of tensors or of the sequence as well; each of them divided
+ * or not. */
 static void write_experts(composer *c)
 {
     static const uint32_t over[] = {
@@ -219,7 +220,7 @@ static void write_tower(composer *c)
         etch_buf_printf(&c->out, "  for tables { shard D @ %s }\n", axes_of(c, OF_TENSORS));
 }
 
-/* ---- what is divided in time ---------------------------------------------------------------------------- */
+/* ---- what is divided in time --------------------------------------------------------------------------- */
 
 static void write_zero(composer *c)
 {
@@ -263,15 +264,15 @@ static void write_options(composer *c)
         etch_buf_puts(&c->out, "  balance = false\n");
 }
 
-/* ---- the spec ------------------------------------------------------------------------------------------- */
+/* ---- the spec ------------------------------------------------------------------------------------------ */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
 
-/* As small as what divides them allows. Choices are even when a rank has as many tokens of a sequence as there are
- * experts. */
+/* As small as what divides them allows. Choices are even when a rank has as many tokens of a sequence as
+ * there are experts. */
 static const char *sizes_text(composer *c)
 {
     const uint32_t tensors = product(c, OF_TENSORS);

@@ -1,5 +1,5 @@
-/* Strategies as people combine them, on models as they are shipped: random specs of up to five axes and 16 ranks. Equal seeds
- * give equal specs. */
+/* Strategies as people combine them, on models as they are shipped: random specs of up to five axes and 16
+ * ranks. Equal seeds give equal specs. */
 #ifndef ETCH_TEST_EXEC_PLANS_H
 #define ETCH_TEST_EXEC_PLANS_H
 
@@ -11,7 +11,9 @@ typedef struct exec_family {
     const char *text; /* of the spec: imports, or the model itself */
     const char *run;  /* fields of its train blocks */
     const char *
-        sizes; /* its params: %b sequences, %s tokens of one, %h heads, %f, %v and %e: inner dim, vocabulary, experts */
+        /* its params: %b sequences, %s tokens of one, %h heads, %f, %v and %e: inner dim, vocabulary, experts
+         * */
+        sizes;
     const char *heads;    /* dim of attention that tp divides */
     const char *groups;   /* a second one, where tp is two axes */
     const char *inner;    /* dim of the MLP */

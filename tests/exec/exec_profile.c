@@ -49,8 +49,9 @@ static void set_count(etch_count *count, etch_count_item item, const char *value
         count->at[item]++;
 }
 
-/* What becomes of an item under a convention that differs from the work as executed wherever rows say what one needs. */
-static void write_count(const etch_training *training, const etch_marks *marks, const etch_cost *cost,
+/* What becomes of an item under a convention that differs from the work as executed wherever rows say what
+ * one needs. */
+static void write_count(const etch_training *training, const etch_op_roles *marks, const etch_cost *cost,
                         etch_buf *out)
 {
     etch_count count = {0};
@@ -69,7 +70,7 @@ static void write_count(const etch_training *training, const etch_marks *marks, 
 static void write_flop(const etch_training *training, etch_buf *out)
 {
     etch_cost_list costs = {0};
-    const etch_marks *marks = etch_marks_of(training, out->arena);
+    const etch_op_roles *marks = etch_op_roles_of(training, out->arena);
     etch_graph_costs(training, &costs);
     for (uint32_t i = 0; i < costs.count; i++) {
         const etch_cost *cost = &costs.at[i];
@@ -88,7 +89,7 @@ static void write_kernels(const etch_placed_region *region, const char *phase, e
 {
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
-        if (kernel->anchor->move == ETCH_NO_MOVE)
+        if (kernel->anchor->collective == ETCH_NO_COLLECTIVE)
             etch_buf_printf(out, "  %s node %s: %u bytes\n", phase, kernel->anchor->row->name,
                             exec_integer(kernel->bytes));
     }
@@ -107,7 +108,7 @@ static void write_division(const etch_placed *placed, const char *name, etch_buf
     for (uint32_t i = 0; i < costs.count; i++)
         if (costs.at[i].measure == ETCH_COMM)
             etch_buf_printf(out, ", %s %s %u", etch_phase_name(costs.at[i].phase),
-                            etch_move_name(costs.at[i].move), exec_integer(costs.at[i].each));
+                            etch_collective_name(costs.at[i].collective), exec_integer(costs.at[i].each));
     etch_buf_puts(out, "\n");
 }
 

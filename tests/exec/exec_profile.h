@@ -1,5 +1,6 @@
-/* What the table makes of a case, as text: rows, FLOP, dtypes, nodes, bytes, and what happens when a dim is divided. The
- * numbers of the executor say that results are right; this says that they are not bought with needless work. */
+/* What the table makes of a case, as text: rows, FLOP, dtypes, nodes, bytes, and what happens when a dim is
+ * divided. The numbers of the executor say that results are right; this says that they are not bought with
+ * needless work. */
 #ifndef ETCH_TEST_EXEC_PROFILE_H
 #define ETCH_TEST_EXEC_PROFILE_H
 

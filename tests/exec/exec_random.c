@@ -24,8 +24,8 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides)
     return (uint32_t)(exec_mix(dice->state, 0) % sides);
 }
 
-/* What statements may use: in a module, what has entered it, and what it makes. Values of an ended loop or module are
- * forgotten. */
+/* What statements may use: in a module, what has entered it, and what it makes. Values of an ended loop or
+ * module are forgotten. */
 typedef struct scene {
     exec_model *m;
     exec_dice *dice;
@@ -563,7 +563,7 @@ static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
     }
 }
 
-static const etch_tensor *behind_views(const etch_tensor *x)
+static const etch_tensor *under_views(const etch_tensor *x)
 {
     while (x->producer && x->producer->row->role == ETCH_ROLE_FREE)
         x = x->producer->ins[0];
@@ -579,16 +579,17 @@ typedef struct carried {
     etch_tensor *ins[MOST_CARRIED], *outs[MOST_CARRIED];
 } carried;
 
-/* The end of a body. Which value leaves the loop must not depend on the number of iterations: none are exchanged. */
-static void hand_on(carried *c)
+/* The end of a body. Which value leaves the loop must not depend on the number of iterations: none are
+ * exchanged. */
+static void carry_on(carried *c)
 {
     for (uint32_t i = 1; i < c->count && c->is_late; i++)
         c->outs[i] = c->ins[i - 1];
-    if (c->count == 2 && behind_views(c->outs[0]) == c->ins[1] && behind_views(c->outs[1]) == c->ins[0])
+    if (c->count == 2 && under_views(c->outs[0]) == c->ins[1] && under_views(c->outs[1]) == c->ins[0])
         c->outs[1] = c->ins[1];
-    if (c->is_late && behind_views(c->outs[0]) != c->ins[0])
+    if (c->is_late && under_views(c->outs[0]) != c->ins[0])
         for (uint32_t i = 1; i < c->count; i++)
-            if (behind_views(c->outs[0]) == c->ins[i])
+            if (under_views(c->outs[0]) == c->ins[i])
                 c->outs[0] = c->ins[0];
 }
 
@@ -615,11 +616,11 @@ static void add_loop(scene *s)
         c.ins[i] = etch_graph_carry(m->graph, inits[c.is_late ? 0 : i], nowhere);
     add_body(s, s->loops + 1, c.ins, c.outs, c.count, classes > 1);
     for (uint32_t k = 1; k < classes; k++) {
-        hand_on(&c);
+        carry_on(&c);
         etch_graph_next_body(m->graph, c.outs, c.ins, c.count);
         add_body(s, s->loops, c.ins, c.outs, c.count, true);
     }
-    hand_on(&c);
+    carry_on(&c);
     etch_graph_end(m->graph, c.outs, results, c.count);
     if (classes > 1)
         set_classes(s, loop, random_pattern(s, loop));

@@ -19,8 +19,8 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides);
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* The same; at times with sizes that not every plan can divide. */
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute);
-/* The same, wider: loops of no iteration to five, of one class or several; values that arrive two or three iterations
- * late; up to four microbatches. */
+/* The same, wider: loops of no iteration to five, of one class or several; values that arrive two or three
+ * iterations late; up to four microbatches. */
 exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* A plan for it as text. It may ask for what cannot be; then placing it must say so. */
 const char *exec_random_plan(const exec_model *m, exec_dice *dice);

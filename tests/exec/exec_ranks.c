@@ -65,7 +65,7 @@ bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor)
 /* Views are nowhere on stages: what they show may be on another one, when nobody reads them. */
 static bool is_nowhere(const exec_ranks *ranks, const etch_step *step)
 {
-    return ranks->chain && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+    return ranks->chain && step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
 }
 
 /* Is it made when it is asked for: what is no node, and on stages a view? */
@@ -82,7 +82,8 @@ exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t
 {
     exec_array **found = exec_ranks_slot(ranks, value, rank);
     if (!*found && is_given(value)) {
-        *found = value->flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
+        *found =
+            value->sharded_flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
         (*found)->use = exec_ranks_use(ranks, value->tensor);
     }
     if (!*found && is_made_when_read(ranks, value))
@@ -93,7 +94,7 @@ exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     exec_array *found = exec_ranks_find(ranks, value, rank);
-    if (!found && value->step && value->step->move)
+    if (!found && value->step && value->step->collective)
         exec_fail(&ranks->env, "%s over %s cannot make %s", etch_row_name(value->step->row),
                   etch_axes_label(ranks->placed, value->step->axes), value->tensor->name);
     if (!found || !exec_is_open(&ranks->env, home_of(ranks, value)))
@@ -180,12 +181,12 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
                 etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
 }
 
-/* ---- what backward reads of forward ---------------------------------------------------------------------- */
+/* ---- what backward reads of forward -------------------------------------------------------------------- */
 
 /* It is there anyway. */
 static bool is_shard_of_input(const etch_step *step)
 {
-    return step->move == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT;
+    return step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT;
 }
 
 /* A rank's array is memory of its own where an op or a move of the forward pass has made it. */
@@ -269,7 +270,7 @@ static void track(const etch_step *step, const exec_call *call)
 
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
-    bool statistic = step->move == ETCH_ALL_REDUCE &&
+    bool statistic = step->collective == ETCH_ALL_REDUCE &&
                      memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array *part =
@@ -282,7 +283,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
                 note_birth(ranks, step->outs[0]->tensor, part, r);
         }
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
-        const bool looks = step->move == ETCH_SLICE && step->phase != ETCH_FORWARD && from && from->made_as;
+        const bool looks =
+            step->collective == ETCH_SLICE && step->phase != ETCH_FORWARD && from && from->made_as;
         if (part && looks)
             part->memory = from; /* what reads the shard reads it */
         else if (from)
@@ -341,10 +343,10 @@ static etch_expr part_of(const exec_ranks *ranks, uint32_t rank)
 static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, int64_t counted,
                        uint32_t statistics)
 {
-    if ((ranks->seen[step->id] && !step->part) || ranks->env.failure)
+    if ((ranks->seen[step->id] && !step->work_share) || ranks->env.failure)
         return;
-    int64_t said =
-        exec_integer(etch_at_part(ranks->placed, etch_step_flop(ranks->placed, step), part_of(ranks, rank)));
+    int64_t said = exec_integer(
+        etch_at_work_share(ranks->placed, etch_step_flop(ranks->placed, step), part_of(ranks, rank)));
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
@@ -447,7 +449,7 @@ static void check_parts(exec_ranks *ranks, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
         const etch_value *value = step->ins[i];
-        const bool whole = is_given(value) && value->tensor->kind == ETCH_WEIGHT && !value->flat;
+        const bool whole = is_given(value) && value->tensor->kind == ETCH_WEIGHT && !value->sharded_flat;
         if (whole && etch_zero_divides(ranks->placed, value->tensor, ETCH_HOLDS_WEIGHT))
             exec_fail(&ranks->env, "%s reads all of %s", step_text(ranks, step), value->tensor->name);
     }
@@ -458,9 +460,9 @@ static void run_step(exec_ranks *ranks, etch_step *step)
     ranks->now++;
     ranks->runs[step->id]++;
     check_parts(ranks, step);
-    if (step->copies || (step->move != ETCH_NO_MOVE && step->outs[0]->flat))
+    if (step->copies || (step->collective != ETCH_NO_COLLECTIVE && step->outs[0]->sharded_flat))
         exec_ranks_gather(ranks, ranks->region, step);
-    else if (step->move != ETCH_NO_MOVE)
+    else if (step->collective != ETCH_NO_COLLECTIVE)
         run_move(ranks, step);
     else
         run_op(ranks, step);
@@ -549,11 +551,13 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     exec_iterated(&ranks->env, loop->loop);
 }
 
-/* The iterations that are run here, by turns: of a loop whose iterations are layers, those of the interval. */
+/* The iterations that are run here, by turns: of a loop whose iterations are layers, those of the
+ * interval. */
 static exec_interval turns_of(const exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
 {
     const uint32_t count = exec_integer(loop->loop->count);
-    const uint32_t entry = ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->home) : UINT32_MAX;
+    const uint32_t entry =
+        ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->position) : UINT32_MAX;
     exec_interval turns = {0, count};
     if (entry == UINT32_MAX)
         return turns;
@@ -586,11 +590,12 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop, bool is_to
         end_loop(ranks, loop, turns.high, handed);
 }
 
-bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home)
+bool exec_ranks_is_here(const exec_ranks *ranks, etch_position home)
 {
     if (!ranks->chain)
         return true;
-    return home != ETCH_NO_HOME && exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
+    return home != ETCH_NO_POSITION &&
+           exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
 }
 
 /* Views are made where they are read; a loop of layers chooses its iterations. */
@@ -600,9 +605,9 @@ static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region,
         return false;
     if (!ranks->chain || region->loop)
         return true;
-    if (item->loop && exec_chain_layers(ranks->chain, item->loop->home) != UINT32_MAX)
+    if (item->loop && exec_chain_layers(ranks->chain, item->loop->position) != UINT32_MAX)
         return true;
-    return exec_ranks_is_here(ranks, item->loop ? item->loop->home : item->step->home);
+    return exec_ranks_is_here(ranks, item->loop ? item->loop->position : item->step->position);
 }
 
 /* Kernels stand at places among the items of their region, as its loops do. */
@@ -617,7 +622,7 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
             ; /* on another stage, or of another chunk */
         else if (item->loop)
             run_loop(ranks, item->loop, !region->loop);
-        else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->flat)
+        else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->sharded_flat)
             run_step(ranks, item->step); /* a part of a copy is taken while there is one */
         if (item->loop && !region->loop)
             exec_ranks_forget(ranks, region, i);
@@ -641,7 +646,7 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && k < step->out_count; k++)
             ranks->home[step->outs[k]->id] =
-                step->copies || step->outs[k]->flat ? step->outs[k]->tensor->region->loop : here;
+                step->copies || step->outs[k]->sharded_flat ? step->outs[k]->tensor->region->loop : here;
         if (step && step->op)
             exec_ranks_lay_out(ranks, step);
         for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {

@@ -26,23 +26,25 @@ bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t 
 /* Ranks that differ on `axes` alone, and a rank's place among them. */
 uint32_t exec_mesh_count(const exec_mesh *mesh, uint32_t axes);
 uint32_t exec_mesh_place(const exec_mesh *mesh, uint32_t rank, uint32_t axes);
-/* Slots have no order of their own. They lie in a grid of all axes that divide them anywhere, and a rank has those
- * whose place on each axis that divides them now is its own: any axis may join or leave, next to any other. */
+/* Slots have no order of their own. They lie in a grid of all axes that divide them anywhere, and a rank has
+ * those whose place on each axis that divides them now is its own: any axis may join or leave, next to any
+ * other. */
 void exec_mesh_note_slots(exec_mesh *mesh, const etch_placed *placed);
 bool exec_mesh_is_slots(const exec_mesh *mesh, const etch_dim *dim);
 /* Does the axis divide the slots in any value? */
 bool exec_mesh_divides(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis);
-/* All cells of the grid, and those of the axes inside `axis`: the place of slot i is i / (size / parts) / inside,
- * modulo the size of the axis. */
+/* All cells of the grid, and those of the axes inside `axis`: the place of slot i is i / (size / parts) /
+ * inside, modulo the size of the axis. */
 typedef struct exec_cells {
     uint32_t parts, inside;
 } exec_cells;
 exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis);
-/* Is axis `a` outside `b` on a dim that both divide, and that is none of slots? As the plan's first line that has both says, for the dim
- * or for another that it was renamed from or to; the mesh's order when none does. */
+/* Is axis `a` outside `b` on a dim that both divide, and that is none of slots? As the plan's first line that
+ * has both says, for the dim or for another that it was renamed from or to; the mesh's order when none
+ * does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
-/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that, of which what lies behind the last
- * element is left out: the last ranks hold less than others. */
+/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that, of which what lies
+ * behind the last element is left out: the last ranks hold less than others. */
 uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size);
 /* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
@@ -84,7 +86,7 @@ exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint
 /* Runs one pass of the microbatch in work, as far as it is in the interval, with the values that are set. */
 void exec_ranks_pass(exec_ranks *ranks, bool backward);
 /* Where something of the top level runs: is that here and now? */
-bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home);
+bool exec_ranks_is_here(const exec_ranks *ranks, etch_position home);
 /* Runs both passes of the microbatch that the reference has just run. */
 void exec_ranks_run(exec_ranks *ranks);
 /* Ends a microbatch: reduces gradients that ranks hold in parts, and adds them to the parts. */
@@ -110,8 +112,8 @@ exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_
 bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor);
 /* A rank's part of a value that is given. */
 exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t rank);
-/* Which part of a weight a rank has, where the ranks of `axes` hold parts: those outermost over which its gradient
- * is no partial sum. */
+/* Which part of a weight a rank has, where the ranks of `axes` hold parts: those outermost over which its
+ * gradient is no partial sum. */
 uint32_t exec_ranks_place(const exec_ranks *ranks, const etch_tensor *weight, uint32_t axes, uint32_t rank);
 /* A rank's part of such a weight. */
 exec_array *exec_ranks_range(exec_ranks *ranks, const etch_value *value, uint32_t rank);

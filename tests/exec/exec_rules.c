@@ -156,7 +156,7 @@ static const char *check_region(const reductions *r, const etch_placed_region *r
             failure = check_region(r, loop->bodies.at[k]);
         if (!step)
             continue;
-        if (step->move != ETCH_NO_MOVE)
+        if (step->collective != ETCH_NO_COLLECTIVE)
             failure = check_move(r, region, step);
         else
             failure = check_step(r->placed, step);

@@ -142,7 +142,7 @@ static void check_flop(exec_run *run, const exec_call *call)
                   call->op->outs[0]->name, (long long)call->flop, (long long)said);
 }
 
-/* ---- what backward reads of forward ---------------------------------------------------------------------- */
+/* ---- what backward reads of forward -------------------------------------------------------------------- */
 
 static exec_array *memory_of(exec_array *array)
 {

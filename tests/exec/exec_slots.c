@@ -4,7 +4,7 @@
 
 /* ---- what there is ------------------------------------------------------------------------------------ */
 
-static uint32_t chunk_of(const exec_slots *s, uint32_t stage, const etch_slot *action)
+static uint32_t chunk_of(const exec_slots *s, uint32_t stage, const etch_action *action)
 {
     return action->chunk * s->chain.stages + stage;
 }
@@ -57,8 +57,8 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
                             .chunks = chunks / stages,
                             .microbatches = s->microbatches,
                             .trains = placed->backward != NULL};
-    const etch_slot **actions = ETCH_NEW_ARRAY(arena, stages, const etch_slot *);
-    s->action_count = (uint32_t)etch_slot_count(&pipe);
+    const etch_action **actions = ETCH_NEW_ARRAY(arena, stages, const etch_action *);
+    s->action_count = (uint32_t)etch_action_count(&pipe);
     s->reference = new_references(arena, placed, seed, s->microbatches);
     s->stages = ETCH_NEW_ARRAY(arena, stages, exec_ranks *);
     s->began = ETCH_NEW_ARRAY(arena, stages, uint32_t *);
@@ -67,7 +67,7 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
     s->forward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
     s->backward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
     for (uint32_t i = 0; i < stages; i++) {
-        actions[i] = etch_slots(arena, &pipe, i);
+        actions[i] = etch_actions(arena, &pipe, i);
         s->stages[i] = placed->stages ? exec_ranks_of_stage(arena, &s->chain, i, s->reference[0])
                                       : exec_ranks_new(arena, placed, s->reference[0], EXEC_PROGRAM);
         s->began[i] = ETCH_NEW_ARRAY(arena, s->action_count, uint32_t);
@@ -81,7 +81,8 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
 
 /* ---- messages ----------------------------------------------------------------------------------------- */
 
-/* A value of a cut where it is alive: what a loop hands on is the argument of the iteration behind the cut. */
+/* A value of a cut where it is alive: what a loop hands on is the argument of the iteration behind the
+ * cut. */
 typedef struct alive {
     const etch_value *value;
     const etch_placed_loop *loop; /* NULL: a value of the top level */
@@ -96,7 +97,7 @@ static alive alive_at(const exec_slots *s, const etch_value *value, uint32_t pos
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++) {
             if (etch_loop_carries(loop)->at[k].in != value)
                 continue;
-            const uint32_t entry = exec_chain_layers(&s->chain, loop->home);
+            const uint32_t entry = exec_chain_layers(&s->chain, loop->position);
             const uint32_t into = position - s->chain.first[entry];
             const uint32_t turn = backward ? s->chain.count[entry] - into : into;
             const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
@@ -243,7 +244,7 @@ static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, bool backward)
     return sender_to(s, chunk, !backward);
 }
 
-static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
+static void run_action(exec_slots *s, uint32_t stage, const etch_action *action)
 {
     exec_ranks *ranks = s->stages[stage];
     const uint32_t chunk = chunk_of(s, stage, action), microbatch = (uint32_t)action->microbatch;
@@ -264,14 +265,14 @@ static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
                       action->backward ? "backward" : "forward", microbatch, chunk, ranks->env.failure);
 }
 
-static const etch_slot *next_action(const exec_slots *s, uint32_t stage)
+static const etch_action *next_action(const exec_slots *s, uint32_t stage)
 {
     return s->next[stage] < s->action_count ? &s->actions[stage][s->next[stage]] : NULL;
 }
 
 static bool is_ready(const exec_slots *s, uint32_t stage)
 {
-    const etch_slot *action = next_action(s, stage);
+    const etch_action *action = next_action(s, stage);
     if (!action)
         return false;
     const uint32_t chunk = chunk_of(s, stage, action);
@@ -286,7 +287,7 @@ static void report_stall(exec_slots *s, uint32_t stage)
     bool *seen = ETCH_NEW_ARRAY(s->arena, s->chain.stages, bool);
     etch_buf_puts(&text, "it stalls");
     while (next_action(s, stage) && !seen[stage]) {
-        const etch_slot *action = next_action(s, stage);
+        const etch_action *action = next_action(s, stage);
         const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action->backward) % s->chain.stages;
         seen[stage] = true;
         etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,
@@ -328,7 +329,8 @@ static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t
     for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        const bool is_view = step && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+        const bool is_view =
+            step && step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
         if (step && !is_view && runs_of(s, step) != times)
             s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
                                    runs_of(s, step), times);

@@ -1,5 +1,6 @@
-/* A placed graph with stages, run as its schedule says: every stage does its actions in turn, one microbatch through one model
- * chunk in one direction, with messages between chunks. A stage has what it has made and received, and nothing else. */
+/* A placed graph with stages, run as its schedule says: every stage does its actions in turn, one microbatch
+ * through one model chunk in one direction, with messages between chunks. A stage has what it has made and
+ * received, and nothing else. */
 #ifndef ETCH_TEST_EXEC_SLOTS_H
 #define ETCH_TEST_EXEC_SLOTS_H
 
@@ -16,9 +17,9 @@ typedef struct exec_slots {
     const etch_placed *placed;
     exec_chain chain;
     uint32_t microbatches;
-    const etch_slot *const *actions; /* by stage */
-    uint32_t action_count;           /* of each stage */
-    exec_run **reference;            /* by microbatch */
+    const etch_action *const *actions; /* by stage */
+    uint32_t action_count;             /* of each stage */
+    exec_run **reference;              /* by microbatch */
     exec_ranks **stages;
     exec_store *values;               /* by chunk and microbatch */
     exec_message *forward, *backward; /* by chunk that receives it and microbatch */
@@ -33,12 +34,13 @@ typedef struct exec_slots {
 
 /* Of a placed graph whose chain fits. */
 exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed);
-/* Runs all actions of all stages, then the end of the step. A stall is a failure that names who waits for whom. */
+/* Runs all actions of all stages, then the end of the step. A stall is a failure that names who waits for
+ * whom. */
 void exec_slots_run(exec_slots *slots);
 /* Forgets what the runs on one rank have computed. */
 void exec_slots_release(exec_slots *slots);
-/* Runs it with data of the seed. NULL, or what is wrong. Weights and messages of loops of several classes may be on stages that do
- * not read them. */
+/* Runs it with data of the seed. NULL, or what is wrong. Weights and messages of loops of several classes may
+ * be on stages that do not read them. */
 const char *exec_check_slots(const etch_placed *placed, uint64_t seed);
 
 #endif

@@ -526,7 +526,7 @@ static void write_declarations(const writer *w, etch_buf *out)
         const etch_dim *dim = w->graph->dims.at[i];
         if (strchr(dim->name, '\''))
             continue;
-        etch_buf_printf(out, "%s%s %s %s", before, dim->name, dim->ragged ? "~" : "=",
+        etch_buf_printf(out, "%s%s %s %s", before, dim->name, dim->average_sized ? "~" : "=",
                         etch_expr_text(w->graph->sym, dim->size));
         before = ", ";
     }
@@ -638,9 +638,9 @@ static void write_zero(const etch_plan *plan, etch_buf *out)
         etch_buf_printf(out, ", reduce = %s", zero->whole ? "step" : "microbatch");
     if (zero->level > 2)
         etch_buf_printf(out, ", keep = %s, prefetch = %u", keeps[zero->keep], (unsigned)zero->ahead);
-    if (zero->again) {
+    if (zero->backward_axes) {
         etch_buf_puts(out, ", again = ");
-        write_bits(plan, out, zero->again);
+        write_bits(plan, out, zero->backward_axes);
     }
     etch_buf_puts(out, "\n");
 }

@@ -9,9 +9,9 @@
  * graph is trained, so that what is derived is called alike. */
 void exec_spec_name(exec_model *m);
 
-/* The forward graph, what m->train says of training it, and the plan unless it is NULL. The names must be those
- * of exec_spec_name. A module that is called several times is as many modules, with numbers behind the name,
- * and the selectors of recomputation and plan name them all. */
+/* The forward graph, what m->train says of training it, and the plan unless it is NULL. The names must be
+ * those of exec_spec_name. A module that is called several times is as many modules, with numbers behind the
+ * name, and the selectors of recomputation and plan name them all. */
 const char *exec_spec_text(const exec_model *m, const etch_plan *plan);
 
 #endif

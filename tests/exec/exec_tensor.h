@@ -17,7 +17,8 @@
 enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
 #define EXEC_NOWHERE UINT32_MAX
 
-/* The elements of a tensor that one rank holds: of each dim a range of its indices, or some that lie apart. */
+/* The elements of a tensor that one rank holds: of each dim a range of its indices, or some that lie
+ * apart. */
 typedef struct exec_array {
     uint32_t rank;
     const etch_dim *dims[EXEC_MAX_RANK];

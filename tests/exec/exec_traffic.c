@@ -94,13 +94,13 @@ exec_traffic *exec_traffic_new(etch_arena *arena, const etch_placed *placed)
 
 static bool is_view(const etch_step *step)
 {
-    return step && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+    return step && step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
 }
 
 static bool is_free(const etch_step *step)
 {
-    return step &&
-           (step->move == ETCH_SLICE || (step->move == ETCH_NO_MOVE && step->row->role == ETCH_ROLE_FREE));
+    return step && (step->collective == ETCH_SLICE ||
+                    (step->collective == ETCH_NO_COLLECTIVE && step->row->role == ETCH_ROLE_FREE));
 }
 
 static const etch_value *behind_names(const etch_value *value)
@@ -199,7 +199,7 @@ void exec_traffic_note(exec_traffic *t, const exec_env *env, const etch_step *st
     if (!c) /* a view, which reads nothing */
         return;
     note_reads(t, c, env, step);
-    if (step->move == ETCH_NO_MOVE)
+    if (step->collective == ETCH_NO_COLLECTIVE)
         note_writes(t, c, env, step);
     c->is_run = t->seen[step->id] = true;
 }
@@ -212,8 +212,9 @@ void exec_traffic_leave(exec_traffic *t, const etch_value *value)
 
 /* ---- comparing --------------------------------------------------------------------------------------- */
 
-/* Rows of what the kernel has moved as a whole before are part of that; those that were touched before the whole is moved count
- * beside it: a convention (tests/graph/test_granularity.c), which depends on the order of the kernel's steps. */
+/* Rows of what the kernel has moved as a whole before are part of that; those that were touched before the
+ * whole is moved count beside it: a convention (tests/graph/test_granularity.c), which depends on the order
+ * of the kernel's steps. */
 static uint64_t sum_of(const moved_list *list)
 {
     uint64_t bytes = 0;
@@ -246,7 +247,7 @@ static const char *compare(const exec_traffic *t)
 {
     for (uint32_t i = 0; i < t->count; i++) {
         const counted *c = &t->kernels[i];
-        if (!c->is_run || c->kernel->anchor->move != ETCH_NO_MOVE)
+        if (!c->is_run || c->kernel->anchor->collective != ETCH_NO_COLLECTIVE)
             continue;
         const uint64_t read = read_by(c), written = written_by(t, c);
         const uint64_t said = exec_integer(c->kernel->read), all = exec_integer(c->kernel->bytes);

@@ -1,5 +1,6 @@
-/* Bytes that kernels of a rank read and write, counted on a run: what enters a kernel's set of steps is read once, what leaves it
- * is written once. Which steps are a kernel is the product's answer; who reads what, and how many elements that are, is seen. */
+/* Bytes that kernels of a rank read and write, counted on a run: what enters a kernel's set of steps is read
+ * once, what leaves it is written once. Which steps are a kernel is the product's answer; who reads what, and
+ * how many elements that are, is seen. */
 #ifndef ETCH_TEST_EXEC_TRAFFIC_H
 #define ETCH_TEST_EXEC_TRAFFIC_H
 

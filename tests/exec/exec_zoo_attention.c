@@ -35,7 +35,7 @@ static etch_tensor *embedding(exec_model *m, etch_tensor *table)
                   "residual");
 }
 
-/* ---- Gemma 2: window and full attention in turn, norms on both sides, capped scores and logits --------------- */
+/* ---- Gemma 2: window and full attention in turn, norms on both sides, capped scores and logits --------- */
 
 static etch_tensor *grouped(exec_model *m, etch_tensor *x, exec_options options)
 {
@@ -84,7 +84,7 @@ const char *const exec_gemma2_plans[] = {
     NULL,
 };
 
-/* ---- gpt-oss: biases, sinks ---------------------------------------------------------------------------------- */
+/* ---- gpt-oss: biases, sinks ---------------------------------------------------------------------------- */
 
 static etch_tensor *dense(exec_model *m, const char *name, etch_tensor *x, const char *weight,
                           const char *bias, const char *dims)
@@ -133,7 +133,8 @@ const char *const exec_shared_sinks_plans[] = {
     NULL,
 };
 
-/* ---- T5: an encoder, a decoder that attends to itself and to the encoder, biases from tables of distances ------ */
+/* ---- T5: an encoder, a decoder that attends to itself and to the encoder, biases from tables of
+ * distances */
 
 /* Queries x[B,`own`,H], keys m[B,`other`,H]; the keys' dim is called `keys`. */
 static etch_tensor *attend(exec_model *m, etch_tensor *x, etch_tensor *memory, const char *own,

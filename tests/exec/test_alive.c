@@ -1,5 +1,6 @@
-/* Bytes alive on a rank, measured, against what the product says: of models of the zoo and of random models, under plans with and
- * without stages. ETCH_TEST_SEED chooses the first random model, ETCH_TEST_MULT multiplies their number: 250 makes 100,000. */
+/* Bytes alive on a rank, measured, against what the product says: of models of the zoo and of random models,
+ * under plans with and without stages. ETCH_TEST_SEED chooses the first random model, ETCH_TEST_MULT
+ * multiplies their number: 250 makes 100,000. */
 #include "exec_alive.h"
 #include "exec_check.h"
 #include "exec_random.h"

@@ -1,5 +1,6 @@
-/* Known differences: minimal models of which the product says other bytes than the executor measures, each with its reason. A case
- * that has become equal fails: it is to be taken out of this list, and the trait that it stands for out of test_alive.c. */
+/* Known differences: minimal models of which the product says other bytes than the executor measures, each
+ * with its reason. A case that has become equal fails: it is to be taken out of this list, and the trait that
+ * it stands for out of test_alive.c. */
 #include "exec_alive.h"
 #include "exec_bind.h"
 #include "exec_plans.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of messages and weights what is said to be sent, or to be on a stage, and nobody reads: none is measured. */
+/* Of messages and weights what is said to be sent, or to be on a stage, and nobody reads: none is
+ * measured. */
 typedef enum quantity { SAVED, ACTIVATIONS, WORKSPACE, MESSAGES, WEIGHTS } quantity;
 
 static const char *const quantity_names[] = {"saved", "activations", "workspace", "messages", "weights"};

@@ -1,6 +1,6 @@
-/* Layouts that people describe, as they write them, on models as they are shipped: the loss and all gradients of the ranks
- * are those of one rank. For Ulysses, experts folded into other axes, heads over two axes, padding, and parts of a model
- * with placements of their own. */
+/* Layouts that people describe, as they write them, on models as they are shipped: the loss and all gradients
+ * of the ranks are those of one rank. For Ulysses, experts folded into other axes, heads over two axes,
+ * padding, and parts of a model with placements of their own. */
 #include "exec_bind.h"
 #include "exec_check.h"
 #include "suite.h"
@@ -44,9 +44,10 @@ static void run_all(etch_arena *arena, const layout *layouts, size_t count)
 }
 #define RUN_ALL(arena, layouts) run_all((arena), (layouts), sizeof(layouts) / sizeof *(layouts))
 
-/* ---- heads ---------------------------------------------------------------------------------------------- */
+/* ---- heads --------------------------------------------------------------------------------------------- */
 
-/* Groups of heads that share keys, when there are more ranks than keys: from fewer ranks than keys to all heads. */
+/* Groups of heads that share keys, when there are more ranks than keys: from fewer ranks than keys to all
+ * heads. */
 static void heads(etch_arena *arena)
 {
     static const layout layouts[] = {
@@ -73,7 +74,7 @@ START_TEST(more_ranks_than_heads_with_keys)
 }
 END_TEST
 
-/* ---- sequences ------------------------------------------------------------------------------------------ */
+/* ---- sequences ----------------------------------------------------------------------------------------- */
 
 static void sequences(etch_arena *arena)
 {
@@ -111,7 +112,7 @@ START_TEST(heads_inside_attention_and_the_sequence_outside)
 }
 END_TEST
 
-/* ---- experts -------------------------------------------------------------------------------------------- */
+/* ---- experts ------------------------------------------------------------------------------------------- */
 
 #define EXPERTS                                                                                             \
     "batch = 8, seq = 16, layers = 2, hidden = 4, heads = 4, kv_heads = 2, head_dim = 2, ffn = 1, vocab = " \
@@ -150,7 +151,7 @@ START_TEST(experts_on_ranks_of_other_axes)
 }
 END_TEST
 
-/* ---- padding -------------------------------------------------------------------------------------------- */
+/* ---- padding ------------------------------------------------------------------------------------------- */
 
 #define ODD "batch = 4, seq = 8, layers = 2, hidden = 4, head_dim = 2, heads = 4, kv_heads = 2, micro = 2"
 
@@ -185,7 +186,7 @@ START_TEST(padding_changes_no_result)
 }
 END_TEST
 
-/* ---- parts of a model ----------------------------------------------------------------------------------- */
+/* ---- parts of a model ---------------------------------------------------------------------------------- */
 
 static void parts(etch_arena *arena)
 {

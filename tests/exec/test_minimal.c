@@ -1,6 +1,6 @@
-/* What plans that everybody knows communicate, op by op, against what is derived by hand: how many collectives of a kind a
- * layer has forward and backward, over which axes, and of what. Kinds and dims are those of the papers; bytes are compared
- * elsewhere. */
+/* What plans that everybody knows communicate, op by op, against what is derived by hand: how many
+ * collectives of a kind a layer has forward and backward, over which axes, and of what. Kinds and dims are
+ * those of the papers; bytes are compared elsewhere. */
 #include "end_work.h"
 #include "exec_bind.h"
 #include "exec_plans.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- counting ------------------------------------------------------------------------------------------- */
+/* ---- counting ------------------------------------------------------------------------------------------ */
 
 typedef struct wanted {
     etch_phase phase;
-    etch_move move;
+    etch_collective collective;
     const char *axes; /* as a user writes them */
     const char *with; /* a dim that the tensor has; NULL: any */
     const char *without;
@@ -31,7 +31,7 @@ static bool has_dim_called(const etch_tensor *tensor, const char *name)
 static bool is_wanted(const etch_placed *placed, const wanted *w, const etch_step *step)
 {
     const etch_tensor *tensor = step->in_count ? step->ins[0]->tensor : NULL;
-    return step->move == w->move && step->phase == w->phase &&
+    return step->collective == w->collective && step->phase == w->phase &&
            (!w->axes || strcmp(etch_axes_label(placed, step->axes), w->axes) == 0) &&
            (!w->with || has_dim_called(tensor, w->with)) &&
            (!w->without || !has_dim_called(tensor, w->without));
@@ -102,10 +102,10 @@ static etch_placed *placed_family(etch_arena *arena, const char *name, const cha
 #define EXPECT_LAYER(count, placed, ...) \
     ck_assert_uint_eq(count_in_layer(placed, (wanted){__VA_ARGS__}), count)
 
-/* ---- dense models --------------------------------------------------------------------------------------- */
+/* ---- dense models -------------------------------------------------------------------------------------- */
 
-/* Queries, keys, values and the result change hands: four all-to-alls forward, four backward, and nothing else over cp in
- * a layer. */
+/* Queries, keys, values and the result change hands: four all-to-alls forward, four backward, and nothing
+ * else over cp in a layer. */
 static void ulysses(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "llama", "ulysses");
@@ -117,8 +117,8 @@ static void ulysses(etch_arena *arena)
     }
 }
 
-/* With a ring besides: keys and values are gathered over it, of the heads that a rank has, backward again, and their
- * gradients come back. */
+/* With a ring besides: keys and values are gathered over it, of the heads that a rank has, backward again,
+ * and their gradients come back. */
 static void ulysses_in_a_ring(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "llama",
@@ -142,9 +142,10 @@ static void scattered_before_bias(etch_arena *arena)
     EXPECT_LAYER(0, p, ETCH_BACKWARD, ETCH_ALL_REDUCE, "tp", NULL, NULL);
 }
 
-/* A head of keys for each rank of tp, and g ranks for each of them: what q, k and v read is gathered once over both.
- * Greedy: gradients of keys and values, which g ranks make summands of, are added up before the products with weights
- * (R4), so that two of the three contributions to the cotangent are reduced over tp alone. */
+/* A head of keys for each rank of tp, and g ranks for each of them: what q, k and v read is gathered once
+ * over both. Greedy: gradients of keys and values, which g ranks make summands of, are added up before the
+ * products with weights (R4), so that two of the three contributions to the cotangent are reduced over tp
+ * alone. */
 static void heads_over_two_axes(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "llama",
@@ -160,8 +161,8 @@ static void heads_over_two_axes(etch_arena *arena)
     EXPECT_LAYER(1, p, ETCH_BACKWARD, ETCH_REDUCE_SCATTER, "tp", "H", NULL);
 }
 
-/* Gains see a part of the sequence: one all-reduce over dp and tp for those of a layer, one over dp for its other
- * weights, and none over tp alone. */
+/* Gains see a part of the sequence: one all-reduce over dp and tp for those of a layer, one over dp for its
+ * other weights, and none over tp alone. */
 static void gains(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "llama", "megatron_sp");
@@ -169,18 +170,19 @@ static void gains(etch_arena *arena)
     const end_works reductions = end_reductions(p);
     for (uint32_t i = 0; i < reductions.count; i++) {
         const end_work *b = &reductions.at[i];
-        const bool of_layer = b->unit->loop != NULL;
+        const bool of_layer = b->weight_group->loop != NULL;
         both += of_layer && strcmp(etch_axes_label(p, b->axes), "(dp,tp)") == 0;
         alone += strcmp(etch_axes_label(p, b->axes), "tp") == 0;
-        ck_assert_int_eq(b->move, ETCH_ALL_REDUCE);
+        ck_assert_int_eq(b->collective, ETCH_ALL_REDUCE);
     }
     ck_assert_uint_eq(both, 1);
     ck_assert_uint_eq(alone, 0);
 }
 
-/* ---- experts -------------------------------------------------------------------------------------------- */
+/* ---- experts ------------------------------------------------------------------------------------------- */
 
-/* Summands of an expert's result are added up where the experts are, as slots: what is routed back is a sum. */
+/* Summands of an expert's result are added up where the experts are, as slots: what is routed back is a
+ * sum. */
 static void reduced_before_routing(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "mixtral", "moe_ep");
@@ -189,8 +191,8 @@ static void reduced_before_routing(etch_arena *arena)
     EXPECT_LAYER(1, p, ETCH_FORWARD, ETCH_REDUCE_SCATTER, "tp", "S", NULL); /* behind attention */
 }
 
-/* Tokens go and come in one all-to-all each, forward and backward, all of slots; the loss that balances experts adds up one
- * vector of shares over the ranks that share the tokens. */
+/* Tokens go and come in one all-to-all each, forward and backward, all of slots; the loss that balances
+ * experts adds up one vector of shares over the ranks that share the tokens. */
 static void routed(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "mixtral", "moe_ep");
@@ -214,9 +216,10 @@ static void shares_of_all_tokens(etch_arena *arena)
     EXPECT_LAYER(1, p, ETCH_FORWARD, ETCH_ALL_REDUCE, "(data,ring,tp)", "E", NULL);
 }
 
-/* ---- tables, towers ------------------------------------------------------------------------------------- */
+/* ---- tables, towers ------------------------------------------------------------------------------------ */
 
-/* Each rank looks up the rows that it has for all samples, pools them, and only then are the summands added and divided. */
+/* Each rank looks up the rows that it has for all samples, pools them, and only then are the summands added
+ * and divided. */
 static void pooled_before_reduced(etch_arena *arena)
 {
     const etch_placed *p = placed_family(arena, "dlrm",
@@ -239,8 +242,8 @@ static void rows_over_data(etch_arena *arena)
     EXPECT(0, p, ETCH_FORWARD, ETCH_ALL_REDUCE, NULL, "D", NULL);
 }
 
-/* The tower works on its share of the batch on each rank of tp; its images come back in one all-gather, their gradients
- * are cut or scattered, and nothing else is sent in the tower. */
+/* The tower works on its share of the batch on each rank of tp; its images come back in one all-gather, their
+ * gradients are cut or scattered, and nothing else is sent in the tower. */
 static void tower(etch_arena *arena)
 {
     const char *const pins[] = {"", "pin residual [B@data, S@tp, H]\n"};
@@ -254,12 +257,12 @@ static void tower(etch_arena *arena)
                                     pins[i]));
         EXPECT(1, p, ETCH_FORWARD, ETCH_ALL_GATHER, NULL, "P", NULL);
         EXPECT(1, p, ETCH_FORWARD, ETCH_ALL_GATHER, "tp", "P", NULL);
-        for (etch_move move = ETCH_ALL_TO_ALL; move <= ETCH_ALL_GATHER; move++)
-            EXPECT(0, p, ETCH_BACKWARD, move, NULL, "P", NULL);
+        for (etch_collective collective = ETCH_ALL_TO_ALL; collective <= ETCH_ALL_GATHER; collective++)
+            EXPECT(0, p, ETCH_BACKWARD, collective, NULL, "P", NULL);
     }
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------------------------------- */
 
 /* One reader needs the sum whole, a later one a part of it: that is cut from the copy. */
 static void cut_from_a_copy(etch_arena *arena)

@@ -149,8 +149,8 @@ static void saved_of_classes(etch_arena *arena)
     ck_assert_msg(!failure, "%s", failure);
 }
 
-/* The last version but one leaves the inner loop and enters it again: backward reads it as what enters the last
- * iteration, and as what the next run of the loop begins with. It is one value. */
+/* The last version but one leaves the inner loop and enters it again: backward reads it as what enters the
+ * last iteration, and as what the next run of the loop begins with. It is one value. */
 static void saved_late(etch_arena *arena, bool made)
 {
     static const etch_span nowhere = {0, 0};
@@ -180,7 +180,8 @@ START_TEST(the_version_before_is_saved_once)
 }
 END_TEST
 
-/* A loop that has no iteration reads nothing of what would enter it: what is read in front of it is kept all the same. */
+/* A loop that has no iteration reads nothing of what would enter it: what is read in front of it is kept all
+ * the same. */
 static void saved_beside(etch_arena *arena, const char *choice, uint32_t count)
 {
     exec_model *m = exec_model_new(arena, "B=2 S=4", 1);
@@ -408,7 +409,8 @@ START_TEST(ranks_compute_it_with_the_copies_that_forward_has_gathered)
 }
 END_TEST
 
-/* What is computed in front of a loop from weights that are gathered there does not wait for a product behind it. */
+/* What is computed in front of a loop from weights that are gathered there does not wait for a product behind
+ * it. */
 static void in_front(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=4 H=4 F=2", 2);
@@ -498,8 +500,8 @@ END_TEST
 
 /* ---- positions in a sequence --------------------------------------------------------------------------- */
 
-/* Rows and columns of a picture change places by being read in the other order. That says nothing of where the queries S
- * are: ranks that share them have an early and a late chunk each, as ever. */
+/* Rows and columns of a picture change places by being read in the other order. That says nothing of where
+ * the queries S are: ranks that share them have an early and a late chunk each, as ever. */
 static void reshaped(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=2 S=8 T=8 H=4 K=2 D=2 M=32", 1);
@@ -523,7 +525,8 @@ START_TEST(merged_dims_have_no_positions)
 }
 END_TEST
 
-/* Queries that no value but the attention divides: ranks that share them need two chunks each, of 6 there are none. */
+/* Queries that no value but the attention divides: ranks that share them need two chunks each, of 6 there are
+ * none. */
 static void chunked(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=2 S=6 T=6 H=4 D=2", 1);
@@ -546,7 +549,8 @@ START_TEST(shared_queries_are_divided_into_chunks)
 }
 END_TEST
 
-/* A loop that holds nothing but one that is run again is not run again itself: what enters the inner one is kept. */
+/* A loop that holds nothing but one that is run again is not run again itself: what enters the inner one is
+ * kept. */
 static void nested(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=2 H=4", 1);
@@ -571,8 +575,8 @@ END_TEST
 
 /* ---- slots ------------------------------------------------------------------------------------------ */
 
-/* Tokens are divided by a into halves, then, elsewhere, by b: b's slots are those of quarters within a's, which
- * are not those of halves. So collect is not divided along b. */
+/* Tokens are divided by a into halves, then, elsewhere, by b: b's slots are those of quarters within a's,
+ * which are not those of halves. So collect is not divided along b. */
 static void apart(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=8 S=8 H=4 V=4 E=4 Q=2 C=32", 1);
@@ -601,7 +605,8 @@ START_TEST(shards_of_slots_mean_the_same_everywhere)
 }
 END_TEST
 
-/* The last iteration hands on what is older than the loop. What is computed of that is run again, so backward reads it. */
+/* The last iteration hands on what is older than the loop. What is computed of that is run again, so backward
+ * reads it. */
 static void handed(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=2 H=4", 1);

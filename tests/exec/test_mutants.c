@@ -1,5 +1,5 @@
-/* The tests of the op table can fail: each column of each row is changed in a copy of the table, and what the tests
- * of that row say must change. */
+/* The tests of the op table can fail: each column of each row is changed in a copy of the table, and what the
+ * tests of that row say must change. */
 #define _POSIX_C_SOURCE 200809L
 #include "exec_check.h"
 #include "exec_profile.h"
@@ -92,11 +92,12 @@ typedef struct mutation {
 /* Is it a row of the step's end, a move, or one that calls become others of: one that no graph has? */
 static bool is_of_step(const etch_row *row)
 {
-    return row->role == ETCH_ROLE_MOVE || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
+    return row->role == ETCH_ROLE_RESHARD || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
            row->updates;
 }
 
-/* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that says. */
+/* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that
+ * says. */
 static bool is_derived(const etch_row *row)
 {
     return !row->shape && !row->several && !row->compose;
@@ -135,7 +136,7 @@ static bool no_flop(etch_row *row)
 
 static bool some_flop(etch_row *row)
 {
-    bool applies = !row->flop && row->role != ETCH_ROLE_MOVE && row->use != ETCH_USE_AVERAGE;
+    bool applies = !row->flop && row->role != ETCH_ROLE_RESHARD && row->use != ETCH_USE_AVERAGE;
     row->flop = &etch_flop_per_result;
     row->constants[0] = 1;
     return applies;
@@ -458,7 +459,7 @@ static bool no_family(etch_row *row)
 
 static bool a_norm(etch_row *row)
 {
-    bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_MOVE &&
+    bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_RESHARD &&
                    row->flop && !is_of_step(row);
     row->family = ETCH_FAMILY_NORM;
     return applies;
@@ -668,7 +669,8 @@ static bool is_noticed(etch_arena *arena, const trial *t)
             _exit(2);
         for (int file = 3; file < 256; file++) /* what Check is told there is not told of this process */
             close(file);
-        /* Of its own time: a busy machine is no mistake. An alarm would reach Check, which kills the whole group. */
+        /* Of its own time: a busy machine is no mistake. An alarm would reach Check, which kills the whole
+         * group. */
         if (setrlimit(RLIMIT_CPU, &(struct rlimit){600, 600}) != 0)
             _exit(2);
         _exit(run_trial(arena, t) ? 1 : 0);

@@ -1,6 +1,7 @@
-/* Plans as people write them, in random combinations on models as they are shipped: the loss and all gradients of up to 16 ranks
- * are those of one. ETCH_TEST_SEED chooses the first combination, ETCH_TEST_MULT multiplies their number: 200 makes
- * 100,000; ETCH_TEST_COUNT is their number. A failure prints its seed, and a spec that is to be saved in models/. */
+/* Plans as people write them, in random combinations on models as they are shipped: the loss and all
+ * gradients of up to 16 ranks are those of one. ETCH_TEST_SEED chooses the first combination, ETCH_TEST_MULT
+ * multiplies their number: 200 makes 100,000; ETCH_TEST_COUNT is their number. A failure prints its seed, and
+ * a spec that is to be saved in models/. */
 #include "exec_bind.h"
 #include "exec_check.h"
 #include "exec_minimal.h"
@@ -84,7 +85,7 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
-/* ---- what is shipped ------------------------------------------------------------------------------------ */
+/* ---- what is shipped ----------------------------------------------------------------------------------- */
 
 static void check_shipped_plan(etch_arena *arena, const char *path, const char *plan)
 {

@@ -1,6 +1,7 @@
 /* Random models under random plans: gradients are slopes, and ranks compute what one rank computes.
- * ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number: 200 makes 100,000. A failure
- * prints its seed, and the model and plan as a spec, which `etch dump` and the other commands read. */
+ * ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number: 200 makes 100,000. A
+ * failure prints its seed, and the model and plan as a spec, which `etch dump` and the other commands
+ * read. */
 #include "exec_check.h"
 #include "exec_random.h"
 #include "exec_spec.h"

@@ -1,5 +1,5 @@
-/* Pipelines run as slots: all stages and ranks do what the schedule says, with messages between them, and compute what one
- * rank computes. */
+/* Pipelines run as slots: all stages and ranks do what the schedule says, with messages between them, and
+ * compute what one rank computes. */
 #include "exec_slots.h"
 #include "exec_zoo.h"
 #include "suite.h"
@@ -129,7 +129,7 @@ static void count_wrong(etch_placed *placed)
 
 static void run_elsewhere(etch_placed *placed)
 {
-    result_called(placed, "n")->step->home = etch_home_at(0, ETCH_FIRST_OF);
+    result_called(placed, "n")->step->position = etch_position_at(0, ETCH_FIRST_OF);
 }
 
 static void run_nowhere(etch_placed *placed)
@@ -137,7 +137,7 @@ static void run_nowhere(etch_placed *placed)
     etch_placed_region *backward = placed->backward;
     for (uint32_t i = 0; i < backward->items.count; i++)
         if (backward->items.at[i].step)
-            backward->items.at[i].step->home = ETCH_NO_HOME;
+            backward->items.at[i].step->position = ETCH_NO_POSITION;
 }
 
 static etch_step_task *shared_reduction(const etch_placed *placed)
@@ -167,19 +167,19 @@ static void forget_use(etch_placed *placed)
             placed->stages->uses[graph->weights.at[i]->id].count = 1;
 }
 
-static etch_slot *actions_of(exec_slots *s, uint32_t stage)
+static etch_action *actions_of(exec_slots *s, uint32_t stage)
 {
-    etch_slot *actions = ETCH_NEW_ARRAY(s->arena, s->action_count, etch_slot);
+    etch_action *actions = ETCH_NEW_ARRAY(s->arena, s->action_count, etch_action);
     memcpy(actions, s->actions[stage], s->action_count * sizeof *actions);
-    ((const etch_slot **)(uintptr_t)s->actions)[stage] = actions;
+    ((const etch_action **)(uintptr_t)s->actions)[stage] = actions;
     return actions;
 }
 
 /* The first action goes back before anything has gone forward. */
 static void go_back_first(exec_slots *s)
 {
-    etch_slot *actions = actions_of(s, 0);
-    actions[0] = (etch_slot){.backward = true};
+    etch_action *actions = actions_of(s, 0);
+    actions[0] = (etch_action){.backward = true};
 }
 
 static void skip_action(exec_slots *s)
@@ -192,7 +192,7 @@ static void skip_action(exec_slots *s)
 static void repeat_action(exec_slots *s)
 {
     for (uint32_t i = 0; i < s->chain.stages; i++) {
-        etch_slot *actions = actions_of(s, i);
+        etch_action *actions = actions_of(s, i);
         actions[s->action_count - 1] = actions[s->action_count - 2];
     }
 }
@@ -251,7 +251,7 @@ START_TEST(mistakes_are_noticed)
 }
 END_TEST
 
-/* ---- models of the zoo ----------------------------------------------------------------------------------- */
+/* ---- models of the zoo --------------------------------------------------------------------------------- */
 
 /* All loops of the top level, as a stage line lists them; "": there is none. How many layers that is. */
 static const char *loops_of(const exec_model *m, uint32_t *layers)

@@ -1,5 +1,5 @@
-/* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and what
- * the language makes of a text is what the builder makes of the same calls. */
+/* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and
+ * what the language makes of a text is what the builder makes of the same calls. */
 #include "exec_env.h"
 #include "exec_random.h"
 #include "exec_spec.h"
@@ -31,7 +31,8 @@ static void add_costs(etch_sym *sym, const etch_cost_list *costs, const etch_pla
         etch_buf_printf(out, ", %s%s%s, %s", c->matmul ? "matmul " : "", c->trainable ? "trained " : "",
                         c->of_weights ? "of weights " : "", c->tensor ? c->tensor->name : "-");
         if (placed)
-            etch_buf_printf(out, ", %s over %s", etch_move_name(c->move), etch_axes_label(placed, c->axes));
+            etch_buf_printf(out, ", %s over %s", etch_collective_name(c->collective),
+                            etch_axes_label(placed, c->axes));
         etch_buf_puts(out, "\n");
     }
 }

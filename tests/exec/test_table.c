@@ -204,13 +204,13 @@ START_TEST(made_up_rows_are_sharded)
 }
 END_TEST
 
-static uint32_t moves_before(const etch_placed_region *region, const char *row, etch_move move)
+static uint32_t moves_before(const etch_placed_region *region, const char *row, etch_collective move)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
-        count += step->move == move;
-        if (step->op && step->move == ETCH_NO_MOVE && strcmp(step->row->name, row) == 0)
+        count += step->collective == move;
+        if (step->op && step->collective == ETCH_NO_COLLECTIVE && strcmp(step->row->name, row) == 0)
             return count;
     }
     return UINT32_MAX;

@@ -1,5 +1,5 @@
-/* Bytes that kernels read and write, counted on runs, against what the product says: of all rows of the op table divided in every
- * way, of models of the zoo and of random models, with kernels of each granularity. */
+/* Bytes that kernels read and write, counted on runs, against what the product says: of all rows of the op
+ * table divided in every way, of models of the zoo and of random models, with kernels of each granularity. */
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "exec_random.h"
@@ -77,7 +77,8 @@ END_TEST
 
 /* ---- elements ----------------------------------------------------------------------------------------- */
 
-/* Rows of which some results depend on no more than a part of an operand: it is counted as a whole all the same. */
+/* Rows of which some results depend on no more than a part of an operand: it is counted as a whole all the
+ * same. */
 static const struct {
     const char *row;
     uint32_t operand;

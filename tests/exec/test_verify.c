@@ -1,6 +1,6 @@
-/* Random models in random stages: the executor runs no stages, but what must hold of any step program, and of the views
- * of its stages, holds of these. Their messages may carry partial sums of
- * statements that no unit lists, so that verify_messages is not asked. */
+/* Random models in random stages: the executor runs no stages, but what must hold of any step program, and of
+ * the views of its stages, holds of these. Their messages may carry partial sums of statements that no unit
+ * lists, so that verify_messages is not asked. */
 #include "exec_env.h"
 #include "exec_random.h"
 #include "exec_spec.h"
@@ -45,8 +45,8 @@ static etch_plan *random_plan(exec_model *m, exec_dice *dice)
     return plan;
 }
 
-/* Only loops are recomputed here, iteration by iteration: what else is recomputed with its stage may be read by a later
- * one, to which nothing sends it. */
+/* Only loops are recomputed here, iteration by iteration: what else is recomputed with its stage may be read
+ * by a later one, to which nothing sends it. */
 static const char *of_loops(const char *recompute)
 {
     return recompute && strpbrk(recompute, "tm") ? NULL : recompute;

@@ -1,8 +1,8 @@
-"""Runs commands of the program in which one call of the C library fails, and holds what they do against the same command
-without a fault.
+"""Runs commands of the program in which one call of the C library fails, and holds what they do against the
+same command without a fault.
 
-A command that a fault does not hinder ends as it does without: same status, same output, same files. Any other ends with
-status 3, says why on stderr, and leaves all files as they were.
+A command that a fault does not hinder ends as it does without: same status, same output, same files. Any
+other ends with status 3, says why on stderr, and leaves all files as they were.
 """
 
 import dataclasses
@@ -41,7 +41,8 @@ COMMANDS = {
     "lower": Command((*LOWER, "-o", "out", "-j", "2")),
     "lower, deep": Command((*LOWER, "-o", "a/b/out", "-j", "1")),
     "lower, again": Command((*LOWER, "-o", "traces", "-j", "1", "--set", "layers=4"), ("traces",)),
-    "lower, beside others": Command((*LOWER, "-o", "mixed", "-j", "1", "--force", "--set", "layers=4"), ("mixed",)),
+    "lower, beside others": Command((*LOWER, "-o", "mixed", "-j", "1", "--force", "--set", "layers=4"),
+                                    ("mixed",)),
     "verify": Command(("verify", "traces", "-j", "2", "--seeds", "2"), ("traces",)),
     "dump": Command(("dump", "traces"), ("traces",)),
     "dump, as JSON": Command(("dump", "traces/chain.1.et", "--format", "json"), ("traces",)),
@@ -78,7 +79,8 @@ class Bench:
         for words in ((*LOWER, "-o", "traces"), (*LOWER, "-o", "mixed")):
             subprocess.run([program, *words], cwd=self.prepared, check=True, stdout=subprocess.DEVNULL)
         (self.prepared / "mixed" / "notes").write_text("of somebody else\n", encoding="utf-8")
-        text = subprocess.run([program, "dump", "traces", "--text"], cwd=self.prepared, check=True, capture_output=True)
+        text = subprocess.run([program, "dump", "traces", "--text"], cwd=self.prepared, check=True,
+                              capture_output=True)
         (self.prepared / "traces.txt").write_bytes(text.stdout)
 
     def prepare(self, command):
@@ -94,13 +96,15 @@ class Bench:
         environment = {**os.environ, "ETCH_FAULT_COUNTS": str(self.counts), "LC_ALL": "C"}
         if fault:
             environment["ETCH_FAULT"] = fault
-        done = subprocess.run([self.program, *command.words], cwd=self.work, env=environment, stdin=subprocess.DEVNULL,
+        done = subprocess.run([self.program, *command.words], cwd=self.work, env=environment,
+                              stdin=subprocess.DEVNULL,
                               stdout=out, stderr=subprocess.PIPE, check=False)
         return Outcome(done.returncode, done.stdout, done.stderr, snapshot(self.work))
 
     def count(self):
         """How many calls of each kind the last run made."""
-        return {kind: int(number) for kind, number in (line.split() for line in self.counts.read_text().splitlines())}
+        return {kind: int(number) for kind,
+                number in (line.split() for line in self.counts.read_text().splitlines())}
 
 
 def chosen(count):

@@ -1,4 +1,5 @@
-"""Memory runs out at each allocation, and no thread can be started: every command says so and leaves nothing behind."""
+"""Memory runs out at each allocation, and no thread can be started: every command says so and leaves nothing
+behind."""
 
 import faulty
 

@@ -1,5 +1,6 @@
-"""The packed inputs of the target `spec` are the shipped specs and those of the tests: out of the bundle, beside nothing else,
-each says the same as where it comes from; and the values and plans that come with a model can be used with it."""
+"""The packed inputs of the target `spec` are the shipped specs and those of the tests: out of the bundle,
+beside nothing else, each says the same as where it comes from; and the values and plans that come with a
+model can be used with it."""
 
 import json
 import os
@@ -53,7 +54,9 @@ class Corpus(unittest.TestCase):
 
     def test_all_are_there(self):
         packed = {path.name.split(".")[0] for path in PACKED.iterdir()}
-        self.assertEqual(packed, {path.stem for place in ("models", "tests") for path in (SOURCE / place).rglob("*.etch")})
+        self.assertEqual(packed,
+                         {path.stem for place in ("models", "tests")
+                          for path in (SOURCE / place).rglob("*.etch")})
 
     def test_same_answers(self):
         for path in sorted(PACKED.iterdir()):
@@ -61,7 +64,8 @@ class Corpus(unittest.TestCase):
                 spec, _ = self.unpacked(path)
                 was = origin(path.name)
                 self.assertEqual(answer("check", spec), answer("check", was))
-                self.assertEqual(answer("query", spec, "params(model)"), answer("query", was, "params(model)"))
+                self.assertEqual(answer("query", spec, "params(model)"),
+                                 answer("query", was, "params(model)"))
 
     def test_lowered(self):
         """Every shipped model; base and plans hold none."""

@@ -1,5 +1,5 @@
-"""scripts/fuzz.sh ends with an error and says why, when there is no fuzzer and when a target breaks. The targets and the
-compiler here are small scripts that behave as real ones would."""
+"""scripts/fuzz.sh ends with an error and says why, when there is no fuzzer and when a target breaks. The
+targets and the compiler here are small scripts that behave as real ones would."""
 
 import os
 import pathlib
@@ -13,7 +13,8 @@ CLANG = """#!/bin/sh
 while [ $# -gt 1 ]; do [ "$1" = -o ] && out=$2; shift; done
 printf '#!/bin/sh\\nexit 0\\n' >"$out" && chmod +x "$out"
 """
-# A target that a hunt finds to break with the input "bad", which it wrote; alone it breaks with inputs that say so.
+# A target that a hunt finds to break with the input "bad", which it wrote; alone it breaks with inputs that
+# say so.
 TARGET = """#!/bin/sh
 for word; do
     case $word in
@@ -52,8 +53,10 @@ class Script(unittest.TestCase):
             self.program(self.bin / "clang", CLANG)
             self.program(self.scratch / "built" / "fuzz_render", TARGET % hunt)
         environment = {**os.environ, "PATH": str(self.bin), "ETCH_FUZZ_SECONDS": "1",
-                       "ETCH_FUZZ_BUILD": str(self.scratch / "built"), "ETCH_FUZZ_FOUND": str(self.scratch / "found")}
-        done = subprocess.run([SOURCE / "scripts" / "fuzz.sh", "render"], env=environment, capture_output=True, text=True,
+                       "ETCH_FUZZ_BUILD": str(self.scratch / "built"),
+                       "ETCH_FUZZ_FOUND": str(self.scratch / "found")}
+        done = subprocess.run([SOURCE / "scripts" / "fuzz.sh", "render"], env=environment,
+                              capture_output=True, text=True,
                               check=False)
         return done.returncode, done.stdout + done.stderr
 

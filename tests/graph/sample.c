@@ -187,7 +187,7 @@ static void print_kernel(const etch_placed *placed, const etch_kernel *kernel, e
     etch_sym *sym = placed->training->graph->sym;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         etch_buf_printf(out, "%s%s", i ? "+" : "", etch_row_name(kernel->steps.at[i]->row));
-    if (kernel->anchor->move != ETCH_NO_MOVE) {
+    if (kernel->anchor->collective != ETCH_NO_COLLECTIVE) {
         etch_buf_printf(out, " over %s:", etch_axes_label(placed, kernel->anchor->axes));
         print_values(out, kernel->reads.at, kernel->reads.count);
         etch_buf_printf(out, ", %s bytes\n", etch_expr_text(sym, kernel->bytes));

@@ -17,8 +17,8 @@ static etch_expr read(sample *x, const char *text)
     return e;
 }
 
-/* Pairs of `s` queries, the last of which sees `t` keys, with a window of `w`: FLOP of a causal attention whose
- * keys and values have one element, 4 of each pair. */
+/* Pairs of `s` queries, the last of which sees `t` keys, with a window of `w`: FLOP of a causal attention
+ * whose keys and values have one element, 4 of each pair. */
 static etch_expr pairs_of(sample *x, etch_expr s, etch_expr t, etch_expr w)
 {
     etch_graph *graph = x->graph;

@@ -104,7 +104,7 @@ static void rings_send_by_kind(etch_arena *arena)
     int64_t gathered = 0, sent = 0;
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
-        if (item->phase != ETCH_BACKWARD || item->move != ETCH_ALL_GATHER)
+        if (item->phase != ETCH_BACKWARD || item->collective != ETCH_ALL_GATHER)
             continue;
         ck_assert_uint_eq(item->axes, 1u << TP);
         int64_t bytes = sample_value(etch_mul(x->sym, item->each, item->times));
@@ -301,7 +301,7 @@ static int64_t kernel_total(sample *x, const etch_placed_region *region, int64_t
     int64_t sum = 0;
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
-        if ((kernel->anchor->move != ETCH_NO_MOVE) == moves)
+        if ((kernel->anchor->collective != ETCH_NO_COLLECTIVE) == moves)
             sum += runs * sample_value(bytes ? kernel->bytes : kernel->flop);
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -319,7 +319,7 @@ static int64_t region_totals(sample *x, const etch_placed *placed, bool moves, b
            kernel_total(x, placed->backward, micro, moves, bytes);
 }
 
-static int64_t runs_of(const etch_unit *unit)
+static int64_t runs_of(const etch_weight_group *unit)
 {
     return unit->loop ? sample_value(unit->loop->count) : 1;
 }
@@ -341,15 +341,15 @@ static void items_add_up_to_nodes(etch_arena *arena)
         int64_t flop = region_totals(x, placed, false, false), bytes = region_totals(x, placed, false, true);
         int64_t comm = region_totals(x, placed, true, true);
         for (uint32_t i = 0; i < updates.count; i++) {
-            flop += runs_of(updates.at[i].unit) * sample_value(updates.at[i].flop);
-            bytes += runs_of(updates.at[i].unit) * sample_value(updates.at[i].bytes);
+            flop += runs_of(updates.at[i].weight_group) * sample_value(updates.at[i].flop);
+            bytes += runs_of(updates.at[i].weight_group) * sample_value(updates.at[i].bytes);
         }
         for (uint32_t i = 0; i < reductions.count; i++)
-            comm += runs_of(reductions.at[i].unit) * sample_value(reductions.at[i].bytes);
+            comm += runs_of(reductions.at[i].weight_group) * sample_value(reductions.at[i].bytes);
         if (x->train.clip) {
             for (uint32_t i = 0; i < norms.count; i++) {
-                flop += runs_of(norms.at[i].unit) * sample_value(norms.at[i].flop);
-                bytes += runs_of(norms.at[i].unit) * sample_value(norms.at[i].bytes);
+                flop += runs_of(norms.at[i].weight_group) * sample_value(norms.at[i].flop);
+                bytes += runs_of(norms.at[i].weight_group) * sample_value(norms.at[i].bytes);
             }
             bytes += 4;
             comm += 4;

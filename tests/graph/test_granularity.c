@@ -1,5 +1,6 @@
-/* Which steps become one node, op by op and block by block; kernels have tests of their own. All numbers are worked
- * out by hand: a rank has 32 tokens, of 2048 bytes where they are H wide, 4096 where F, 8192 where V. */
+/* Which steps become one node, op by op and block by block; kernels have tests of their own. All numbers are
+ * worked out by hand: a rank has 32 tokens, of 2048 bytes where they are H wide, 4096 where F, 8192 where
+ * V. */
 #include "sample.h"
 #include "suite.h"
 
@@ -34,7 +35,8 @@ START_TEST(test_each_op_is_a_node)
 }
 END_TEST
 
-/* Reads x, the weights and the labels; y stays inside. Backward reads what the products and norms were given. */
+/* Reads x, the weights and the labels; y stays inside. Backward reads what the products and norms were
+ * given. */
 static void a_phase_is_a_node(etch_arena *arena)
 {
     const etch_placed *placed = placed_by(arena, ETCH_GRANULARITY_BLOCK, false);
@@ -70,8 +72,8 @@ START_TEST(test_collectives_are_between_blocks)
 }
 END_TEST
 
-/* One table is read row by row and as a matrix, and its gradient added to in both ways: a node that does both to all
- * of it moves all of it once, besides the rows that were touched before. */
+/* One table is read row by row and as a matrix, and its gradient added to in both ways: a node that does both
+ * to all of it moves all of it once, besides the rows that were touched before. */
 static void a_tied_table(etch_arena *arena)
 {
     sample *x = sample_new(arena);
@@ -84,12 +86,13 @@ static void a_tied_table(etch_arena *arena)
     sample_tag(x, sample_call(x, "l", "cross_entropy", logits, labels, 'v', NULL), "loss");
     sample_shard(x, "B", DP);
     const etch_placed *placed = sample_place(x);
-    /* forward: rows 2048, table 8192, ids and labels 128 each; in 2048, logits 8192, l 4 and stat 128 written */
+    /* forward: rows 2048, table 8192, ids and labels 128 each; in 2048, logits 8192, l 4 and stat 128
+     * written */
     ck_assert_str_eq(sample_kernels(placed, placed->forward),
                      "gather+einsum+cross_entropy: table ids labels -> in logits l stat, "
                      "282624 FLOP, 20868 bytes\n");
-    /* backward: logits and table 8192 each, in 2048, labels, ids and stat 128 each, the seed 4; the gradient of 4096
-     * elements, read and written, 32768 */
+    /* backward: logits and table 8192 each, in 2048, labels, ids and stat 128 each, the seed 4; the gradient
+     * of 4096 elements, read and written, 32768 */
     ck_assert_str_eq(sample_kernels(placed, placed->backward),
                      "cross_entropy_dx+einsum+einsum+scatter: one logits labels stat table in ids ->, "
                      "adds dtable, adds dtable, 541696 FLOP, 51588 bytes\n");

@@ -1,5 +1,5 @@
-/* Kernels of every granularity run in issue order: random models under random plans are "run" with nothing but what earlier
- * kernels wrote. */
+/* Kernels of every granularity run in issue order: random models under random plans are "run" with nothing
+ * but what earlier kernels wrote. */
 #include "sample.h"
 #include "suite.h"
 
@@ -144,7 +144,7 @@ typedef struct run {
 } run;
 
 /* The value whose memory is meant: steps without a node are views. */
-static const etch_value *behind_views(const etch_value *value)
+static const etch_value *under_views(const etch_value *value)
 {
     while (value->step && value->step->kernel == UINT32_MAX)
         value = value->step->ins[0];
@@ -153,7 +153,7 @@ static const etch_value *behind_views(const etch_value *value)
 
 static bool is_there(const run *r, const etch_value *value)
 {
-    const etch_value *memory = behind_views(value);
+    const etch_value *memory = under_views(value);
     bool given = memory->tensor->kind == ETCH_INPUT || memory->tensor->kind == ETCH_WEIGHT ||
                  memory->tensor->kind == ETCH_CONSTANT;
     return given || r->there[memory->id];
@@ -161,7 +161,7 @@ static bool is_there(const run *r, const etch_value *value)
 
 static bool made_before(const etch_kernel *kernel, uint32_t step, const etch_value *value)
 {
-    const etch_value *memory = behind_views(value);
+    const etch_value *memory = under_views(value);
     for (uint32_t i = 0; i < step; i++)
         for (uint32_t k = 0; k < kernel->steps.at[i]->out_count; k++)
             if (kernel->steps.at[i]->outs[k] == memory)

@@ -337,14 +337,14 @@ static void units_follow_use(etch_arena *arena)
     const end_works updates = end_updates(placed);
     ck_assert_uint_eq(updates.count, 2);
     const end_work *last = &reductions.at[0], *layer = &reductions.at[1];
-    ck_assert_ptr_null(last->unit->loop);
-    ck_assert_str_eq(layer->unit->loop->name, "layer");
+    ck_assert_ptr_null(last->weight_group->loop);
+    ck_assert_str_eq(layer->weight_group->loop->name, "layer");
     ck_assert_uint_eq(last->axes, 1u << DP);
     ck_assert_int_eq(sample_value(last->bytes), 4 * 4096);
     ck_assert_uint_eq(last->gradients.count, 1);
     ck_assert_int_eq(sample_value(layer->bytes), 4 * 6176);
     ck_assert_uint_eq(layer->gradients.count, 4);
-    ck_assert_str_eq(updates.at[0].unit->loop->name, "layer");
+    ck_assert_str_eq(updates.at[0].weight_group->loop->name, "layer");
     ck_assert_int_eq(sample_value(updates.at[0].flop), 12 * 6176);
     ck_assert_int_eq(sample_value(updates.at[0].bytes), 30 * 6176);
     ck_assert_int_eq(sample_value(updates.at[1].flop), 12 * 4096);

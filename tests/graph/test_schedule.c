@@ -13,14 +13,14 @@ enum { MOST_STAGES = 16, MOST_MICRO = 64, MOST_CHUNKS = 4, FORWARD_TIME = 1, BAC
 /* ---- a schedule of one's own --------------------------------------------------------------------------- */
 
 /* Two halves of the microbatches, one after the other, each forward and backward as a whole. */
-static void slots_of_halves(etch_slot_list *list, const etch_pipe *pipe, uint32_t stage)
+static void actions_of_halves(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
     const uint64_t first = (pipe->microbatches + 1) / 2;
     (void)stage;
     for (int half = 0; half < 2; half++)
         for (int backward = 0; backward < (pipe->trains ? 2 : 1); backward++)
             for (uint64_t m = half ? first : 0; m < (half ? pipe->microbatches : first); m++)
-                etch_slot_add(list, backward, 0, m);
+                etch_action_add(list, backward, 0, m);
 }
 
 static etch_expr in_flight_of_halves(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage)
@@ -36,8 +36,10 @@ static etch_expr bubble_of_halves(etch_sym *sym, const etch_pipe_sizes *sizes)
     return etch_mul(sym, halves, etch_bubble_of_others(sym, sizes));
 }
 
-static const etch_schedule halves = {
-    .name = "halves", .slots = slots_of_halves, .in_flight = in_flight_of_halves, .bubble = bubble_of_halves};
+static const etch_schedule halves = {.name = "halves",
+                                     .actions = actions_of_halves,
+                                     .in_flight = in_flight_of_halves,
+                                     .bubble = bubble_of_halves};
 
 /* ---- every size ---------------------------------------------------------------------------------------- */
 
@@ -87,9 +89,9 @@ static void require(const etch_pipe *pipe, bool holds, const char *what)
 static void check_slots(etch_arena *arena, const etch_pipe *pipe)
 {
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const etch_slot *slots = etch_slots(arena, pipe, stage);
+        const etch_action *slots = etch_actions(arena, pipe, stage);
         uint64_t next[2][MOST_CHUNKS] = {{0}};
-        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
             require(pipe, slots[i].chunk < pipe->chunks, "a chunk that is none");
             require(pipe, slots[i].microbatch == next[slots[i].backward][slots[i].chunk]++,
                     "microbatches of a chunk are out of order");
@@ -118,9 +120,9 @@ END_TEST
 /* Forward slots as the microbatch, backward slots with a ' behind it; chunk 1 and later with a letter. */
 static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
 {
-    const etch_slot *slots = etch_slots(arena, pipe, stage);
+    const etch_action *slots = etch_actions(arena, pipe, stage);
     etch_buf text = {.arena = arena};
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++)
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++)
         etch_buf_printf(&text, "%s%u%s%s", i ? " " : "", (unsigned)slots[i].microbatch,
                         slots[i].chunk == 0   ? ""
                         : slots[i].chunk == 1 ? "b"
@@ -184,7 +186,7 @@ END_TEST
  * slot; a stage does its slots in turn. */
 typedef struct simulation {
     const etch_pipe *pipe;
-    const etch_slot *slots[MOST_STAGES];
+    const etch_action *slots[MOST_STAGES];
     uint64_t next[MOST_STAGES], begin[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO]; /* 0: not yet */
     uint64_t end[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO];
     uint64_t free_at[MOST_STAGES];
@@ -214,7 +216,7 @@ static bool wait_for(const simulation *s, uint64_t end, uint64_t *ready)
 static bool step(simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
-    const etch_slot slot = s->slots[stage][s->next[stage]];
+    const etch_action slot = s->slots[stage][s->next[stage]];
     const uint32_t link = slot.chunk * pipe->stages + stage, last = pipe->chunks * pipe->stages - 1;
     const uint64_t m = slot.microbatch;
     uint64_t ready = later(s->free_at[stage], 1);
@@ -233,10 +235,10 @@ static bool step(simulation *s, uint32_t stage)
 /* The time from the begin of the first slot to the end of the last. */
 static uint64_t simulate(etch_arena *arena, simulation *s)
 {
-    const uint64_t count = etch_slot_count(s->pipe);
+    const uint64_t count = etch_action_count(s->pipe);
     uint64_t left = count * s->pipe->stages, end = 1;
     for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
-        s->slots[stage] = etch_slots(arena, s->pipe, stage);
+        s->slots[stage] = etch_actions(arena, s->pipe, stage);
     while (left > 0) {
         const uint64_t before = left;
         for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
@@ -290,10 +292,10 @@ END_TEST
 
 /* ---- in flight ----------------------------------------------------------------------------------------- */
 
-static uint64_t peak(const etch_pipe *pipe, const etch_slot *slots)
+static uint64_t peak(const etch_pipe *pipe, const etch_action *slots)
 {
     uint64_t now = 0, most = 0;
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
         now = slots[i].backward ? now - 1 : now + 1;
         most = later(most, now);
     }
@@ -321,12 +323,12 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
 }
 
 /* The most that the order holds of one chunk. */
-static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_slot *slots, uint32_t stage)
+static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_action *slots, uint32_t stage)
 {
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
         int64_t now = 0, most = 0;
-        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
             if (slots[i].chunk == chunk)
                 now += slots[i].backward ? -1 : 1;
             most = now > most ? now : most;
@@ -343,9 +345,9 @@ static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const etch_slot *slots = etch_slots(arena, pipe, stage);
+        const etch_action *slots = etch_actions(arena, pipe, stage);
         const uint64_t held = peak(pipe, slots);
-        require(pipe, etch_in_flight(slots, etch_slot_count(pipe)) == held,
+        require(pipe, etch_in_flight(slots, etch_action_count(pipe)) == held,
                 "in flight: not what the order holds");
         require(pipe,
                 etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
@@ -405,8 +407,8 @@ static uint64_t held_in_time(const simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
     uint64_t most = 0;
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
-        const etch_slot at = s->slots[stage][i];
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
+        const etch_action at = s->slots[stage][i];
         if (at.backward)
             continue;
         const uint64_t now = s->begin[0][at.chunk * pipe->stages + stage][at.microbatch];
@@ -465,7 +467,7 @@ static void sizes_at_the_limits(etch_arena *arena)
     const uint64_t p = ETCH_MOST_STAGES, v = ETCH_MOST_CHUNKS;
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, &pipe);
-    ck_assert_uint_eq(etch_slot_count(&pipe), (UINT64_C(1) << 53));
+    ck_assert_uint_eq(etch_action_count(&pipe), (UINT64_C(1) << 53));
     ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, 0)) ==
               number(sym, 2 * (p - 1) + (v - 1) * p + 1));
     ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, p - 1)) ==

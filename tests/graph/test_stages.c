@@ -11,7 +11,7 @@
 enum { PP = 2 }; /* the axis of the stages, behind DP and TP */
 static const etch_span nowhere = {0, 0};
 
-/* ---- a model in stages ---------------------------------------------------------------------------------- */
+/* ---- a model in stages --------------------------------------------------------------------------------- */
 
 /* An embedding, loop layer { x = x + mlp(x) }, a norm, the loss. `tied`: the head is the embedding. */
 static sample *decoder(etch_arena *arena, bool tied)
@@ -76,7 +76,7 @@ static const char *text(const etch_placed *placed, etch_expr expr)
     return etch_expr_text(placed->training->graph->sym, expr);
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------ */
+/* ---- the chain ----------------------------------------------------------------------------------------- */
 
 static void chain_in_program_order(etch_arena *arena)
 {
@@ -85,12 +85,12 @@ static void chain_in_program_order(etch_arena *arena)
     set_stages(x, shuffled, 3);
     const etch_placed *placed = sample_place(x);
     const etch_stages *stages = placed->stages;
-    ck_assert_uint_eq(stages->entries.count, 3);
+    ck_assert_uint_eq(stages->segments.count, 3);
     for (uint32_t i = 0; i < 3; i++)
-        ck_assert_str_eq(stages->entries.at[i].name, units[i]);
-    ck_assert_str_eq(text(placed, stages->units), "layers + 2");
-    ck_assert_str_eq(text(placed, stages->entries.at[2].first), "layers + 1");
-    ck_assert_str_eq(text(placed, stages->entries.at[1].count), "layers");
+        ck_assert_str_eq(stages->segments.at[i].name, units[i]);
+    ck_assert_str_eq(text(placed, stages->layers), "layers + 2");
+    ck_assert_str_eq(text(placed, stages->segments.at[2].first), "layers + 1");
+    ck_assert_str_eq(text(placed, stages->segments.at[1].count), "layers");
 }
 
 START_TEST(test_chain)
@@ -104,23 +104,23 @@ static void check_homes(const etch_placed *placed, const etch_placed_region *reg
 {
     static const struct {
         const char *result;
-        uint32_t entry;
+        uint32_t segment;
     } at[] = {{"e", 0}, {"n", 2}, {"z", 2}, {"l", 2}, {"demb", 0}, {"dout", 2}, {"dgain", 2}};
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
-        if (!step || step->move != ETCH_NO_MOVE || step->kernel == UINT32_MAX)
+        if (!step || step->collective != ETCH_NO_COLLECTIVE || step->kernel == UINT32_MAX)
             continue;
-        ck_assert_uint_ne(step->home, ETCH_NO_HOME);
+        ck_assert_uint_ne(step->position, ETCH_NO_POSITION);
         const char *name = step->outs[0]->tensor->name;
         for (uint32_t k = 0; k < sizeof at / sizeof *at; k++)
             if (strcmp(at[k].result, name) == 0)
-                ck_assert_msg(etch_home_entry(step->home) == at[k].entry, "%s is at %u", name,
-                              (unsigned)step->home);
+                ck_assert_msg(etch_position_segment(step->position) == at[k].segment, "%s is at %u", name,
+                              (unsigned)step->position);
         if (step->op && step->op->forward)
             for (uint32_t k = 0; k < placed->forward->items.count; k++) {
                 const etch_step *forward = placed->forward->items.at[k].step;
                 if (forward && forward->op == step->op->forward)
-                    ck_assert_uint_eq(step->home, forward->home);
+                    ck_assert_uint_eq(step->position, forward->position);
             }
     }
 }
@@ -138,9 +138,10 @@ START_TEST(test_homes)
 }
 END_TEST
 
-/* ---- what is alive -------------------------------------------------------------------------------------- */
+/* ---- what is alive ------------------------------------------------------------------------------------- */
 
-/* Between any two units the residual of a rank's 32 tokens, in 2 bytes: 32 * 32 * 2; backward its cotangent. */
+/* Between any two units the residual of a rank's 32 tokens, in 2 bytes: 32 * 32 * 2; backward its
+ * cotangent. */
 static void residual_at_every_cut(etch_arena *arena)
 {
     const etch_placed *placed = placed_decoder(arena, false);
@@ -163,9 +164,9 @@ START_TEST(test_residual)
 }
 END_TEST
 
-/* ---- weights -------------------------------------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 
-static const etch_homes *uses_of(const etch_placed *placed, const char *name)
+static const etch_positions *uses_of(const etch_placed *placed, const char *name)
 {
     const etch_graph *graph = placed->training->graph;
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -210,17 +211,17 @@ static void a_weight_of_all_layers_is_shared(etch_arena *arena)
     sample_loss(x, out);
     set_stages(x, units, 2);
     const etch_placed *placed = sample_place(x);
-    const etch_homes *uses = uses_of(placed, "gain");
+    const etch_positions *uses = uses_of(placed, "gain");
     const end_works shared = end_shared_reductions(placed);
     ck_assert_uint_eq(shared.count, 1);
     ck_assert_int_eq(sample_value(shared.at[0].bytes), 4 * 32);
     const uint64_t entries[] = {1, 5};
-    const etch_stage_numbers numbers = {.stages = 3, .chunks = 1, .units = 6, .entries = entries};
+    const etch_stage_numbers numbers = {.stages = 3, .chunks = 1, .layers = 6, .segments = entries};
     expect_views(placed, &numbers, 5);
     for (uint32_t stage = 0; stage < 3; stage++) {
         const etch_stage_view *view = etch_stage_view_of(placed, &numbers, stage);
         ck_assert_int_eq(sample_value(etch_stage_presence(x->sym, view, uses)), 1);
-        ck_assert_int_eq(sample_value(etch_stage_ties(x->sym, view, uses)), 1);
+        ck_assert_int_eq(sample_value(etch_stage_shares_weight(x->sym, view, uses)), 1);
         ck_assert_int_eq(sample_value(etch_stage_begins(x->sym, view, uses)), stage == 0);
     }
 }
@@ -231,7 +232,7 @@ START_TEST(test_weight_of_a_loop)
 }
 END_TEST
 
-/* ---- views ---------------------------------------------------------------------------------------------- */
+/* ---- views --------------------------------------------------------------------------------------------- */
 
 enum { MOST_STAGES = 5, MOST_LAYERS = 13 };
 
@@ -270,7 +271,7 @@ static void formulas_are_the_numbers(etch_arena *arena)
             for (uint64_t layers = 2 * (uint64_t)stages * chunks - 2; layers <= MOST_LAYERS; layers++) {
                 const uint64_t entries[] = {1, layers, 1};
                 const etch_stage_numbers n = {
-                    .stages = stages, .chunks = chunks, .units = layers + 2, .entries = entries};
+                    .stages = stages, .chunks = chunks, .layers = layers + 2, .segments = entries};
                 for (uint32_t stage = 0; stage < stages; stage++)
                     check_view(x, etch_stage_view_of(placed, &n, stage),
                                open[stage == 0            ? 0
@@ -298,8 +299,11 @@ static void stages_hold_everything_once(etch_arena *arena)
             if (6 % stages != 0)
                 continue;
             const uint64_t entries[] = {1, 7, 1};
-            const etch_stage_numbers n = {
-                .stages = stages, .chunks = 6 / stages, .units = 9, .entries = entries, .counts = counts[i]};
+            const etch_stage_numbers n = {.stages = stages,
+                                          .chunks = 6 / stages,
+                                          .layers = 9,
+                                          .segments = entries,
+                                          .counts = counts[i]};
             int64_t sums[3] = {0}, sends = 0;
             expect_views(placed, &n, 7);
             expect_views(tied, &n, 7);
@@ -322,7 +326,7 @@ START_TEST(test_shares)
 }
 END_TEST
 
-/* ---- what makes no chain -------------------------------------------------------------------------------- */
+/* ---- what makes no chain ------------------------------------------------------------------------------- */
 
 static void chains_that_cannot_be(etch_arena *arena)
 {
@@ -344,8 +348,8 @@ static void chains_that_cannot_be(etch_arena *arena)
         const uint64_t entries[] = {1, cases[i].layers, 1};
         const etch_stage_numbers n = {.stages = cases[i].stages,
                                       .chunks = 1,
-                                      .units = cases[i].layers + 2,
-                                      .entries = entries,
+                                      .layers = cases[i].layers + 2,
+                                      .segments = entries,
                                       .counts = cases[i].counts};
         ck_assert_msg(etch_stage_numbers_fit(placed, &n) == cases[i].fits, "case %u", (unsigned)i);
         ck_assert_uint_eq(etch_error_count(x->diags), cases[i].fits ? 0 : 1);

@@ -7,7 +7,7 @@
 
 enum { MOST_STAGES = 4 };
 
-/* ---- how mistakes are made --------------------------------------------------------------------------------- */
+/* ---- how mistakes are made ----------------------------------------------------------------------------- */
 
 /* The task's numbers as its contributions now say: mistakes of other kinds stay. */
 static void add_up(const victim *x, etch_step_task *task)
@@ -45,7 +45,7 @@ static void forget_task(const victim *x, uint32_t place)
                 TAKE_OUT(x->program->groups.at[g].end, i);
 }
 
-/* ---- tasks and loops --------------------------------------------------------------------------------------- */
+/* ---- tasks and loops ----------------------------------------------------------------------------------- */
 
 static void swap_tasks(const victim *x)
 {
@@ -114,7 +114,7 @@ static void step_in_none(const victim *x)
     ETCH_PUSH(x->placed->arena, &x->loop->loop->bodies.at[0]->items, (etch_placed_item){.step = copy});
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------ */
+/* ---- what is read -------------------------------------------------------------------------------------- */
 
 /* The first product of a layer reads what the last one makes. */
 static void read_later(const victim *x)
@@ -162,35 +162,35 @@ static void read_part(const victim *x)
             product->ins[1] = gather->ins[i];
 }
 
-/* ---- stage positions ----------------------------------------------------------------------------------------- */
+/* ---- stage positions ----------------------------------------------------------------------------------- */
 
-static void set_position(etch_step_task *task, etch_home home)
+static void set_position(etch_step_task *task, etch_position home)
 {
     task->position = home;
     for (uint32_t i = 0; i < task->kernel->steps.count; i++)
-        task->kernel->steps.at[i]->home = home;
+        task->kernel->steps.at[i]->position = home;
 }
 
 static void make_late(const victim *x)
 {
-    set_position(victim_task(x->forward, "gather"), etch_home_at(2, ETCH_ALL_OF));
-    etch_homes *uses = &x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id];
-    uses->at[0] = etch_home_at(2, ETCH_ALL_OF);
+    set_position(victim_task(x->forward, "gather"), etch_position_at(2, ETCH_ALL_OF));
+    etch_positions *uses = &x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id];
+    uses->at[0] = etch_position_at(2, ETCH_ALL_OF);
 }
 
 static void make_nowhere(const victim *x)
 {
-    victim_task(x->forward, "gather")->position = etch_home_at(7, ETCH_ALL_OF);
+    victim_task(x->forward, "gather")->position = etch_position_at(7, ETCH_ALL_OF);
 }
 
 static void make_in_all(const victim *x)
 {
-    set_position(victim_task(x->forward, "rms_norm"), etch_home_at(1, ETCH_ALL_OF));
+    set_position(victim_task(x->forward, "rms_norm"), etch_position_at(1, ETCH_ALL_OF));
 }
 
 static void other_position(const victim *x)
 {
-    victim_task(x->forward, "gather")->position = etch_home_at(0, ETCH_FIRST_OF);
+    victim_task(x->forward, "gather")->position = etch_position_at(0, ETCH_FIRST_OF);
 }
 
 static void other_use(const victim *x)
@@ -198,7 +198,7 @@ static void other_use(const victim *x)
     x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id].count = 1;
 }
 
-/* ---- axes and collectives ------------------------------------------------------------------------------------ */
+/* ---- axes and collectives ------------------------------------------------------------------------------ */
 
 static void axes_of(const victim *x, etch_step_task *task, uint32_t axes)
 {
@@ -250,10 +250,10 @@ static void norm_axes(const victim *x)
 
 static void wrong_move(const victim *x)
 {
-    victim_end(x, ETCH_END_REDUCE)->move = ETCH_ALL_GATHER;
+    victim_end(x, ETCH_END_REDUCE)->collective = ETCH_ALL_GATHER;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 static void drop_contribution(const victim *x)
 {
@@ -282,7 +282,7 @@ static void pay_for_work(const victim *x)
     victim_end(x, ETCH_END_UPDATE)->contributions.at[0].payload = etch_int(x->sym, 4);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
 static void drop_message(const victim *x)
 {
@@ -310,20 +310,20 @@ static void send_partial(const victim *x)
     x->placed->stages->cuts.at[1].forward.at[0]->place[DP] = ETCH_PARTIAL;
 }
 
-/* ---- weight groups --------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 /* The first group that has several weights, and another that has one. */
-static etch_unit *layer_group(const victim *x)
+static etch_weight_group *layer_group(const victim *x)
 {
-    for (uint32_t i = 0; i < x->placed->units.count; i++)
-        if (x->placed->units.at[i]->body)
-            return x->placed->units.at[i];
+    for (uint32_t i = 0; i < x->placed->weight_groups.count; i++)
+        if (x->placed->weight_groups.at[i]->body)
+            return x->placed->weight_groups.at[i];
     ck_abort_msg("no weights are in a loop");
 }
 
 static void weight_in_two_groups(const victim *x)
 {
-    etch_unit *to = x->placed->units.at[0], *layer = layer_group(x);
+    etch_weight_group *to = x->placed->weight_groups.at[0], *layer = layer_group(x);
     ck_assert_ptr_ne(to, layer);
     ETCH_PUSH(x->placed->arena, &layer->weights, to->weights.at[0]);
     ETCH_PUSH(x->placed->arena, &layer->copies, etch_int(x->sym, 1));
@@ -336,7 +336,7 @@ static void weight_in_no_group(const victim *x)
 
 static void weight_of_other_loop(const victim *x)
 {
-    etch_unit *from = x->placed->units.at[0], *layer = layer_group(x);
+    etch_weight_group *from = x->placed->weight_groups.at[0], *layer = layer_group(x);
     SWAP(etch_tensor *, from->weights.at[0], layer->weights.at[0]);
 }
 
@@ -352,7 +352,7 @@ static void group_lacks_task(const victim *x)
 
 static void group_order(const victim *x)
 {
-    etch_weight_group *group = &x->program->groups.at[layer_group(x)->id];
+    etch_group_end *group = &x->program->groups.at[layer_group(x)->id];
     SWAP(etch_step_task *, group->end.at[0], group->end.at[1]);
 }
 
@@ -361,7 +361,7 @@ static void drop_group(const victim *x)
     x->program->groups.count--;
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
+/* ---- gradients ----------------------------------------------------------------------------------------- */
 
 static void add_in_forward(const victim *x)
 {
@@ -429,7 +429,7 @@ static void scatter_late(const victim *x)
     const etch_step_task *scatter = victim_end(x, ETCH_END_REDUCE);
     etch_step_task *before = ETCH_NEW(x->placed->arena, etch_step_task);
     *before = *scatter;
-    before->move = ETCH_ALL_REDUCE;
+    before->collective = ETCH_ALL_REDUCE;
     before->axes = 1u << TP;
     x->program->end.at[victim_place(x, ETCH_END_REDUCE, 1)] = victim_end(x, ETCH_END_REDUCE);
     x->program->end.at[victim_place(x, ETCH_END_REDUCE, 0)] = before;
@@ -437,7 +437,7 @@ static void scatter_late(const victim *x)
 
 static void reduce_whole(const victim *x)
 {
-    victim_end(x, ETCH_END_REDUCE)->move = ETCH_ALL_REDUCE;
+    victim_end(x, ETCH_END_REDUCE)->collective = ETCH_ALL_REDUCE;
 }
 
 static void drop_shared(const victim *x)
@@ -445,7 +445,7 @@ static void drop_shared(const victim *x)
     forget_task(x, victim_place(x, ETCH_END_REDUCE_SHARED, 0));
 }
 
-/* ---- the rest of the end ------------------------------------------------------------------------------------------ */
+/* ---- the rest of the end ------------------------------------------------------------------------------- */
 
 static void drop_update(const victim *x)
 {
@@ -498,7 +498,7 @@ static void update_out_of_order(const victim *x)
 
 static void update_other_group(const victim *x)
 {
-    layer_update(x)->contributions.at[0].group = x->placed->units.at[0];
+    layer_update(x)->contributions.at[0].group = x->placed->weight_groups.at[0];
 }
 
 static void update_other_gradient(const victim *x)
@@ -534,7 +534,7 @@ static void wrong_end_phase(const victim *x)
     layer_update(x)->phase = ETCH_SYNC;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------------------- */
 
 typedef struct mistake {
     void (*make)(const victim *x);
@@ -654,7 +654,7 @@ START_TEST(every_planted_mistake_is_found)
 }
 END_TEST
 
-/* ---- views ------------------------------------------------------------------------------------------------------------ */
+/* ---- views --------------------------------------------------------------------------------------------- */
 
 static void skip_in_fold(const victim *x)
 {
@@ -684,7 +684,7 @@ static void share_alone(const victim *x)
 
 static void loop_in_a_block(const victim *x)
 {
-    x->loop->position = etch_home_at(1, ETCH_FIRST_OF);
+    x->loop->position = etch_position_at(1, ETCH_FIRST_OF);
 }
 
 /* The norm's weight, which the head reads. */
@@ -693,7 +693,7 @@ static void used_everywhere(const victim *x)
     for (uint32_t i = 0; i < x->placed->training->graph->weights.count; i++) {
         const etch_tensor *weight = x->placed->training->graph->weights.at[i];
         if (strcmp(weight->name, "gain") == 0)
-            x->placed->stages->uses[weight->id].at[0] = etch_home_at(1, ETCH_ALL_OF);
+            x->placed->stages->uses[weight->id].at[0] = etch_position_at(1, ETCH_ALL_OF);
     }
 }
 

@@ -6,7 +6,7 @@
 
 static const etch_span nowhere = {0, 0};
 
-/* ---- the placement that mistakes are made in --------------------------------------------------------------- */
+/* ---- the placement that mistakes are made in ----------------------------------------------------------- */
 
 /* The embedding is the head as well; x = x + mlp(x) in a loop of three iterations; clipped. */
 static sample *model_of(etch_arena *arena)
@@ -53,7 +53,7 @@ static etch_placed *place(etch_arena *arena, uint32_t level)
     return sample_place(x);
 }
 
-/* ---- where mistakes are made ------------------------------------------------------------------------------- */
+/* ---- where mistakes are made --------------------------------------------------------------------------- */
 
 static etch_step_repeat *loop_of(const etch_step_body *body)
 {

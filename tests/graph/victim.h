@@ -16,7 +16,8 @@ typedef struct victim {
     etch_sym *sym;
 } victim;
 
-/* A tied decoder of three layers in stages over PP, clipped, with a program of its own; `level`: of ZeRO, over DP. */
+/* A tied decoder of three layers in stages over PP, clipped, with a program of its own; `level`: of ZeRO,
+ * over DP. */
 victim victim_new(etch_arena *arena, uint32_t level);
 /* The first task of the body whose anchor is of the row. */
 etch_step_task *victim_task(const etch_step_body *body, const char *row);

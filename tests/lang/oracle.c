@@ -130,13 +130,13 @@ static const struct keyword {
     const char *text;
     int token;
 } keywords[] = {
-    {"as", AS},         {"assume", ASSUME}, {"axis", AXIS},     {"check", CHECK},       {"config", CONFIG},
-    {"dim", DIM},       {"dtype", DTYPE},   {"else", ELSE},     {"etch", ETCH},         {"false", FALSE_},
-    {"for", FOR},       {"if", IF},         {"import", IMPORT}, {"infer", INFER},       {"mesh", MESH},
-    {"model", MODEL},   {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
-    {"pin", PIN},       {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"stream", STREAM},
-    {"sweep", SWEEP},   {"tag", TAG},       {"train", TRAIN},   {"true", TRUE_},        {"use", USE},
-    {"weight", WEIGHT}, {"where", WHERE},   {"zero", ZERO},
+    {"as", AS},       {"assume", ASSUME}, {"axis", AXIS},     {"check", CHECK},       {"config", CONFIG},
+    {"dim", DIM},     {"dtype", DTYPE},   {"else", ELSE},     {"etch", ETCH},         {"false", FALSE_},
+    {"for", FOR},     {"if", IF},         {"import", IMPORT}, {"infer", INFER},       {"mesh", MESH},
+    {"model", MODEL}, {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
+    {"pin", PIN},     {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"sweep", SWEEP},
+    {"tag", TAG},     {"train", TRAIN},   {"true", TRUE_},    {"use", USE},           {"weight", WEIGHT},
+    {"where", WHERE}, {"zero", ZERO},
 };
 
 static int scan_word(oracle *o, int *value)

@@ -1,5 +1,5 @@
-/* A second reading of the grammar: grammar/etch.y, compiled by Bison, and a scanner of its own. It shares nothing
- * with src/lang. */
+/* A second reading of the grammar: grammar/etch.y, compiled by Bison, and a scanner of its own. It shares
+ * nothing with src/lang. */
 #ifndef ETCH_TEST_LANG_ORACLE_H
 #define ETCH_TEST_LANG_ORACLE_H
 

@@ -1,5 +1,6 @@
-/* Two parsers of one grammar agree: the one of src/lang and the one that Bison makes of grammar/etch.y accept and
- * reject the same texts. ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose and multiply the damage. */
+/* Two parsers of one grammar agree: the one of src/lang and the one that Bison makes of grammar/etch.y accept
+ * and reject the same texts. ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose and multiply the
+ * damage. */
 #include "corpus.h"
 #include "damage.h"
 #include "oracle.h"

@@ -38,7 +38,8 @@ static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
     etch_buf_puts(out, line->count_count ? "]" : "");
 }
 
-/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
+/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for
+ * stages. */
 static void add_zero(const etch_zero *zero, etch_buf *out)
 {
     static const char *const keeps[] = {"unit", "microbatch", "step"};
@@ -46,10 +47,10 @@ static void add_zero(const etch_zero *zero, etch_buf *out)
     if (zero->level < 3)
         return;
     etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
-    if (zero->again)
-        etch_buf_printf(out, ", again %u", zero->again);
-    for (uint32_t i = 0; i < zero->unit_count; i++)
-        etch_buf_printf(out, ", unit %s", zero->units[i]);
+    if (zero->backward_axes)
+        etch_buf_printf(out, ", again %u", zero->backward_axes);
+    for (uint32_t i = 0; i < zero->group_count; i++)
+        etch_buf_printf(out, ", unit %s", zero->weight_groups[i]);
 }
 
 static const char *describe(const spec_scene *s, const etch_plan *plan)
@@ -151,7 +152,7 @@ static void good(etch_arena *arena)
         {"mesh [dp]\nzero 2 @ dp, reduce = step", "p: dp=dp\nzero 2 1, whole", ""},
         {"mesh [dp]\nzero 1 @ dp, reduce = step", "p: dp=dp\nzero 1 1, whole", ""},
         {"mesh [dp]\nzero 3 @ dp", "p: dp=dp\nzero 3 1, in parts, keep unit, 1 ahead", ""},
-        {"mesh [a, b]\nzero 3 @ (a,b), unit = layer, keep = false, again = b, prefetch = 2, reduce = "
+        {"mesh [a, b]\nzero 3 @ (a,b), group = layer, keep = false, again = b, prefetch = 2, reduce = "
          "microbatch",
          "p: a=a b=b\nzero 3 3, in parts, keep unit, 2 ahead, again 2, unit layer", ""},
         {"mesh [a, b]\naxis c = (a, b)\nzero 3 @ c, again = (b, a)",
@@ -273,29 +274,34 @@ static void wrong(etch_arena *arena)
          "  help several axes are one list: zero 1 @ (a, b)\n"},
         {"mesh [a]\nzero 1 @ b", NULL,
          "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
-        {"mesh [a]\nzero 1 @ a, unit = layer, units = 2", NULL,
-         "E0430 a.etch:4:13 'unit' speaks of weights that are gathered, and zero 1 divides none\n"
+        {"mesh [a]\nzero 1 @ a, group = layer, groups = 2", NULL,
+         "E0430 a.etch:4:13 'group' speaks of weights that are gathered, and zero 1 divides none\n"
          "  help zero 3 divides the weights, too\n"
-         "E0430 a.etch:4:27 a zero line has no option 'units'\n  help did you mean 'unit'?\n"},
+         "E0430 a.etch:4:28 a zero line has no option 'groups'\n  help did you mean 'group'?\n"},
         {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
          "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
          "  help zero 3 divides the weights, too\n"
          "E0430 a.etch:4:26 'keep' is given twice\n  note a.etch:4:13 it is given here already\n"},
         {"mesh [a]\nzero 1 @ a, reduce = microbatch", NULL,
          "E0430 a.etch:4:22 'reduce' of a zero line is step: zero 1 adds up whole gradients\n"},
-        {"mesh [a, b]\nzero 3 @ a, reduce = end, keep = 2, prefetch = kv, again = 2, unit = 3", NULL,
+        {"mesh [a, b]\nzero 3 @ a, reduce = end, keep = 2, prefetch = kv, again = 2, group = 3", NULL,
          "E0430 a.etch:4:22 'reduce' of a zero line is microbatch or step: when gradients are reduced\n"
          "E0430 a.etch:4:34 'keep' of a zero line is false, microbatch (or true) or step: how long gathered "
          "weights last\n"
-         "E0430 a.etch:4:48 'prefetch' of a zero line is a number: how many units ahead weights are "
+         "E0430 a.etch:4:48 'prefetch' of a zero line is a number: how many groups ahead weights are "
          "gathered\n"
          "E0430 a.etch:4:60 'again' of a zero line is axes, over which backward gathers: gpus, (a, b)\n"
-         "E0430 a.etch:4:70 'unit' of a zero line is a loop, whose iterations gather what they read: layer, "
+         "E0430 a.etch:4:71 'group' of a zero line is a loop, whose iterations gather what they read: layer, "
          "(enc, dec)\n"},
-        {"mesh [a, b]\nzero 3 @ a, again = b, unit = core", NULL,
+        {"mesh [a]\nzero 3 @ a, unit = layer, group = layer", NULL,
+         "remark E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood "
+         "until etch "
+         "0.2\n"
+         "E0430 a.etch:4:27 'group' and 'unit', its old name, are one option\n"},
+        {"mesh [a, b]\nzero 3 @ a, again = b, group = core", NULL,
          "E0430 a.etch:4:21 'again' gathers over some of the axes that divide the weights\n"
          "  note a.etch:4:1 these are here\n"
-         "E0430 a.etch:4:31 'core' is no loop\n"},
+         "E0430 a.etch:4:32 'core' is no loop\n"},
         {"mesh [a]\nzero 3 @ a, again = a, keep = true", NULL,
          "E0430 a.etch:4:1 'again' says what backward gathers, and with this 'keep' it gathers nothing\n"},
         {"mesh [a]\nstage layer @ b", NULL,
@@ -333,11 +339,11 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
          "  help did you mean 'master'?\n" OFFLOAD
          "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
-        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
+        {"mesh [a]\n# nothing\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
          "}\naccumulate = (B, 4)",
          NULL,
-         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:6:12 'dtype' in a scope" LATER
-         "E0420 a.etch:7:12 'keep' in a scope" LATER "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'keep' in a scope" LATER
+         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
@@ -421,9 +427,9 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\"\nparallel own { }\n--- b.etch\nparallel other { }\n", NULL, true, "own", ""},
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
-        {"parallel a { mesh [a]; stream S @ a }\n", NULL, false, NULL, ""},
-        {"parallel a { mesh [a]; stream S @ a }\n", NULL, true, NULL,
-         "E0420 a.etch:2:24 'stream' in a plan" LATER},
+        {"parallel a { mesh [a]; dtype gemm = f8 }\n", NULL, false, NULL, ""},
+        {"parallel a { mesh [a]; dtype gemm = f8 }\n", NULL, true, NULL,
+         "E0244 a.etch:2:30 the dtype of 'gemm'" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const choice_case *c = &cases[i];

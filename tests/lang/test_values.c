@@ -228,7 +228,8 @@ START_TEST(checks_are_those_of_the_spec_and_assumptions_of_all_files)
 }
 END_TEST
 
-/* What comes to nothing has been reported, or the run ends as a bug: in every build, without assertions too. */
+/* What comes to nothing has been reported, or the run ends as a bug: in every build, without assertions
+ * too. */
 static etch_status come_to_nothing(void *data)
 {
     const spec_scene *s = data;

@@ -1,5 +1,5 @@
-/* The step program of every shipped model under every plan that it has, its own and those that it imports, by every
- * granularity, and in chains of several stages: what must hold of any of them. */
+/* The step program of every shipped model under every plan that it has, its own and those that it imports, by
+ * every granularity, and in chains of several stages: what must hold of any of them. */
 #include "suite.h"
 #include "verify.h"
 
@@ -43,7 +43,7 @@ static uint32_t list_files(etch_arena *arena, const char **names)
     return count;
 }
 
-/* ---- one plan ---------------------------------------------------------------------------------------------- */
+/* ---- one plan ------------------------------------------------------------------------------------------ */
 
 typedef struct scene {
     etch_arena *arena;
@@ -124,10 +124,10 @@ static void verify_plan(tally *t, const scene *s, const char *run, const char *p
     t->plans++;
 }
 
-/* ---- one file ---------------------------------------------------------------------------------------------- */
+/* ---- one file ------------------------------------------------------------------------------------------ */
 
-/* Each run of the file under each plan that it names, with each config; a run without a name is the one that it
- * takes. */
+/* Each run of the file under each plan that it names, with each config; a run without a name is the one that
+ * it takes. */
 static void verify_file(tally *t, etch_arena *arena, const char *name)
 {
     const char *const *models, *const *runs, *const *plans, *const *configs;

@@ -8,9 +8,10 @@ A file may include: headers of its own room; the door `room/room.h` of a room th
 headers `etch/...`; headers of the system. Public headers see each other and the system only. Includes are
 written from src, except for a file in the same folder.
 
-Where a room has sub-rooms, `room/sub/...` is of the sub-room `sub`, and what lies in the folder of the room itself
-of `.`. A file may then include headers of its own sub-room and those of sub-rooms that its own one sees, but of
-these not `*_int.h`, which are for the files of one sub-room. Each breach is named with file and line.
+Where a room has sub-rooms, `room/sub/...` is of the sub-room `sub`, and what lies in the folder of the room
+itself of `.`. A file may then include headers of its own sub-room and those of sub-rooms that its own one
+sees, but of these not `*_int.h`, which are for the files of one sub-room. Each breach is named with file and
+line.
 """
 
 import pathlib
@@ -22,7 +23,8 @@ INCLUDE = re.compile(r'\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 class Directions:
-    """Who sees whom: `rooms` by name; `subs` by name of a room that has them, then by name of the sub-room."""
+    """Who sees whom: `rooms` by name; `subs` by name of a room that has them, then by name of the
+    sub-room."""
 
     def __init__(self, arguments):
         self.rooms, self.subs = {}, {}
@@ -126,14 +128,16 @@ def breaches(root, directions):
 
 
 def self_test():
-    directions = Directions(["low:", "side:low", "high:low", "high/core:", "high/roof:core", "high/.:core,roof"])
+    directions = Directions(["low:", "side:low", "high:low", "high/core:", "high/roof:core",
+                             "high/.:core,roof"])
     good = {
         "include/etch/a.h": "#include <stdio.h>\n#include \"etch/b.h\"\n",
         "include/etch/b.h": "",
         "src/low/low.h": "#include \"etch/a.h\"\n#include \"table.def\"\n",
         "src/low/table.def": "",
         "src/low/low_int.h": "#include \"low/low.h\"\n",
-        "src/high/high.h": "#include \"low/low.h\"\n#include \"messages.pb-c.h\"\n#include \"high/core/core.h\"\n",
+        "src/high/high.h": "#include \"low/low.h\"\n#include \"messages.pb-c.h\"\n#include "
+                           "\"high/core/core.h\"\n",
         "src/high/core/core.h": "#include \"low/low.h\"\n",
         "src/high/core/core_int.h": "#include \"high/core/core.h\"\n",
         "src/high/core/deep/a.c": "#include \"high/core/core_int.h\"\n",

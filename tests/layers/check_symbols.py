@@ -1,13 +1,14 @@
-"""Holds the directions between rooms and sub-rooms as the linker sees them, and that no files of a room use each other
-in a circle.
+"""Holds the directions between rooms and sub-rooms as the linker sees them, and that no files of a room use
+each other in a circle.
 
     check_symbols.py NM OBJECTS ROOM:SEEN,SEEN... ROOM/SUB:SEEN,SEEN... ...
                                       OBJECTS: a file of lines "ROOM OBJECT", all object files of the build
-    check_symbols.py NM --self-test   compiles small rooms with $CC, and shows that each kind of breach is found
+    check_symbols.py NM --self-test   compiles small modules with $CC, shows that each kind of breach is found
 
-A file uses another one when it needs a symbol, of a function or an object, that the other one defines. What it includes
-says less: a header declares more than its file defines. Directions are those of check_layers.py. `CORES` lists circles
-that are meant, with the reason; what is listed and no longer in a circle is a breach as well.
+A file uses another one when it needs a symbol, of a function or an object, that the other one defines. What
+it includes says less: a header declares more than its file defines. Directions are those of check_layers.py.
+`CORES` lists circles that are meant, with the reason; what is listed and no longer in a circle is a breach as
+well.
 """
 
 import collections
@@ -20,11 +21,11 @@ import tempfile
 from check_layers import Directions, label
 
 CORES = {
-    # To be canonical, a sum of floors, minima and powers asks what is true of its terms, and whoever decides what is
-    # true computes with canonical forms.
+    # To be canonical, a sum of floors, minima and powers asks what is true of its terms, and whoever decides
+    # what is true computes with canonical forms.
     "symbolic": set("""
-        arith.c atoms.c calculus.c coef.c context.c facts.c fraction.c integrality.c mono.c points.c poly.c powers.c
-        product.c proof_atoms.c prove.c subst.c sums.c
+        arith.c atoms.c calculus.c coef.c context.c facts.c fraction.c integrality.c mono.c points.c poly.c
+        powers.c product.c proof_atoms.c prove.c subst.c sums.c
         """.split()),
 }
 
@@ -36,7 +37,8 @@ class File:
 
 
 def read_objects(nm, listing):
-    """The files of the build, by object: 'src/ROOM/CMakeFiles/TARGET.dir/SUB/FILE.c.o' is SUB/FILE.c of ROOM."""
+    """The files of the build, by object: 'src/ROOM/CMakeFiles/TARGET.dir/SUB/FILE.c.o' is SUB/FILE.c of
+    ROOM."""
     files = []
     objects = [line.split(" ", 1) for line in listing.read_text(encoding="utf-8").splitlines() if line]
     for room, path in objects:
@@ -71,7 +73,8 @@ def uses_of(files):
 
 
 def circles(files, uses):
-    """Sets of files that use each other in a circle: strongly connected, two or more. By Tarjan, without recursion."""
+    """Sets of files that use each other in a circle: strongly connected, two or more. By Tarjan, without
+    recursion."""
     number, low, on_stack, stack, found = {}, {}, set(), [], []
     for root in files:
         if root in number:
@@ -141,7 +144,9 @@ def self_test(nm):
         ("low", "a.c"): "int low_a(void); int low_a(void) { return 1; }",
         ("low", "x.c"): "int low_y(void); int low_x(void); int low_x(void) { return low_y(); }",
         ("low", "y.c"): "int low_y(void); int low_x(void); int low_y(void) { return low_x(); }",
-        ("high", "core/b.c"): "extern int table; int table = 2; int low_a(void); int b(void); int b(void) { return low_a(); }",
+        ("high",
+         "core/b.c"): "extern int table; int table = 2; int low_a(void); int b(void); int b(void) { return "
+                      "low_a(); }",
         ("high", "roof/c.c"): "extern int table; int c(void); int c(void) { return table; }",
         ("high", "page.c"): "int b(void); int c(void); int page(void); int page(void) { return b() + c(); }",
     }

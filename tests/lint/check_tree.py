@@ -3,10 +3,14 @@
     check_tree.py ROOT         reads the sources below ROOT
     check_tree.py --self-test  shows that each kind of breach is found
 
-- A type that a header of the library defines is defined once, and its name begins with `etch_` or with the prefix of
+- A type that a header of the library defines is defined once, and its name begins with `etch_` or with the
+  prefix of
   its module (`sym_`); so do enumerators of headers with `ETCH_`. The program's begin with `cli_` and `CLI_`.
 - No function is longer than 60 lines, tables within it not counted: initializers, and a flat switch.
 - No file of code is longer than 800 lines.
+- No line of code, comments, docs or Python is wider than 110 columns. Free are tables and fenced
+  blocks of Markdown, which are recorded, lines with an address of the web, and
+  `.tsv` and cases, which are data.
 
 Each breach is named with file and line.
 """
@@ -19,7 +23,7 @@ import tempfile
 
 from ctext import enumerators, functions, tags
 
-MOST_LINES, MOST_FUNCTION, MOST_CASE = 800, 60, 5
+MOST_LINES, MOST_FUNCTION, MOST_CASE, MOST_COLUMNS = 800, 60, 5, 110
 CODE = ("src", "include", "tests", "fuzz", "bench", "examples", "scripts")
 PREFIXES = {"src/cli": ("cli_", "CLI_"), "src/symbolic": ("sym_", "ETCH_")}
 
@@ -40,7 +44,8 @@ def check_names(root):
     found, homes = [], collections.defaultdict(list)
     for path in files(root, ("include", "src"), (".h",)):
         name, text = path.relative_to(root), text_of(path)
-        tag, constant = next((p for folder, p in PREFIXES.items() if str(name).startswith(folder)), ("etch_", "ETCH_"))
+        tag, constant = next((p for folder, p in PREFIXES.items() if str(name).startswith(folder)),
+                             ("etch_", "ETCH_"))
         for defined, line in tags(text):
             homes[defined].append((str(name), line))
             if not defined.startswith((tag, "etch_")):
@@ -51,12 +56,14 @@ def check_names(root):
     for defined, places in homes.items():
         others = {name for name, _ in places}
         if len(others) > 1:
-            found.append(f"{places[1][0]}:{places[1][1]}: the type {defined} is defined in {places[0][0]} as well")
+            found.append(f"{places[1][0]}:{places[1][1]}: the type {defined} is defined in {places[0][0]} as "
+                         f"well")
     for path in files(root, ("src",), (".c",)):
         for defined, line in tags(text_of(path)):
             if defined in homes:
                 name = path.relative_to(root)
-                found.append(f"{name}:{line}: the type {defined} is defined in {homes[defined][0][0]} as well")
+                found.append(f"{name}:{line}: the type {defined} is defined in {homes[defined][0][0]} as "
+                             f"well")
     return found
 
 
@@ -98,8 +105,33 @@ def check_sizes(root):
     return found
 
 
+def prose(text):
+    """Lines of Markdown that are neither tables nor in fenced blocks."""
+    fence = None
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if fence:
+            fence = None if line.strip() == fence else fence
+        elif mark:
+            fence = mark[1]
+        elif not line.lstrip().startswith("|"):
+            yield number, line
+
+
+def check_columns(root):
+    found = []
+    code = [*files(root, CODE, (".c", ".h", ".inc", ".def", ".py", ".sh"))]
+    docs = [*files(root, ("docs", "bench"), (".md",)), *sorted(root.glob("*.md"))]
+    for path in code + docs:
+        name, text = path.relative_to(root), text_of(path)
+        for number, line in prose(text) if path.suffix == ".md" else enumerate(text.split("\n"), 1):
+            if len(line) > MOST_COLUMNS and not re.search(r"https?://", line):
+                found.append(f"{name}:{number}: a line of {len(line)} columns, more than {MOST_COLUMNS}")
+    return found
+
+
 def breaches(root):
-    return check_names(root) + check_sizes(root)
+    return check_names(root) + check_sizes(root) + check_columns(root)
 
 
 def self_test():
@@ -108,12 +140,16 @@ def self_test():
     steps = "".join(f"    a += {i};\n" for i in range(70))
     good = {
         "include/etch/a.h": "typedef struct etch_a etch_a;\nenum { ETCH_ONE = sizeof(int), ETCH_TWO };\n",
-        "src/low/low.h": "typedef struct etch_b {\n    int a;\n} etch_b;\n/* struct copy { enum { ONE } } */\n",
+        "src/low/low.h": "typedef struct etch_b {\n    int a;\n} etch_b;\n/* struct copy { enum { ONE } } "
+                         "*/\n",
         "src/low/a.c": "struct etch_a {\n    int a;\n};\ntypedef struct row {\n    int a;\n} row;\n"
-                       f"int f(void)\n{{\n    static const row rows[] = {{\n{table}    }};\n    return rows[0].a;\n}}\n"
+                       f"int f(void)\n{{\n    static const row rows[] = {{\n{table}    }};\n"
+                       f"    return rows[0].a;\n}}\n"
                        f"int g(int a)\n{{\n    switch (a) {{\n{cases}    }}\n    return 0;\n}}\n",
         "src/low/b.c": "typedef struct row {\n    int b;\n} row;\n",
         "src/cli/cli_int.h": "typedef enum cli_kind { CLI_A } cli_kind;\n",
+        "docs/a.md": f"{'a' * 110}\n| {'a' * 110} |\n\n```console\n$ {'a' * 110}\n```\nhttps://{'a' * 110}\n",
+        "tests/a.py": f"A = '{'a' * 104}'\n",
         "src/symbolic/symbolic_int.h": "typedef struct sym_a {\n    int a;\n} sym_a;\n",
     }
     bad = [
@@ -125,9 +161,15 @@ def self_test():
          "src/top/c.h:1: the type etch_b is defined in src/low/low.h as well"),
         ("src/top/c.c", "struct etch_b {\n    int c;\n};\n",
          "src/top/c.c:1: the type etch_b is defined in src/low/low.h as well"),
-        ("tests/a.c", f"int f(int a)\n{{\n{steps}    return a;\n}}\n", "tests/a.c:2: f has 73 lines, more than 60"),
+        ("tests/a.c", f"int f(int a)\n{{\n{steps}    return a;\n}}\n",
+         "tests/a.c:2: f has 73 lines, more than 60"),
         ("tests/a.c", f"START_TEST(long_one)\n{{\n    int a = 0;\n{steps}}}\nEND_TEST\n",
          "tests/a.c:2: long_one has 73 lines, more than 60"),
+        ("src/low/d.c", f"int a;\n/* {'a' * 105} */\n",
+         "src/low/d.c:2: a line of 111 columns, more than 110"),
+        ("scripts/b.py", f"A = '{'a' * 105}'\n", "scripts/b.py:1: a line of 111 columns, more than 110"),
+        ("docs/b.md", f"```text\n{'a' * 111}\n```\n{'a' * 111}\n",
+         "docs/b.md:4: a line of 111 columns, more than 110"),
         ("scripts/a.py", "a = 1\n" * 801, "scripts/a.py:801: a file of 801 lines, more than 800"),
     ]
     with tempfile.TemporaryDirectory() as scratch:

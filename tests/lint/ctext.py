@@ -40,7 +40,8 @@ def functions(text):
                 name = re.search(r"(\w+)\s*\([^{}]*\)\s*(?:__attribute__.*)?$", head, re.S)
                 if name and "=" not in head.split("(")[0] and "typedef" not in head:
                     called = re.search(r"START_TEST\((\w+)\)", head)
-                    yield called[1] if called else name[1], code.count("\n", 0, opened) + 1, code[opened:at + 1]
+                    yield called[1] if called else name[1], code.count("\n", 0,
+                                                                       opened) + 1, code[opened:at + 1]
                     start = at + 1
         elif character == ";" and depth == 0:
             start = at + 1

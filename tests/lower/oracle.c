@@ -140,8 +140,8 @@ static event *event_of(const interpreter *in, env *e, const etch_kernel *kernel,
     if (e->kernels[index])
         return e->kernels[index];
     event *made = new_event(in);
-    made->node.collective = kernel->anchor->move != ETCH_NO_MOVE;
-    made->node.move = kernel->anchor->move;
+    made->node.collective = kernel->anchor->collective != ETCH_NO_COLLECTIVE;
+    made->node.move = kernel->anchor->collective;
     made->node.axes = kernel->anchor->axes;
     made->node.phase = letter_of(kernel->anchor->phase);
     made->node.flop = made->node.collective ? 0 : value_of(in->b, kernel->flop);
@@ -188,7 +188,7 @@ static void run_step(interpreter *in, env *e, const etch_placed_region *region, 
     event_list inputs = {0};
     for (uint32_t i = 0; i < step->in_count; i++)
         add_all(in, &inputs, makers_of(e, step->ins[i]));
-    bool moves = step->move != ETCH_NO_MOVE;
+    bool moves = step->collective != ETCH_NO_COLLECTIVE;
     event_list outputs = inputs;
     event *made = NULL;
     if (step->kernel != UINT32_MAX && (!moves || is_wide(in, step->axes))) {
@@ -227,7 +227,7 @@ static const etch_placed_region *body_of(const interpreter *in, const etch_place
 }
 
 /* Does the unit have weights in the iteration? */
-static bool has_unit(const interpreter *in, const etch_unit *unit, int64_t iteration)
+static bool has_unit(const interpreter *in, const etch_weight_group *unit, int64_t iteration)
 {
     return !unit->loop || class_of(in, unit->loop, iteration) == unit->body->index;
 }
@@ -292,7 +292,7 @@ static void run_region(interpreter *in, env *e, const etch_placed_region *region
         run_step(in, e, region, item->step);
         for (uint32_t k = 0; k < region->kernels.count; k++) {
             const etch_kernel *kernel = region->kernels.at[k];
-            bool runs = kernel->anchor->move == ETCH_NO_MOVE || is_wide(in, kernel->anchor->axes);
+            bool runs = kernel->anchor->collective == ETCH_NO_COLLECTIVE || is_wide(in, kernel->anchor->axes);
             if (kernel->item == i && runs)
                 issue(in, event_of(in, e, kernel, k));
         }
@@ -453,9 +453,10 @@ static void add_buckets(ordering *o, const mark *m)
         const end_work *bucket = &reductions.at[i];
         if (!is_wide(o->in, bucket->axes))
             continue;
-        if (m->undone && bucket->unit->loop == m->undone && has_unit(o->in, bucket->unit, m->iteration))
+        if (m->undone && bucket->weight_group->loop == m->undone &&
+            has_unit(o->in, bucket->weight_group, m->iteration))
             add_bucket(o, bucket, m->iteration, slot);
-        bool complete = !m->undone && !bucket->unit->loop && !is_still_added_to(o, bucket, m->after);
+        bool complete = !m->undone && !bucket->weight_group->loop && !is_still_added_to(o, bucket, m->after);
         bool touched = ends;
         for (uint32_t k = 0; k < o->writers.count && !touched; k++)
             touched = is_among(bucket->gradients.at, bucket->gradients.count, o->writers.at[k].to.gradient);
@@ -476,7 +477,7 @@ static void add_clip(ordering *o)
     const end_works norms = end_norms(placed);
     for (uint32_t i = 0; i < norms.count; i++) {
         const end_work *part = &norms.at[i];
-        int64_t units = part->unit->body ? value_of(o->in->b, part->unit->body->count) : 1;
+        int64_t units = part->weight_group->body ? value_of(o->in->b, part->weight_group->body->count) : 1;
         norm->node.flop += units * value_of(o->in->b, part->flop);
         norm->node.bytes += units * value_of(o->in->b, part->bytes);
     }
@@ -498,16 +499,17 @@ static void add_updates(ordering *o)
     const end_works updates = end_updates(placed);
     for (uint32_t i = 0; i < updates.count; i++) {
         const end_work *update = &updates.at[i];
-        int64_t units = update->unit->loop ? value_of(o->in->b, update->unit->loop->count) : 1;
+        int64_t units =
+            update->weight_group->loop ? value_of(o->in->b, update->weight_group->loop->count) : 1;
         for (int64_t unit = 0; unit < units; unit++) {
-            if (!has_unit(o->in, update->unit, unit))
+            if (!has_unit(o->in, update->weight_group, unit))
                 continue;
             event *e = new_event(o->in);
             e->node = (oracle_node){.phase = 'O', .microbatch = -1};
             e->node.flop = value_of(o->in->b, update->flop);
             e->node.bytes = value_of(o->in->b, update->bytes);
             read_gradients(o, e, update->gradients.at, update->gradients.count,
-                           update->unit->loop ? unit : -1, false);
+                           update->weight_group->loop ? unit : -1, false);
             if (o->clip)
                 ETCH_PUSH(o->in->arena, &e->parents, o->clip);
             ETCH_PUSH(o->in->arena, &e->parents, o->last_comp);

@@ -9,7 +9,7 @@
 
 typedef struct oracle_node {
     bool collective;
-    etch_move move;
+    etch_collective move;
     uint32_t axes; /* of a collective, as written */
     int64_t flop, bytes;
     uint32_t *deps; /* ascending */

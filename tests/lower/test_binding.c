@@ -219,7 +219,7 @@ static void numbers_of_nodes_are_integers(etch_arena *arena)
     const shape split = {build_decoder, PLAN_SEQUENCE, 8, 2, 2, 1, 2, 32, NULL, true};
     b = build(arena, &split);
     b->placed->requirements.count = 0;
-    b->x->s->ragged = true; /* a size on average: half an element is rounded up */
+    b->x->s->average_sized = true; /* a size on average: half an element is rounded up */
     ck_assert_int_eq(lower(b), ETCH_OK);
 }
 

@@ -27,7 +27,7 @@ static void with_each_shape(etch_arena *arena,
 
 /* ---- the interpreter ----------------------------------------------------------------------------------- */
 
-static etch_comm_type comm_type_of(etch_move move)
+static etch_comm_type comm_type_of(etch_collective move)
 {
     switch (move) {
     case ETCH_ALL_REDUCE:
@@ -215,7 +215,7 @@ static int64_t comm_cost(const built *b, const etch_cost_list *items, const etch
     int64_t total = 0;
     for (uint32_t i = 0; i < items->count; i++) {
         const etch_cost *item = &items->at[i];
-        if (item->measure == ETCH_COMM && comm_type_of(item->move) == row->collective &&
+        if (item->measure == ETCH_COMM && comm_type_of(item->collective) == row->collective &&
             strcmp(etch_axes_label(b->placed, wide_axes(b, item->axes)), row->axes) == 0)
             total += value_of(b, item->each) * value_of(b, item->times);
     }

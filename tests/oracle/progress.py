@@ -1,11 +1,12 @@
 """What can become of small traces: every order in which things may finish is tried.
 
-A rank has one compute slot and one communication slot. Of the nodes that are ready and wait for a slot, the one with
-the smallest id takes it. Collectives, sends and memory nodes share the communication slot, receives take none. A
-collective can finish when all members of its group hold their slot for one of the group; a receive, when it is ready
-and a message of its key has arrived: the first that was posted takes the first. An eager send can finish as soon as it
-has the slot, and its message arrives then; under rendezvous it can finish when its receive is posted. Everything that
-can finish may do so at any moment, and that is all that is uncertain: so the search sees every timing.
+A rank has one compute slot and one communication slot. Of the nodes that are ready and wait for a slot, the
+one with the smallest id takes it. Collectives, sends and memory nodes share the communication slot, receives
+take none. A collective can finish when all members of its group hold their slot for one of the group; a
+receive, when it is ready and a message of its key has arrived: the first that was posted takes the first. An
+eager send can finish as soon as it has the slot, and its message arrives then; under rendezvous it can finish
+when its receive is posted. Everything that can finish may do so at any moment, and that is all that is
+uncertain: so the search sees every timing.
 """
 
 import collections

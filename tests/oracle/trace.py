@@ -1,9 +1,9 @@
 """Reads a folder of Chakra traces with the official protobuf runtime and holds it against every rule that
 simulators rely on. It knows the schema and the manifest, and nothing of how traces are made.
 
-    trace.py check FOLDER     prints what is wrong, one line each; status 1 when there is anything
-    trace.py totals FOLDER    prints sums over the nodes of a rank as JSON: a list of rows, one for each set of
-                              ranks with equal sums
+    trace.py check FOLDER     prints what is wrong, one line each; status 1 when something is
+    trace.py totals FOLDER    prints sums over the nodes of a rank as JSON: a list of rows, one for each set
+                              of ranks with equal sums
 
 As a module: `check(folder)` gives the list of complaints, `read(folder)` the folder as a `Folder`,
 `totals(folder)` the rows. The schema is compiled with the program that $PROTOC names, else `protoc`.
@@ -27,16 +27,19 @@ COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_sca
 # The attributes of a node: exactly these, each as a value of exactly this kind.
 ATTRIBUTES = {
     COMP: {"is_cpu_op": "bool_val", "num_ops": "int64_val", "tensor_size": "uint64_val"},
-    COLL: {"is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val", "pg_name": "string_val"},
+    COLL: {"is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val",
+           "pg_name": "string_val"},
     **dict.fromkeys(MESSAGES, {"is_cpu_op": "bool_val", "comm_size": "int64_val", "comm_src": "int32_val",
                                "comm_dst": "int32_val", "comm_tag": "int32_val"}),
 }
 # What nodes may have beside them, for people.
-ANNOTATIONS = {"phase": "string_val", "layer": "int64_val", "microbatch": "int64_val", "op_type": "string_val",
+ANNOTATIONS = {"phase": "string_val", "layer": "int64_val", "microbatch": "int64_val",
+               "op_type": "string_val",
                "module": "string_val"}
 LEAST_PAYLOAD = 64
 TAGS = range(500_000_000)  # simulators number other messages from here on
-MANIFEST_KEYS = ["format", "format_version", "tool", "spec", "model", "plan", "config", "bindings", "mesh", "ranks",
+MANIFEST_KEYS = ["format", "format_version", "tool", "spec", "model", "plan", "config", "bindings", "mesh",
+                 "ranks",
                  "traces", "comm_groups", "classes", "stages"]
 
 # `collective` and `group` of collectives; `message` of sends and receives: source, destination, tag.
@@ -49,7 +52,7 @@ class Broken(Exception):
     """A rule is broken in a way that leaves nothing to look at further."""
 
 
-# ---- the schema ------------------------------------------------------------------------------------------------
+# ---- the schema --------------------------------------------------------------------------------------------
 
 
 def message_classes():
@@ -72,7 +75,7 @@ def message_classes():
 
 NodeMessage, MetadataMessage = message_classes()
 
-# ---- one message -----------------------------------------------------------------------------------------------
+# ---- one message -------------------------------------------------------------------------------------------
 
 
 def canonical(kind, raw):
@@ -136,8 +139,10 @@ def group_of(text):
 def read_node(raw):
     parsed = canonical(NodeMessage, raw)
     if parsed.type not in ATTRIBUTES:
-        raise Broken(f"type {parsed.type} is neither COMP_NODE nor COMM_COLL_NODE, COMM_SEND_NODE, COMM_RECV_NODE")
-    if parsed.start_time_micros or parsed.duration_micros or parsed.HasField("inputs") or parsed.HasField("outputs"):
+        raise Broken(f"type {parsed.type} is neither COMP_NODE nor COMM_COLL_NODE, COMM_SEND_NODE, "
+                     f"COMM_RECV_NODE")
+    tensors = parsed.HasField("inputs") or parsed.HasField("outputs")
+    if parsed.start_time_micros or parsed.duration_micros or tensors:
         raise Broken("fields are set that have no meaning here")
     values = attributes_of(parsed)
     node = Node(parsed.id, parsed.type, check_deps(parsed), None, None, None, None, None, None)
@@ -159,7 +164,7 @@ def read_node(raw):
     return node._replace(collective=COLLECTIVES[values["comm_type"]], group=group_of(values["pg_name"]))
 
 
-# ---- one file --------------------------------------------------------------------------------------------------
+# ---- one file ----------------------------------------------------------------------------------------------
 
 
 def frames(content):
@@ -249,7 +254,7 @@ def check_file(path):
         raise Broken(f"{path.name} cannot be read and written by its owner")
 
 
-# ---- groups ----------------------------------------------------------------------------------------------------
+# ---- groups ------------------------------------------------------------------------------------------------
 
 
 def unique_keys(pairs):
@@ -319,7 +324,8 @@ def check_agreement(groups, traces):
 
 
 def check_messages(traces):
-    """Every message is sent once and received once, with one size, between two ranks that say who they are."""
+    """Every message is sent once and received once, with one size, between two ranks that say who they
+    are."""
     found = {SEND: {}, RECV: {}}
     for rank, nodes in traces.items():
         for node in nodes:
@@ -356,10 +362,12 @@ def events_of(traces):
 
 
 def check_progress(traces):
-    """Lets everything happen that waits for nothing any more: all of it must. Sends do not wait for receives."""
+    """Lets everything happen that waits for nothing any more: all of it must. Sends do not wait for
+    receives."""
     events = events_of(traces)
     waits, children = collections.Counter(dict.fromkeys(events.values(), 0)), collections.defaultdict(list)
-    senders = {node.message: (rank, node.id) for rank, nodes in traces.items() for node in nodes if node.type == SEND}
+    senders = {node.message: (rank, node.id) for rank,
+               nodes in traces.items() for node in nodes if node.type == SEND}
     for (rank, at), event in events.items():
         node = traces[rank][at]
         parents = [events[rank, dep] for dep in node.deps]
@@ -379,7 +387,7 @@ def check_progress(traces):
             raise Broken(f"rank {rank} waits for ever, in node {at}: opposite orders")
 
 
-# ---- the manifest ----------------------------------------------------------------------------------------------
+# ---- the manifest ------------------------------------------------------------------------------------------
 
 
 def mixed_radix(numbers, sizes):
@@ -410,7 +418,8 @@ def family_groups(manifest, family):
 
 
 def check_some_groups(manifest, family, groups, whole):
-    """A family that only some stages use: some of the groups of the mesh; or, of each, the ranks of some stages."""
+    """A family that only some stages use: some of the groups of the mesh; or, of each, the ranks of some
+    stages."""
     found = list(groups.values())
     if all(ranks in whole for ranks in found):
         if len(set(map(tuple, found))) != len(found):
@@ -436,7 +445,8 @@ def check_families(manifest, groups):
     for family in manifest["comm_groups"]["families"]:
         ids = range(family["first_id"], family["first_id"] + family["groups"])
         of_family = {group: groups[group] for group in ids if group in groups}
-        if len(of_family) != family["groups"] or any(len(ranks) != family["size"] for ranks in of_family.values()):
+        if len(of_family) != family["groups"] or any(len(ranks) != family["size"]
+                                                     for ranks in of_family.values()):
             raise Broken(f"manifest: family {family['axes']} has other numbers of groups or ranks")
         if seen & set(ids):
             raise Broken(f"manifest: family {family['axes']} has ids of another one")
@@ -457,7 +467,8 @@ def message_axes(manifest, traces):
     """The axes along which messages go, as a query names them."""
     names, sizes = [axis["axis"] for axis in manifest["mesh"]], [axis["size"] for axis in manifest["mesh"]]
     along = set()
-    for source, destination in {node.message[:2] for nodes in traces.values() for node in nodes if node.message}:
+    for source, destination in {node.message[:2] for nodes in traces.values() for node in nodes
+                                if node.message}:
         ends = zip(names, coordinates(source, sizes), coordinates(destination, sizes))
         along.update(name for name, here, there in ends if here != there)
     found = [name for name in names if name in along]
@@ -474,7 +485,8 @@ def group_axes(manifest):
 
 
 def rank_totals(nodes, axes, stage_axes):
-    """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes, comm_size))."""
+    """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes,
+    comm_size))."""
     comm = collections.defaultdict(lambda: [0, 0])
     num_ops = tensor_size = 0
     for node in nodes:
@@ -492,7 +504,8 @@ def rank_totals(nodes, axes, stage_axes):
 
 def stage_totals(stage):
     """The same from a stage of the manifest, with paddings."""
-    rows = tuple(sorted((row["collective"], row["axes"], row["nodes"], int(row["bytes"]) + int(row["bytes_padding"]))
+    rows = tuple(sorted((row["collective"], row["axes"], row["nodes"],
+                         int(row["bytes"]) + int(row["bytes_padding"]))
                         for row in stage["comm"]))
     return (stage["nodes"], int(stage["flop"]) + int(stage["flop_padding"]),
             int(stage["bytes"]) + int(stage["bytes_padding"]), rows)
@@ -533,7 +546,7 @@ def read_manifest(path):
     return manifest
 
 
-# ---- the folder ------------------------------------------------------------------------------------------------
+# ---- the folder --------------------------------------------------------------------------------------------
 
 
 def read(folder):

@@ -1,5 +1,5 @@
-"""An installed etch can be used by others: its headers stand alone, pkg-config and CMake find the library, the example
-program runs.
+"""An installed etch can be used by others: its headers stand alone, pkg-config and CMake find the library,
+the example program runs.
 
     check_install.py CMAKE VERSION flags=FLAGS      FLAGS of the compiler built the library
 """
@@ -105,7 +105,8 @@ def run_example(compiler, flags, prefix, name):
     folder = next(prefix.rglob("etch.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(folder))
     options = run("pkg-config", "--cflags", "--libs", "--static", "etch", env=environment).split()
-    run(compiler, *flags, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", name, *options)
+    run(compiler, *flags, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", name,
+        *options)
     return run(f"./{name}")
 
 
@@ -119,15 +120,16 @@ def check_formulas(compiler, flags, prefix):
 
 
 def check_network(compiler, flags, prefix):
-    """Two layers: products of batch, width, hidden, classes; the first needs no gradient of its input; gradients
-    of four bytes are reduced."""
+    """Two layers: products of batch, width, hidden, classes; the first needs no gradient of its input;
+    gradients of four bytes are reduced."""
     found = run_example(compiler, flags, prefix, "network")
     values = dict(line.split(maxsplit=1) for line in found.splitlines() if not line.startswith("remark"))
     point = {"batch": 12, "width": 7, "hidden": 5, "classes": 3}
     weights = 7 * 5 + 5 * 3 + 5 + 3
     expected = {"params(model)": weights, "matmul_flops(forward)": 2 * 12 * (7 * 5 + 5 * 3),
                 "matmul_flops(backward)": 2 * 12 * (7 * 5 + 2 * 5 * 3), "comm(step)": 4 * weights}
-    assert {name: eval(text, dict(point)) for name, text in values.items() if name in expected} == expected, found
+    assert {name: eval(text, dict(point)) for name,
+            text in values.items() if name in expected} == expected, found
 
 
 def main():

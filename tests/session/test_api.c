@@ -225,7 +225,8 @@ START_TEST(a_placement_says_where_tensors_are_and_what_is_moved)
     ck_assert_uint_eq(whole->axis_count, 2);
     ck_assert_uint_eq(whole->stage_count, 1);
     ck_assert_uint_lt(part->collective_count, whole->collective_count);
-    /* forward the whole sequence is gathered; backward twice: the gradient of the result, and the input again */
+    /* forward the whole sequence is gathered; backward twice: the gradient of the result, and the input
+     * again */
     static const char *const moved[] = {"all_gather", "all_gather", "all_gather", "all_reduce"};
     ck_assert_uint_eq(part->collective_count, 4);
     for (size_t i = 0; i < 4; i++) {
@@ -260,7 +261,8 @@ START_TEST(a_graph_says_what_is_derived_and_kept)
     ck_assert_str_eq(whole->model, "llama");
     ck_assert_str_eq(part->part, "mlp");
     ck_assert_uint_lt(part->op_count, whole->op_count);
-    /* silu(x wg) * (x wu) wd: three weights, and what their gradients and those of silu and the product read */
+    /* silu(x wg) * (x wu) wd: three weights, and what their gradients and those of silu and the product
+     * read */
     size_t weights = 0;
     for (size_t i = 0; i < part->tensor_count; i++)
         weights += strcmp(part->tensors[i].kind, "weight") == 0;

@@ -1,4 +1,5 @@
-/* Models that a program builds: what they cost is what the same model in a spec costs, and mistakes are reported. */
+/* Models that a program builds: what they cost is what the same model in a spec costs, and mistakes are
+ * reported. */
 #include "etch/etch.h"
 #include "etch/graph.h"
 #include "suite.h"

@@ -5,8 +5,8 @@
 #include "graph/graph.h"
 
 typedef struct end_work {
-    const etch_unit *unit; /* the weight group */
-    etch_move move;
+    const etch_weight_group *weight_group;
+    etch_collective collective;
     uint32_t axes;
     bool every_microbatch;
     etch_expr flop, bytes; /* of one group */
@@ -38,14 +38,14 @@ static inline end_works end_works_of(const etch_placed *placed, etch_end_role ro
     end_works found = {0};
     for (uint32_t t = 0; t < placed->program->end.count; t++) {
         const etch_step_task *task = placed->program->end.at[t];
-        const etch_unit *group = NULL;
+        const etch_weight_group *group = NULL;
         for (uint32_t i = 0; task->end == role && i < task->contributions.count; i++) {
             const etch_step_contribution *c = &task->contributions.at[i];
             if (!c->group)
                 continue;
             if (c->group != group) {
-                const end_work work = {.unit = group = c->group,
-                                       .move = task->move,
+                const end_work work = {.weight_group = group = c->group,
+                                       .collective = task->collective,
                                        .axes = task->axes,
                                        .every_microbatch = task->when == ETCH_EACH_MICROBATCH,
                                        .flop = zero,

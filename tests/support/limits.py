@@ -1,8 +1,8 @@
 """Inputs at the limits of docs/limits.md: for each limit one just below it, and one just above.
 
-`CASES` is by the name of the constant. An input is a size, from which `files` makes texts by name, and `arguments` what
-the program is run with in a folder that holds them. tests/acceptance/test_limits.py asks what comes of them,
-bench/limits.py how much time and memory it takes.
+`CASES` is by the name of the constant. An input is a size, from which `files` makes texts by name, and
+`arguments` what the program is run with in a folder that holds them. tests/acceptance/test_limits.py asks
+what comes of them, bench/limits.py how much time and memory it takes.
 """
 
 import dataclasses
@@ -86,12 +86,14 @@ def statements(count):
 
 def conditions(count):
     """Each stands for one iteration: two breaks, of which neighbours share one."""
-    body = "repeat 1000 as i {\n" + "".join(f"if i < {k + 1} {{ x = silu(x) }}\n" for k in range(count)) + "}\n"
+    body = "repeat 1000 as i {\n" + "".join(f"if i < {k + 1} {{ x = silu(x) }}\n"
+                                            for k in range(count)) + "}\n"
     return MODEL.format(modules="", body=body)
 
 
 def nested_conditions(count):
-    """Breaks whose order is not known, each inside the one before it: two to the power of `count` stretches."""
+    """Breaks whose order is not known, each inside the one before it: two to the power of `count`
+    stretches."""
     names = ", ".join(f"n{k}" for k in range(count))
     body = "".join(f"if i < n{k} {{\n" for k in range(count)) + "x = silu(x)\n" + "}\n" * count
     return MODEL.replace("batch, hidden", "batch, hidden, " + names, 1).format(
@@ -109,7 +111,8 @@ def classes(count):
 
 
 def dims(count):
-    return HEAD + "".join(f"dim D{i} = {f'D{i + 1} + 1' if i < count - 1 else 'batch'}\n" for i in range(count))
+    return HEAD + "".join(f"dim D{i} = {f'D{i + 1} + 1' if i < count - 1 else 'batch'}\n"
+                          for i in range(count))
 
 
 def values(count):
@@ -145,7 +148,8 @@ def lowered(**sets):
     """Lowers without writing, `sets` given by functions of the size."""
     def arguments(size):
         given = {"batch": lambda n: 4, "hidden": lambda n: 4, "dp": lambda n: 1, **sets}
-        return ["lower", "s.etch", "-n", "--set", ",".join(f"{name}={of(size)}" for name, of in given.items())]
+        return ["lower", "s.etch", "-n", "--set",
+                ",".join(f"{name}={of(size)}" for name, of in given.items())]
     return arguments
 
 
@@ -202,12 +206,15 @@ def filled(size):
 
 
 BYTE = [bytes([i]) for i in range(256)]
-NODE_OF_4 = text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op", whole(27, 0)) + attribute(b"num_ops", whole(9, 1)) + attribute(
-    b"tensor_size", whole(13, 1))
+NODE_OF_4 = text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op",
+                                                    whole(27, 0)) + attribute(b"num_ops",
+                                                                              whole(9, 1)) + attribute(
+b"tensor_size", whole(13, 1))
 
 
 def many_nodes(count):
-    """A trace; numbers of nodes have four bytes each, so that blocks of nodes are alike but for two of them."""
+    """A trace; numbers of nodes have four bytes each, so that blocks of nodes are alike but for two of
+    them."""
     begin = varint(len(NODE_OF_4) + 5) + whole(1, 0)[:1]
     blocks = []
     for block in range(0, count, 1 << 14):
@@ -241,7 +248,8 @@ def large_texts(size):
              "g.etch": "etch 1\nparam c\n"}
     left = size - sum(map(len, texts.values()))
     each = left // len(texts)
-    return {name: head + commented(left - 2 * each if name == "s.etch" else each) for name, head in texts.items()}
+    return {name: head + commented(left - 2 * each if name == "s.etch" else each) for name,
+            head in texts.items()}
 
 
 def assembled(size):
@@ -266,7 +274,8 @@ def fractions(count):
     return "+".join(f"1/(v{i}+a)" for i in range(count))
 
 
-# Limits that no input of the program shows alone, or none that is small enough: the test that does, by its name.
+# Limits that no input of the program shows alone, or none that is small enough: the test that does, by its
+# name.
 ELSEWHERE = {
     "MAX_ERRORS": "tests/acceptance/test_limits.py test_errors",
     "nesting": "tests/symbolic/test_limits.c brackets",
@@ -294,28 +303,35 @@ CASES = {
     "ETCH_MODEL_OPS": Limit(50000, 50001, "E0920", **spec(ops, "query", "flops(forward)")),
     "ETCH_MODEL_STATEMENTS": Limit(400000, 400001, "E0920", **spec(statements)),
     "MOST_BREAKS": Limit(30, 31, "E0250", **spec(conditions)),
-    "MOST_STRETCHES": Limit(8, 9, "E0250", **spec(nested_conditions)),
+    "MOST_INTERVALS": Limit(8, 9, "E0250", **spec(nested_conditions)),
     "MOST_PERIOD": Limit(256, 257, "E0250", **spec(period)),
     "MOST_CLASSES": Limit(64, 65, "E0250", **spec(classes)),
     "ETCH_DIM_DEPTH": Limit(200, 201, "E0901", **spec(dims)),
     "ETCH_VALUE_DEPTH": Limit(200, 201, "E0901", **spec(values, "query", "p0", "--config", "c")),
     "ETCH_MAX_AXES": Limit(16, 17, "E0422", **spec(axes)),
-    "terms": Limit(17, 18, "E0904", status=4, says="terms of one expression: 200000", **formula(fractions, lambda n: n)),
-    "exponent": Limit(1000000, 1000001, "E0904", status=4, says="exponent of one factor: 1000000", **formula(lambda n: f"a^{n}")),
-    "digits": Limit(99999, 102000, "E0904", status=4, says="digits of one number: 100000", **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
+    "terms": Limit(17, 18, "E0904", status=4, says="terms of one expression: 200000",
+                   **formula(fractions, lambda n: n)),
+    "exponent": Limit(1000000, 1000001, "E0904", status=4, says="exponent of one factor: 1000000",
+                      **formula(lambda n: f"a^{n}")),
+    "digits": Limit(99999, 102000, "E0904", status=4, says="digits of one number: 100000",
+                    **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
     "depth": Limit(100, 101, "E0904", status=4, says="depth of opaque functions: 100",
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
     "ETCH_REQUEST_OPERATIONS": Limit(70, 160, "E0904", status=4, says="counted operations: 250000000",
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
-    "MOST_LISTED": Limit(100, 300, "E0904", status=4, says="in one multiplication: 6000000", **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
-                                                               lambda n: n)),
-    "MOST_HASHED": Limit(60, 70, "E0904", status=4, says="in one multiplication: 40000000", **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
+    "MOST_LISTED": Limit(100, 300, "E0904", status=4, says="in one multiplication: 6000000",
+                         **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
+lambda n: n)),
+    "MOST_HASHED": Limit(60, 70, "E0904", status=4, says="in one multiplication: 40000000",
+                         **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
     "MOST_ADDED": Limit(14142, 14143, "E0904", status=4, says="in one multiplication: 200000000",
-                        **formula(lambda n: f"((a^{n}-1)/(a-1))*((a^14142-1)/(a-1))")),  # 14142^2 is just below
-    "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, says="words of coefficients at a time: 50000000", **dict(
-        formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
+                        # 14142^2 is just below
+                        **formula(lambda n: f"((a^{n}-1)/(a-1))*((a^14142-1)/(a-1))")),
+    "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, says="words of coefficients at a time: 50000000",
+                               **dict(
+formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
     "ETCH_MOST_RUNS": Limit(2**22, 2**22 + 1, "E0911", status=4, **dict(  # all but one of them do nothing
         spec(lambda _: TRAINED.format(mesh="[dp]", more="").replace(
             "repeat layers as layer {", "repeat layers as layer {\n if layer == 5 {").replace(
@@ -327,7 +343,8 @@ CASES = {
         arguments=lowered(**dict.fromkeys(("layers", "micro", "pp"), lambda n: n), batch=lambda n: 4 * n))),
     "ETCH_MOST_GROUP_ID": Limit(2145, 2146, "E0711", status=0, severity="warning", **dict(
         spec(trained("[dp, tp]", "; shard H @ tp")),
-        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),  # and two more
+        # and two more
+        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),
     "ETCH_LOOP_DEPTH": Limit(64, 65, "E0913", status=4,
                              files=lambda n: {"s.etch": loops(n).replace("repeat 2", "repeat 1") +
                                               "parallel p { mesh [dp]; shard B @ dp }\n"},
@@ -335,10 +352,12 @@ CASES = {
     "ETCH_MAX_RANKS": Limit(2**20, 2**20 + 1, "E0910", status=4, **dict(
         spec(trained()), arguments=lowered(dp=lambda n: n, batch=lambda n: n))),
     "MOST_RANKS": Limit(2**20, 2**20 + 1, "E0930", status=4, below_status=1, below_code="E0803",
-                        files=lambda n: {f"t/t.{n - 1}.et": trace(node())}, arguments=lambda n: ["verify", "t"]),
+                        files=lambda n: {f"t/t.{n - 1}.et": trace(node())},
+                        arguments=lambda n: ["verify", "t"]),
     "ETCH_RANK_NODE_LIMIT": Limit(1 << 22, (1 << 22) + 1, "E0930", status=4, nightly=True,
                                   files=many_nodes, arguments=lambda _: ["verify", "t"]),
-    "ETCH_RANK_DEP_LIMIT": Limit(1 << 24, (1 << 24) + 1, "E0930", status=4, nightly=True, files=many_dependencies,
+    "ETCH_RANK_DEP_LIMIT": Limit(1 << 24, (1 << 24) + 1, "E0930", status=4, nightly=True,
+                                 files=many_dependencies,
                                  arguments=lambda _: ["verify", "t"]),
     "ETCH_TRACE_MESSAGE_LIMIT": Limit(16 << 20, (16 << 20) + 1, "E0802", **traced(
         lambda n: filled(n))),
@@ -348,10 +367,12 @@ CASES = {
         lambda n: attribute(b"x", text(10, whole(1, 7) * (n - 3))))),
     "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", below_status=1, below_code="E0813", **traced(
         lambda n: whole(5, 0) * (n - 1))),
-    "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups, arguments=lambda n: ["verify", "t"]),
+    "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups,
+                        arguments=lambda n: ["verify", "t"]),
     "GROUP_FILE_LIMIT": Limit(48 << 20, (48 << 20) + 1, "E0891", status=3, nightly=True, files=groups,
                               arguments=lambda n: ["dump", "t", "--text"]),
-    "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919", **cut(stages="SIZE", micro="8")),
+    "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
+                              **cut(stages="SIZE", micro="8")),
     "ETCH_MOST_CHUNKS": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
                               **cut(stages="2", chunks="SIZE", micro="8")),
     "ETCH_MOST_MICROBATCHES": Limit(2**32, 2**32 + 1, "E0521", below_status=4, below_code="E0919",

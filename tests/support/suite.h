@@ -15,8 +15,8 @@ Suite *etch_suite(void);
                    sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
 void etch_add_tests(Suite *suite, const TTest *const *tests, size_t count);
 
-/* Runs `body` under a guard, with an arena of a fresh account of 256 MiB, or of `bytes`; fails the test when it is cut
- * short. */
+/* Runs `body` under a guard, with an arena of a fresh account of 256 MiB, or of `bytes`; fails the test when
+ * it is cut short. */
 void etch_with_arena(void (*body)(etch_arena *arena));
 void etch_with_memory(size_t bytes, void (*body)(etch_arena *arena));
 

@@ -83,20 +83,20 @@ static bool check_axes(verifying *v, const etch_step_task *task)
 static bool check_move(verifying *v, const etch_step_task *task)
 {
     const bool reduces = task->end == ETCH_END_REDUCE_SHARED || task->end == ETCH_END_NORM_REDUCE;
-    bool fits = task->move == ETCH_NO_MOVE;
+    bool fits = task->collective == ETCH_NO_COLLECTIVE;
     if (task->kind == ETCH_TASK_MESSAGE)
-        fits = task->move == ETCH_SEND;
+        fits = task->collective == ETCH_SEND;
     else if (task->kind == ETCH_TASK_COLLECTIVE && reduces)
-        fits = task->move == ETCH_ALL_REDUCE;
+        fits = task->collective == ETCH_ALL_REDUCE;
     else if (task->kind == ETCH_TASK_COLLECTIVE && task->end == ETCH_END_REDUCE)
-        fits = task->move == ETCH_ALL_REDUCE || task->move == ETCH_REDUCE_SCATTER;
+        fits = task->collective == ETCH_ALL_REDUCE || task->collective == ETCH_REDUCE_SCATTER;
     else if (task->kind == ETCH_TASK_COLLECTIVE && task->end == ETCH_END_GATHER)
-        fits = task->move == ETCH_ALL_GATHER;
+        fits = task->collective == ETCH_ALL_GATHER;
     else if (task->kind == ETCH_TASK_COLLECTIVE)
-        fits = task->move == ETCH_ALL_REDUCE || task->move == ETCH_REDUCE_SCATTER ||
-               task->move == ETCH_ALL_GATHER || task->move == ETCH_ALL_TO_ALL;
-    return fits ||
-           verify_wrong(v, "%s: its collective is %s", verify_task_name(v, task), etch_move_name(task->move));
+        fits = task->collective == ETCH_ALL_REDUCE || task->collective == ETCH_REDUCE_SCATTER ||
+               task->collective == ETCH_ALL_GATHER || task->collective == ETCH_ALL_TO_ALL;
+    return fits || verify_wrong(v, "%s: its collective is %s", verify_task_name(v, task),
+                                etch_collective_name(task->collective));
 }
 
 /* How often one run of the task does what the contribution says: a task of all groups for each of them. */
@@ -181,7 +181,7 @@ static const char *partial_sum(const etch_placed *placed, const etch_cut *cut, c
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] == ETCH_PARTIAL)
             return etch_text(placed->arena, "the message at unit %s sends %s as a partial sum over %s",
-                             placed->stages->entries.at[cut->entry].name, value->tensor->name,
+                             placed->stages->segments.at[cut->segment].name, value->tensor->name,
                              placed->plan->mesh.at[a].name);
     return NULL;
 }
@@ -223,8 +223,8 @@ const char *verify_program(const etch_placed *placed)
 
 static bool has_numbers(const etch_placed *placed)
 {
-    for (uint32_t i = 0; i < placed->stages->entries.count; i++)
-        if (!etch_is_constant(placed->stages->entries.at[i].count))
+    for (uint32_t i = 0; i < placed->stages->segments.count; i++)
+        if (!etch_is_constant(placed->stages->segments.at[i].count))
             return false;
     for (uint32_t i = 0; i < placed->stages->line->count_count; i++)
         if (!etch_is_constant(placed->stages->line->counts[i]))

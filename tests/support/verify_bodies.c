@@ -1,9 +1,9 @@
-/* The verifier of forward and backward: every kernel is one task, and what a task reads has been made where it can see
- * it.
+/* The verifier of forward and backward: every kernel is one task, and what a task reads has been made where
+ * it can see it.
  *
- * The walk goes over both passes in issue order. A value is ready in the body that makes it, from its task to the end of
- * the body, and in the bodies of loops that stand there; in a body of backward, so is what a body of the same iterations
- * has made in forward, or in a recomputation of it. */
+ * The walk goes over both passes in issue order. A value is ready in the body that makes it, from its task to
+ * the end of the body, and in the bodies of loops that stand there; in a body of backward, so is what a body
+ * of the same iterations has made in forward, or in a recomputation of it. */
 #include "verify_int.h"
 
 typedef ETCH_VEC(const etch_value *) value_list;
@@ -18,16 +18,16 @@ typedef struct walk {
     verifying *v;
     uint32_t *ready;           /* by value id: in how many of the bodies at work it is */
     const etch_step_task **by; /* by value id: the task that makes it; NULL: none does */
-    etch_home *since;          /* by value id: the stage position of what the top level makes */
+    etch_position *since;      /* by value id: the stage position of what the top level makes */
     bool *of_backward;         /* by value id */
     uint32_t *runs;            /* by step id: in how many tasks it is */
     ETCH_VEC(made_body) made;
     bool backward;
-    etch_home position;    /* of the task or loop of the top level at work */
-    etch_home reads_since; /* where that begins to read */
+    etch_position position;    /* of the task or loop of the top level at work */
+    etch_position reads_since; /* where that begins to read */
 } walk;
 
-/* ---- tasks and kernels ----------------------------------------------------------------------------------- */
+/* ---- tasks and kernels --------------------------------------------------------------------------------- */
 
 static bool has_step(const etch_kernel *kernel, const etch_step *step)
 {
@@ -47,7 +47,7 @@ static bool check_kernel(const walk *w, const etch_step_task *task, const etch_p
         return verify_wrong(v, "%s does not stand where its anchor does", verify_task_name(v, task));
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
-        if (step->phase != task->phase || (!region->loop && step->home != task->position))
+        if (step->phase != task->phase || (!region->loop && step->position != task->position))
             return verify_wrong(v, "%s: step %s is of another phase or stage position",
                                 verify_task_name(v, task), etch_row_name(step->row));
         if (w->runs[step->id]++)
@@ -61,12 +61,12 @@ static bool check_fields(const walk *w, const etch_step_task *task)
 {
     verifying *v = w->v;
     const etch_step *anchor = task->kernel->anchor;
-    const bool collective = etch_step_role(anchor) == ETCH_ROLE_MOVE;
+    const bool collective = etch_step_role(anchor) == ETCH_ROLE_RESHARD;
     if (task->kind != (collective ? ETCH_TASK_COLLECTIVE : ETCH_TASK_COMPUTE))
         return verify_wrong(v, "%s is not of the kind of its kernel", verify_task_name(v, task));
     if (task->end != ETCH_END_NONE || task->group || task->cut)
         return verify_wrong(v, "%s is of the end, or a message", verify_task_name(v, task));
-    if (task->axes != anchor->axes || task->move != anchor->move)
+    if (task->axes != anchor->axes || task->collective != anchor->collective)
         return verify_wrong(v, "%s is not over the axes of its kernel", verify_task_name(v, task));
     if (task->when != (anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH))
         return verify_wrong(v, "%s does not run in the microbatches of its kernel",
@@ -139,35 +139,35 @@ static bool check_steps(const walk *w, const etch_placed_region *region)
     return true;
 }
 
-/* ---- stage positions ------------------------------------------------------------------------------------- */
+/* ---- stage positions ----------------------------------------------------------------------------------- */
 
 /* The sides of a block are one stage position. */
-static etch_home one_position(const walk *w, etch_home home)
+static etch_position one_position(const walk *w, etch_position home)
 {
-    const uint32_t entry = etch_home_entry(home);
-    return w->v->placed->stages->entries.at[entry].loop ? home : etch_home_at(entry, ETCH_ALL_OF);
+    const uint32_t entry = etch_position_segment(home);
+    return w->v->placed->stages->segments.at[entry].loop ? home : etch_position_at(entry, ETCH_ALL_OF);
 }
 
 /* The first (or last) iteration of a loop in the order of the pass. */
-static etch_home end_of_loop(const walk *w, etch_home home, bool first)
+static etch_position end_of_loop(const walk *w, etch_position home, bool first)
 {
     const etch_stages *stages = w->v->placed->stages;
-    if (!stages || home == ETCH_NO_HOME || !etch_home_is_loop(stages, home))
+    if (!stages || home == ETCH_NO_POSITION || !etch_position_is_loop(stages, home))
         return home;
-    return etch_home_at(etch_home_entry(home), first != w->backward ? ETCH_FIRST_OF : ETCH_LAST_OF);
+    return etch_position_at(etch_position_segment(home), first != w->backward ? ETCH_FIRST_OF : ETCH_LAST_OF);
 }
 
-static bool is_position(const walk *w, etch_home home)
+static bool is_position(const walk *w, etch_position home)
 {
-    return home != ETCH_NO_HOME && etch_home_entry(home) < w->v->placed->stages->entries.count;
+    return home != ETCH_NO_POSITION && etch_position_segment(home) < w->v->placed->stages->segments.count;
 }
 
-/* May what is made at one position be read at the other? Along backward positions fall; what it reads of forward was
- * made at its position or before. */
-static bool is_reached(const walk *w, const etch_value *made, etch_home reader)
+/* May what is made at one position be read at the other? Along backward positions fall; what it reads of
+ * forward was made at its position or before. */
+static bool is_reached(const walk *w, const etch_value *made, etch_position reader)
 {
-    const etch_home since = w->since[made->id];
-    if (!w->v->placed->stages || since == ETCH_NO_HOME)
+    const etch_position since = w->since[made->id];
+    if (!w->v->placed->stages || since == ETCH_NO_POSITION)
         return true;
     return w->of_backward[made->id] ? one_position(w, since) >= one_position(w, reader)
                                     : one_position(w, since) <= one_position(w, reader);
@@ -177,16 +177,16 @@ static bool is_reached(const walk *w, const etch_value *made, etch_home reader)
 static bool is_noted_use(const walk *w, const etch_tensor *weight)
 {
     const etch_stages *stages = w->v->placed->stages;
-    if (!stages || (weight->region->loop && etch_home_is_loop(stages, w->position)))
+    if (!stages || (weight->region->loop && etch_position_is_loop(stages, w->position)))
         return true;
-    const etch_homes *uses = &stages->uses[weight->id];
+    const etch_positions *uses = &stages->uses[weight->id];
     for (uint32_t i = 0; i < uses->count; i++)
         if (one_position(w, uses->at[i]) == one_position(w, w->position))
             return true;
     return false;
 }
 
-/* ---- what is read ---------------------------------------------------------------------------------------- */
+/* ---- what is read -------------------------------------------------------------------------------------- */
 
 static bool lists(const value_list *list, const etch_value *value)
 {
@@ -225,7 +225,7 @@ static bool check_read(const walk *w, etch_value *operand, const etch_step_task 
     if (!is_given(memory) && !w->ready[memory->id])
         return verify_wrong(v, "%s reads %s, which nothing before it has made there",
                             reader_name(w, reader, loop), name);
-    if (memory->flat && reader && reader->kind == ETCH_TASK_COMPUTE)
+    if (memory->sharded_flat && reader && reader->kind == ETCH_TASK_COMPUTE)
         return verify_wrong(v, "%s reads weight %s, of which a rank has a part", reader_name(w, reader, loop),
                             name);
     if (!is_given(memory) && !is_reached(w, memory, w->reads_since))
@@ -262,10 +262,10 @@ static bool check_reads(const walk *w, const etch_step_task *task)
                         (unsigned)kernel->reads.count, (unsigned)found.count);
 }
 
-/* ---- what is made ---------------------------------------------------------------------------------------- */
+/* ---- what is made -------------------------------------------------------------------------------------- */
 
 static void make(const walk *w, value_list *made, const etch_value *value, const etch_step_task *by,
-                 etch_home since)
+                 etch_position since)
 {
     w->ready[value->id]++;
     w->by[value->id] = by;
@@ -309,13 +309,13 @@ static bool walk_task(const walk *w, value_list *made, const etch_step_task *tas
                                     step->outs[k]->tensor->name);
             if (step->accumulate_into[k] && !check_addition(w, task, step->outs[k], step->accumulate_into[k]))
                 return false;
-            make(w, made, step->outs[k], task, top ? task->position : ETCH_NO_HOME);
+            make(w, made, step->outs[k], task, top ? task->position : ETCH_NO_POSITION);
         }
     }
     return check_reads(w, task);
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------------ */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 
 static bool walk_body(walk *w, const etch_step_body *body, const etch_placed_region *region);
 
@@ -375,7 +375,7 @@ static bool walk_repeat(walk *w, value_list *made, const etch_step_repeat *repea
     for (uint32_t k = 0; k < loop->bodies.count; k++)
         if (!walk_loop_body(w, repeat, k))
             return false;
-    const etch_home since = top ? end_of_loop(w, repeat->position, false) : ETCH_NO_HOME;
+    const etch_position since = top ? end_of_loop(w, repeat->position, false) : ETCH_NO_POSITION;
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (etch_loop_carries(loop)->at[i].result)
             make(w, made, etch_loop_carries(loop)->at[i].result, NULL, since);
@@ -393,10 +393,11 @@ static bool check_position(walk *w, const etch_step_item *item)
     const char *name = item->task ? verify_task_name(w->v, item->task) : item->repeat->loop->loop->name;
     if (!is_position(w, w->position))
         return verify_wrong(w->v, "%s has no stage position", name);
-    if (item->task && etch_home_is_loop(stages, w->position))
+    if (item->task && etch_position_is_loop(stages, w->position))
         return verify_wrong(w->v, "%s is at every iteration of a loop", name);
-    const etch_home home = item->task ? item->task->kernel->anchor->home : item->repeat->loop->home;
-    return w->position == home ||
+    const etch_position placed =
+        item->task ? item->task->kernel->anchor->position : item->repeat->loop->position;
+    return w->position == placed ||
            verify_wrong(w->v, "%s is not at the stage position of its placement", name);
 }
 
@@ -418,7 +419,7 @@ static bool walk_body(walk *w, const etch_step_body *body, const etch_placed_reg
     if (!check_items(w, body, region))
         return false;
     for (uint32_t i = 0; i < region->carries.count; i++)
-        make(w, &made, region->carries.at[i].in, NULL, ETCH_NO_HOME);
+        make(w, &made, region->carries.at[i].in, NULL, ETCH_NO_POSITION);
     for (uint32_t i = 0; i < body->items.count; i++)
         if (!walk_item(w, &made, &body->items.at[i], region))
             return false;
@@ -442,12 +443,12 @@ bool verify_bodies(verifying *v)
         .v = v,
         .ready = ETCH_NEW_ARRAY(v->scratch, placed->value_count, uint32_t),
         .by = ETCH_NEW_ARRAY(v->scratch, placed->value_count, const etch_step_task *),
-        .since = ETCH_NEW_ARRAY(v->scratch, placed->value_count, etch_home),
+        .since = ETCH_NEW_ARRAY(v->scratch, placed->value_count, etch_position),
         .of_backward = ETCH_NEW_ARRAY(v->scratch, placed->value_count, bool),
         .runs = ETCH_NEW_ARRAY(v->scratch, placed->step_count, uint32_t),
     };
     for (uint32_t i = 0; i < placed->value_count; i++)
-        w.since[i] = ETCH_NO_HOME;
+        w.since[i] = ETCH_NO_POSITION;
     const etch_step_body *forward = v->program->forward, *backward = v->program->backward;
     if (forward->region != placed->forward || (backward ? backward->region : NULL) != placed->backward)
         return verify_wrong(v, "forward or backward is not that of the placement");

@@ -1,11 +1,11 @@
-/* The verifier of weight groups and of the end of a step: each gradient is reduced where it is partial, then counted in
- * the norm, then its weight is updated and gathered. */
+/* The verifier of weight groups and of the end of a step: each gradient is reduced where it is partial, then
+ * counted in the norm, then its weight is updated and gathered. */
 #include "verify_int.h"
 
 /* What the end of a step does with one weight. */
 typedef struct weight_end {
     etch_tensor *gradient; /* NULL: it is not trained, or no op of the model reads it */
-    const etch_unit *group;
+    const etch_weight_group *group;
     uint32_t place;             /* in the order of the groups, from 1 */
     uint32_t adds;              /* of the training graph, to its gradient */
     uint32_t reduced, gathered; /* axes */
@@ -17,7 +17,7 @@ typedef struct ending {
     weight_end *of; /* by tensor id */
 } ending;
 
-/* ---- the training graph ------------------------------------------------------------------------------------ */
+/* ---- the training graph -------------------------------------------------------------------------------- */
 
 static void note_op(const ending *e, const etch_op *op)
 {
@@ -31,7 +31,8 @@ static void note_op(const ending *e, const etch_op *op)
             e->of[op->outs[i]->adds_to->of->id].adds++;
 }
 
-/* Which weights are trained, and how often backward adds to their gradients. Goes as deep as loops are nested. */
+/* Which weights are trained, and how often backward adds to their gradients. Goes as deep as loops are
+ * nested. */
 static void note_region(const ending *e, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -43,9 +44,10 @@ static void note_region(const ending *e, const etch_region *region)
     }
 }
 
-/* ---- weight groups --------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
-/* The iterations of the outermost loop around a weight; NULL: it is in none. `*copies`: how often one of them has it. */
+/* The iterations of the outermost loop around a weight; NULL: it is in none. `*copies`: how often one of them
+ * has it. */
 static const etch_region *outermost_body(const verifying *v, const etch_tensor *weight, etch_expr *copies)
 {
     const etch_region *outermost = NULL;
@@ -65,14 +67,14 @@ static bool same_uses(const verifying *v, const etch_tensor *a, const etch_tenso
     const etch_stages *stages = v->placed->stages;
     if (!stages)
         return true;
-    const etch_homes *left = &stages->uses[a->id], *right = &stages->uses[b->id];
+    const etch_positions *left = &stages->uses[a->id], *right = &stages->uses[b->id];
     for (uint32_t i = 0; i < left->count && i < right->count; i++)
         if (left->at[i] != right->at[i])
             return false;
     return left->count == right->count;
 }
 
-static bool check_member(const ending *e, const etch_unit *group, uint32_t i, uint32_t place)
+static bool check_member(const ending *e, const etch_weight_group *group, uint32_t i, uint32_t place)
 {
     verifying *v = e->v;
     const etch_tensor *weight = group->weights.at[i];
@@ -105,12 +107,12 @@ static bool check_groups(const ending *e)
     verifying *v = e->v;
     const etch_training *training = v->placed->training;
     uint32_t place = 0;
-    if (v->program->groups.count != v->placed->units.count)
+    if (v->program->groups.count != v->placed->weight_groups.count)
         return verify_wrong(v, "the program has %u weight groups, the placement %u",
-                            (unsigned)v->program->groups.count, (unsigned)v->placed->units.count);
+                            (unsigned)v->program->groups.count, (unsigned)v->placed->weight_groups.count);
     for (uint32_t g = 0; g < v->program->groups.count; g++) {
-        const etch_unit *group = v->program->groups.at[g].weights;
-        if (group != v->placed->units.at[g] || group->id != g)
+        const etch_weight_group *group = v->program->groups.at[g].weights;
+        if (group != v->placed->weight_groups.at[g] || group->id != g)
             return verify_wrong(v, "weight group %u is not that of the placement", (unsigned)g);
         for (uint32_t i = 0; i < group->weights.count; i++)
             if (!check_member(e, group, i, ++place))
@@ -165,13 +167,13 @@ static bool check_end_task(const ending *e, const etch_step_task *task)
 
 /* ---- one weight in a task ------------------------------------------------------------------------------ */
 
-/* Is the gradient of the weight reduced in each microbatch by this collective? What ranks hold in parts is; what
- * they hold whole only where the plan says so. */
+/* Is the gradient of the weight reduced in each microbatch by this collective? What ranks hold in parts is;
+ * what they hold whole only where the plan says so. */
 static bool is_reduced_each(const verifying *v, const etch_step_task *task)
 {
     const etch_plan *plan = v->placed->plan;
     const bool in_parts = plan->zero.level >= 2 && !plan->zero.whole;
-    return plan->reduce_each || (task->move == ETCH_REDUCE_SCATTER && in_parts);
+    return plan->reduce_each || (task->collective == ETCH_REDUCE_SCATTER && in_parts);
 }
 
 /* Axes that divide the states are scattered over first, the others are reduced over then. */
@@ -180,7 +182,7 @@ static bool check_reduction(const ending *e, const etch_step_task *task, const e
     verifying *v = e->v;
     weight_end *end = &e->of[c->tensor->id];
     const uint32_t divided = v->placed->zero_axes[c->tensor->id];
-    const bool scatters = task->move == ETCH_REDUCE_SCATTER;
+    const bool scatters = task->collective == ETCH_REDUCE_SCATTER;
     if (task->axes & end->reduced)
         return verify_wrong(v, "the gradient of %s is reduced twice over %s", c->tensor->name,
                             etch_axes_label(v->placed, task->axes & end->reduced));
@@ -270,14 +272,14 @@ static bool check_tasks(const ending *e)
     return true;
 }
 
-/* ---- each weight ----------------------------------------------------------------------------------------- */
+/* ---- each weight --------------------------------------------------------------------------------------- */
 
 /* May several stages use the weight: by several positions, or by all iterations of a loop? */
 static bool may_be_shared(const verifying *v, const etch_tensor *weight)
 {
     const etch_stages *stages = v->placed->stages;
-    const etch_homes *uses = stages ? &stages->uses[weight->id] : NULL;
-    return uses && (uses->count > 1 || (uses->count == 1 && etch_home_is_loop(stages, uses->at[0])));
+    const etch_positions *uses = stages ? &stages->uses[weight->id] : NULL;
+    return uses && (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0])));
 }
 
 static bool check_weight(const ending *e, const etch_tensor *weight)
@@ -311,10 +313,10 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
                         etch_axes_label(placed, end->gathered), etch_axes_label(placed, gathered));
 }
 
-/* ---- tasks of a group ------------------------------------------------------------------------------------ */
+/* ---- tasks of a group ---------------------------------------------------------------------------------- */
 
 /* All of the end that is of the group: in its order, but what stages do together is last. */
-static bool check_group_tasks(const ending *e, const etch_weight_group *group)
+static bool check_group_tasks(const ending *e, const etch_group_end *group)
 {
     verifying *v = e->v;
     const etch_step_tasks *all = &v->program->end;

@@ -94,7 +94,7 @@ static bool check_complete(viewing *x)
     return x->messages.count == 0 || verify_wrong(&x->v, "messages are sent without stages");
 }
 
-/* ---- one stage ------------------------------------------------------------------------------------------- */
+/* ---- one stage ----------------------------------------------------------------------------------------- */
 
 /* Weights that a task of forward reads. */
 static void note_weights(const etch_step_task *task, bool *noted)
@@ -107,9 +107,9 @@ static void note_weights(const etch_step_task *task, bool *noted)
         }
 }
 
-/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. A stage that
- * has iterations of a loop holds what others of them read, too, and where there are none, what they would: of such
- * weights only the first half is asked. */
+/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. A stage
+ * that has iterations of a loop holds what others of them read, too, and where there are none, what they
+ * would: of such weights only the first half is asked. */
 static bool check_updates(viewing *x, const visits *here, uint32_t stage)
 {
     for (uint32_t i = 0; i < here->count; i++) {
@@ -155,7 +155,7 @@ static bool add_stage(viewing *x, const visits *here, const visits *messages, ui
     return true;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------------------- */
 
 static bool check_sum(viewing *x, uint32_t i)
 {
@@ -205,11 +205,11 @@ static uint64_t boundaries_at(const viewing *x, const etch_cut *cut)
 {
     const etch_stage_numbers *n = x->numbers;
     uint64_t first = 0, unit = 0, found = 0;
-    for (uint32_t i = 0; i < cut->entry; i++)
-        first += n->entries[i];
-    const uint64_t end = first + n->entries[cut->entry];
+    for (uint32_t i = 0; i < cut->segment; i++)
+        first += n->segments[i];
+    const uint64_t end = first + n->segments[cut->segment];
     for (uint64_t chunk = 0; chunk + 1 < (uint64_t)n->stages * n->chunks; chunk++) {
-        unit += etch_link_units(n, chunk);
+        unit += etch_model_chunk_layers(n, chunk);
         found += cut->inside ? first < unit && unit < end : unit == first;
     }
     return found;
@@ -299,7 +299,7 @@ const char *verify_views(const etch_placed *placed, const etch_stage_numbers *nu
     return x.v.wrong;
 }
 
-/* ---- chains with values ---------------------------------------------------------------------------------- */
+/* ---- chains with values -------------------------------------------------------------------------------- */
 
 static uint64_t number_of(const verifying *v, const verify_binding *bound, etch_expr expr)
 {
@@ -314,11 +314,11 @@ const char *verify_chains(const etch_placed *placed, const verify_binding *bound
     const etch_stages *stages = placed->stages;
     const verifying v = {.placed = placed, .sym = placed->training->graph->sym};
     const etch_stage_line *line = stages->line;
-    uint64_t *entries = ETCH_NEW_ARRAY(placed->arena, stages->entries.count, uint64_t), least = UINT64_MAX;
+    uint64_t *entries = ETCH_NEW_ARRAY(placed->arena, stages->segments.count, uint64_t), least = UINT64_MAX;
     uint64_t *counts = ETCH_NEW_ARRAY(placed->arena, line->count_count, uint64_t), counted = 0;
-    etch_stage_numbers n = {.entries = entries, .counts = line->counts ? counts : NULL};
-    for (uint32_t i = 0; i < stages->entries.count; i++) {
-        n.units += entries[i] = number_of(&v, bound, stages->entries.at[i].count);
+    etch_stage_numbers n = {.segments = entries, .counts = line->counts ? counts : NULL};
+    for (uint32_t i = 0; i < stages->segments.count; i++) {
+        n.layers += entries[i] = number_of(&v, bound, stages->segments.at[i].count);
         least = entries[i] < least ? entries[i] : least;
     }
     for (uint32_t i = 0; i < line->count_count; i++)
@@ -326,7 +326,7 @@ const char *verify_chains(const etch_placed *placed, const verify_binding *bound
     n.chunks = (uint32_t)number_of(&v, bound, line->chunks);
     for (n.stages = 1; n.stages <= most && least > 0 && n.chunks > 0; n.stages++) {
         const uint64_t chunks = (uint64_t)n.stages * n.chunks;
-        if (chunks > n.units || (line->counts && (chunks != line->count_count || counted != n.units)))
+        if (chunks > n.layers || (line->counts && (chunks != line->count_count || counted != n.layers)))
             continue;
         const char *wrong = verify_views(placed, &n, bound);
         if (wrong)

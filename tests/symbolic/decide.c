@@ -1,8 +1,8 @@
-/* Reads "assumptions<TAB>statement" per line, writes what the room answers: "yes", "unknown", "no a=1 b=2" with a
- * witness, "contradiction" for assumptions that cannot be; for tests in other languages.
+/* Reads "assumptions<TAB>statement" per line, writes what the room answers: "yes", "unknown", "no a=1 b=2"
+ * with a witness, "contradiction" for assumptions that cannot be; for tests in other languages.
  *
- * Assumptions are separated by ';': `x from N`, `x real`, a == b, a != b, a >= b, a <= b, d | n. A statement is one of
- * the latter, a > b, a < b, or `integer e`. Every line has a context of its own. */
+ * Assumptions are separated by ';': `x from N`, `x real`, a == b, a != b, a >= b, a <= b, d | n. A statement
+ * is one of the latter, a > b, a < b, or `integer e`. Every line has a context of its own. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""Statements of tests in exact arithmetic: fractions of Python, nothing of etch. Names are integers >= 1 unless
-assumptions say `x from N` or `x real`; see decide.c for what a statement may be."""
+"""Statements of tests in exact arithmetic: fractions of Python, nothing of etch. Names are integers >= 1
+unless assumptions say `x from N` or `x real`; see decide.c for what a statement may be."""
 
 import ast
 import math
@@ -7,11 +7,13 @@ import operator
 from fractions import Fraction
 
 BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-          ast.FloorDiv: lambda a, b: Fraction(math.floor(a / b)), ast.Mod: lambda a, b: a - b * math.floor(a / b),
+          ast.FloorDiv: lambda a, b: Fraction(math.floor(a / b)), ast.Mod: lambda a,
+          b: a - b * math.floor(a / b),
           ast.Pow: lambda a, b: a ** int(b)}
 CALLS = {"max": max, "min": min, "abs": abs, "floor": lambda a: Fraction(math.floor(a)),
          "ceil": lambda a: Fraction(math.ceil(a)),
-         "pow2": lambda a: Fraction(a.denominator == 1 and a in (2**k for k in range(a.numerator.bit_length())))}
+         "pow2": lambda a: Fraction(a.denominator == 1
+                                    and a in (2**k for k in range(a.numerator.bit_length())))}
 
 
 LONGEST_SUM = 3000
@@ -67,7 +69,8 @@ class Statement:
                 return (right / left).denominator == 1
         except ZeroDivisionError:
             return None
-        return {"==": left == right, "!=": left != right, ">=": left >= right, "<=": left <= right, ">": left > right,
+        return {"==": left == right, "!=": left != right, ">=": left >= right, "<=": left <= right,
+                ">": left > right,
                 "<": left < right, "integer": left.denominator == 1}[self.relation]
 
 
@@ -90,7 +93,8 @@ class Assumptions:
         return number.denominator == 1 and number >= self.least.get(name, 1)
 
     def hold(self, point):
-        return all(self.allow(n, v) for n, v in point.items()) and all(s.holds(point) for s in self.statements)
+        return all(self.allow(n, v) for n,
+                   v in point.items()) and all(s.holds(point) for s in self.statements)
 
     def point(self, rng, wanted, tries=200, fixed=None):
         """Random values of all names but the fixed ones that satisfy everything; None when none was found."""
@@ -123,7 +127,8 @@ class Assumptions:
             point[right.left.id] = value(left, point) * value(right.right, point) * rng.randint(1, 9)
         elif statement.relation == "|" and isinstance(right, ast.Constant):
             for name in names(left):
-                point[name] = Fraction(rng.choice([d for d in range(1, right.value + 1) if right.value % d == 0]))
+                point[name] = Fraction(rng.choice([d for d in range(1, right.value + 1)
+                                                   if right.value % d == 0]))
         elif statement.relation == "==" and isinstance(left, ast.Call) and left.func.id == "pow2":
             for name in names(left):
                 point[name] = Fraction(2 ** rng.randint(0, 6))

@@ -2,9 +2,9 @@
 
 usage: test_facts_more.py PROGRAM      (PROGRAM: decide)
 
-A witness must satisfy every assumption and make the statement false, in exact arithmetic of Python. So that the list
-itself is right, what it says is true must hold at random points that satisfy the assumptions. Where `unknown` is
-expected, the right answer is better still.
+A witness must satisfy every assumption and make the statement false, in exact arithmetic of Python. So that
+the list itself is right, what it says is true must hold at random points that satisfy the assumptions. Where
+`unknown` is expected, the right answer is better still.
 """
 
 import os
@@ -39,7 +39,8 @@ def ask(program, rows):
 
 
 def true_at_points(assumed, statement, rng):
-    """A point where a statement of the list that claims to be true is false, or a text that says what is wrong."""
+    """A point where a statement of the list that claims to be true is false, or a text that says what is
+    wrong."""
     checked = 0
     for _ in range(POINTS):
         point = assumed.point(rng, statement.names)

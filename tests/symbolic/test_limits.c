@@ -272,7 +272,7 @@ static etch_status parse_it(void *data)
     return ETCH_OK;
 }
 
-/* ---- just below and just above --------------------------------------------------------------------------- */
+/* ---- just below and just above ------------------------------------------------------------------------- */
 
 /* Bodies of a size, which `outcome_at` gives them. */
 typedef etch_status (*sized_body)(etch_arena *arena, uint32_t size);
@@ -383,7 +383,7 @@ START_TEST(test_just_below_and_above)
 }
 END_TEST
 
-/* ---- what is counted ------------------------------------------------------------------------------------- */
+/* ---- what is counted ----------------------------------------------------------------------------------- */
 
 /* 1 + a + a^2 + ... */
 static etch_expr powers_up_to(etch_sym *sym, uint32_t count)
@@ -439,7 +439,8 @@ static size_t length_of(etch_sym *sym, etch_expr e)
     return etch_collect(sym, e, count, vars, &parts);
 }
 
-/* The counter grows at least as fast as what is written: a request that may count so much may write no more. */
+/* The counter grows at least as fast as what is written: a request that may count so much may write no
+ * more. */
 START_TEST(test_work_is_counted)
 {
     static const counted all[] = {{"an expanded power", expanded_product},

@@ -122,14 +122,15 @@ def run(program, cases):
     return answers[-1]
 
 
-# ---- Python -------------------------------------------------------------------------------------------------
+# ---- Python ------------------------------------------------------------------------------------------------
 
 
 def identifiers(point):
     return {"a": point["a"], "S": point["b"], "N": point["c"], "_x6Cambda": point["d"]}
 
 
-SCOPE = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "Rational": Fraction, "pow2": exact.CALLS["pow2"]}
+SCOPE = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "Rational": Fraction,
+         "pow2": exact.CALLS["pow2"]}
 
 
 def check_python(case):
@@ -187,8 +188,8 @@ def floors_negative_fraction(text, point):
 
 
 def check_sympy(case):
-    """SymPy reads the text with numbers in place of the names: with symbols inside floors and maxima version 1.11 has
-    values of its own, and fails where sums stand inside of them."""
+    """SymPy reads the text with numbers in place of the names: with symbols inside floors and maxima version
+    1.11 has values of its own, and fails where sums stand inside of them."""
     text = case.answer["python"][1]
     indices = {name: sympy.Symbol(name, integer=True) for name in "ijk"}
     for _, point, expected in list(case.defined())[:2]:
@@ -211,7 +212,7 @@ def check_symbols(case):
         sys.exit(f"the derivative of {case.text} is written {ours}; SymPy: {theirs}")
 
 
-# ---- LaTeX --------------------------------------------------------------------------------------------------
+# ---- LaTeX -------------------------------------------------------------------------------------------------
 
 # in this order; what closes a fraction comes last
 LATEX = [(r"\\mathrm\{(\w+)\}", r"\1"), (r"\^\{(\d+)\}", r"**\1"),
@@ -230,7 +231,8 @@ def check_latex(case):
             text = re.sub(pattern, replacement, text)
         for _, point, expected in case.defined():
             scope = {RENAMED[name]: v for name, v in point.items()}
-            found = expected if "sum" in text else latex_value(ast.parse(text.replace("lambda", "lambda_")), scope)
+            found = expected if "sum" in text else latex_value(ast.parse(text.replace("lambda", "lambda_")),
+                                                               scope)
             if found != expected:
                 case.fail("LaTeX", latex, point, found, expected)
 
@@ -240,7 +242,8 @@ def latex_value(tree, scope):
                  "bracket": lambda x: int(x >= 0), "pow2": lambda x: exact.CALLS["pow2"](Fraction(x))}
     exact_numbers = ast.fix_missing_locations(Exact().visit(ast.Expression(tree.body[0].value)))
     scope = {"lambda_" if name == "lambda" else name: v for name, v in scope.items()}
-    return eval(compile(exact_numbers, "latex", "eval"), {"__builtins__": {}, "Fraction": Fraction} | functions, scope)
+    return eval(compile(exact_numbers, "latex", "eval"),
+                {"__builtins__": {}, "Fraction": Fraction} | functions, scope)
 
 
 class Exact(ast.NodeTransformer):
@@ -255,7 +258,7 @@ class Exact(ast.NodeTransformer):
         return node
 
 
-# ---- JSON ---------------------------------------------------------------------------------------------------
+# ---- JSON --------------------------------------------------------------------------------------------------
 
 
 def json_value(expression, scope):
@@ -275,10 +278,12 @@ def factor_value(factor, scope):
     if factor["op"] == "sum":
         count, body = factor["args"]
         index = f"#{factor['level']}"
-        return sum((json_value(body, scope | {index: Fraction(i)}) for i in range(int(json_value(count, scope)))),
+        return sum((json_value(body, scope | {index: Fraction(i)})
+                    for i in range(int(json_value(count, scope)))),
                    Fraction(0))
     args = [json_value(arg, scope) for arg in factor["args"]]
-    return {"floor": lambda: Fraction(math.floor(args[0])), "max": lambda: max(args), "recip": lambda: 1 / args[0],
+    return {"floor": lambda: Fraction(math.floor(args[0])), "max": lambda: max(args),
+            "recip": lambda: 1 / args[0],
             "pow2": lambda: exact.CALLS["pow2"](args[0])}[factor["op"]]()
 
 
@@ -289,7 +294,7 @@ def check_json(case):
             case.fail("JSON", case.answer["json"], point, found, expected)
 
 
-# ---- C ------------------------------------------------------------------------------------------------------
+# ---- C -----------------------------------------------------------------------------------------------------
 
 
 def c_function(name, body):
@@ -304,7 +309,8 @@ def c_program(cases, block):
         source += c_function(f"f{i}", "".join(f"    out[{k}] = {text};\n" for k, text in enumerate(texts)))
         for point in case.points:
             arguments = ", ".join(f"{point[name]}.0" for name in NAMES)
-            calls += f'    f{i}(out, {arguments});\n    printf("%.17g %.17g %.17g\\n", out[0], out[1], out[2]);\n'
+            calls += f'    f{i}(out, {arguments});\n'
+            calls += '    printf("%.17g %.17g %.17g\\n", out[0], out[1], out[2]);\n'
     count = len(cases) + 1
     stores = "".join(f"    out[{k}] = r{k};\n" for k in range(count))
     source += c_function("all", block + stores)
@@ -365,7 +371,7 @@ def check_python_assignments(cases, block):
             sys.exit(f"{block['python']} gives {found}, not {expected} at {point}")
 
 
-# ---- all ----------------------------------------------------------------------------------------------------
+# ---- all ---------------------------------------------------------------------------------------------------
 
 
 def main():

@@ -1,5 +1,5 @@
-/* Products of long sums, whose exponents are packed: against the same product term by term, and against values
- * at points. */
+/* Products of long sums, whose exponents are packed: against the same product term by term, and against
+ * values at points. */
 #include "oracle.h"
 
 #include <stdio.h>

@@ -239,7 +239,8 @@ static void check_answer(etch_arena *arena, etch_sym *sym, chance *c, const fact
                       point_str(arena, &points->at[i]));
 }
 
-/* A copy in which one operand, or the whole, is another one: what differs little is decided with most care. */
+/* A copy in which one operand, or the whole, is another one: what differs little is decided with most
+ * care. */
 static tree *changed(etch_arena *arena, chance *c, const tree *t, const tree_shape *shape)
 {
     tree *copy = ETCH_NEW(arena, tree);

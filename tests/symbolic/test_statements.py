@@ -1,9 +1,11 @@
-"""Random statements as users of this field write them, with sums over stages and positions, under random assumptions.
+"""Random statements as users of this field write them, with sums over stages and positions, under random
+assumptions.
 
 usage: test_statements.py PROGRAM      (PROGRAM: decide)
 
-Whatever is proved must hold at random points that satisfy the assumptions; a witness must satisfy them and make the
-statement false; assumptions that are said to contradict must hold nowhere. All of that in exact arithmetic of Python.
+Whatever is proved must hold at random points that satisfy the assumptions; a witness must satisfy them and
+make the statement false; assumptions that are said to contradict must hold nowhere. All of that in exact
+arithmetic of Python.
 """
 
 import os
@@ -52,7 +54,8 @@ def value(rng, depth=2):
     if kind == 9:
         return f"({inner})^2"
     if kind == 10:
-        body = rng.choice(["k", "k^2", "k*w", "min(k, w)", "max(k, seq)", "floor((L + pp - k)/pp)", "(k % 3)", "w - k"])
+        body = rng.choice(["k", "k^2", "k*w", "min(k, w)", "max(k, seq)", "floor((L + pp - k)/pp)", "(k % 3)",
+                           "w - k"])
         return f"sum(k, {rng.choice(['0', '1'])}, {rng.choice(['pp - 1', 'pp', '3', 'w'])}, {body})"
     if kind == 11:
         return f"pow2({inner}){rng.choice(['', '*w', '*tp'])}"
@@ -73,7 +76,8 @@ def assumption(rng):
     if kind == 6:
         return f"{a} == {rng.choice(['2*', 'w*', 'tp*', ''])}{b}"
     if kind > 8:
-        return f"pow2({rng.choice([a, a, a, f'{a}*{b}', f'{a}/{b}', f'{a} + {b}'])}) == {rng.choice(['1', '1', '1', '0'])}"
+        inside = rng.choice([a, a, a, f"{a}*{b}", f"{a}/{b}", f"{a} + {b}"])
+        return f"pow2({inside}) == {rng.choice(['1', '1', '1', '0'])}"
     if kind == 8 and rng.random() < 0.3:
         return f"{a} != {rng.choice([b, '1', '2'])}"
     if kind == 7:

@@ -1,4 +1,5 @@
-/* Sums over an index: their values against sums that are added up, and when two of them are one expression. */
+/* Sums over an index: their values against sums that are added up, and when two of them are one
+ * expression. */
 #include "oracle.h"
 
 #include <stdio.h>

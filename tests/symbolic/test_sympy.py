@@ -1,9 +1,11 @@
 """Compares canonical forms with SymPy.
 
-usage: test_sympy.py PROGRAM      (PROGRAM: canonical, reads an expression per line, writes its canonical text)
+usage: test_sympy.py PROGRAM (PROGRAM: canonical, reads an expression per line, writes its canonical text)
 
-1. What PROGRAM prints has the value of what it read: by SymPy's `cancel` where there is neither floor nor max, else at random points.
-2. Rational expressions that SymPy finds equal have one text: each is also written expanded, factored and over one denominator.
+1. What PROGRAM prints has the value of what it read: by SymPy's `cancel` where there is neither floor nor
+   max, else at random points.
+2. Rational expressions that SymPy finds equal have one text: each is also written expanded, factored and over
+   one denominator.
 """
 
 import os
@@ -128,7 +130,8 @@ def check_rationals(program, rng, count):
         if sympy.cancel(to_sympy(ours) - expression) != 0:
             sys.exit(f"{text} became {ours}")
     # one text for one value
-    forms = [("expand", sympy.expand), ("factor", sympy.factor), ("together", sympy.together), ("cancel", sympy.cancel)]
+    forms = [("expand", sympy.expand), ("factor", sympy.factor), ("together", sympy.together),
+             ("cancel", sympy.cancel)]
     reference = program([text for text, _ in cases])
     for name, form in forms:
         rewritten = program([to_text(form(expression)) for _, expression in cases])

@@ -1,5 +1,5 @@
-"""Chakra messages for tests: random ones, made and encoded by the official protobuf runtime, and bytes that no encoder
-would write but every decoder must take."""
+"""Chakra messages for tests: random ones, made and encoded by the official protobuf runtime, and bytes that
+no encoder would write but every decoder must take."""
 
 import math
 import os
@@ -8,9 +8,11 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "oracle"))
 import trace  # noqa: E402
 
-SCALARS = ["double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
+SCALARS = ["double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64",
+           "sfixed32",
            "sfixed64", "bool", "string", "bytes"]
-TEXTS = ["", "x", "F0.layer3.q", 'a "quote" and a \\', "two\nlines\ttab", "größe 大小 \U0001f642", "\x01\x7f", "=", "#", "doc"]
+TEXTS = ["", "x", "F0.layer3.q", 'a "quote" and a \\', "two\nlines\ttab", "größe 大小 \U0001f642", "\x01\x7f",
+         "=", "#", "doc"]
 
 
 def varint(number):
@@ -44,7 +46,8 @@ def scalar(random, kind):
     if kind == "bytes":
         return random.randbytes(random.randrange(6))
     if kind in ("double", "float"):
-        choices = [0.0, -0.0, 0.1, -1.5, 1e30, 5e-324, math.inf, -math.inf, math.nan, random.uniform(-1e6, 1e6)]
+        choices = [0.0, -0.0, 0.1, -1.5, 1e30, 5e-324, math.inf, -math.inf, math.nan,
+                   random.uniform(-1e6, 1e6)]
         return random.choice(choices)
     bits = int(kind[-2:])
     low, high = (0, 2**bits - 1) if kind[0] in "uf" else (-2**(bits - 1), 2**(bits - 1) - 1)
@@ -95,7 +98,8 @@ def odd_encoding(random, message):
     if isinstance(message, trace.MetadataMessage) and not message.version:
         message.version = "1"  # without it, metadata with an unknown field can be a node
     raw = serialize(message)
-    extras = [b"\x98\x06\x07", b"\x9b\x06\x08\x01\x9c\x06", b"\xa2\x06\x02hi", b"\x20\x03", b"\x88\x80\x00\x05"]
+    extras = [b"\x98\x06\x07", b"\x9b\x06\x08\x01\x9c\x06", b"\xa2\x06\x02hi", b"\x20\x03",
+              b"\x88\x80\x00\x05"]
     parts = [raw, random.choice(extras)]
     random.shuffle(parts)
     body = b"".join(parts)

@@ -2,10 +2,10 @@
 
     run_bad.py CASES.txt...
 
-A case begins with a line `=== TITLE`. The lines behind it are traces in their text form, which `etch assemble` makes
-the folder `t` of. A line `--- COMMAND` is run by sh in a folder that holds `t`; the lines behind it are what the command
-writes to stdout; after `[stderr]` what it writes to stderr; after them `[exit N]` when the exit status is not 0.
-With UPDATE=1 the file is written anew from what is seen.
+A case begins with a line `=== TITLE`. The lines behind it are traces in their text form, which `etch
+assemble` makes the folder `t` of. A line `--- COMMAND` is run by sh in a folder that holds `t`; the lines
+behind it are what the command writes to stdout; after `[stderr]` what it writes to stderr; after them `[exit
+N]` when the exit status is not 0. With UPDATE=1 the file is written anew from what is seen.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""`etch verify` and the oracle, which reads traces with the official protobuf runtime, agree on what is wrong with lowered
-traces after one change to one node."""
+"""`etch verify` and the oracle, which reads traces with the official protobuf runtime, agree on what is wrong
+with lowered traces after one change to one node."""
 
 import collections
 import os
@@ -13,7 +13,8 @@ from etchtest import LLAMA, Case, lower, messages, run, trace  # noqa: E402
 from messages import pack  # noqa: E402
 
 ROUNDS = 20
-VALUES = dict(layers=1, hidden=8, heads=2, kv_heads=2, head_dim=4, ffn=8, vocab=8, batch=4, micro=2, seq=8, pp=2, dp=1,
+VALUES = dict(layers=1, hidden=8, heads=2, kv_heads=2, head_dim=4, ffn=8, vocab=8, batch=4, micro=2, seq=8,
+              pp=2, dp=1,
               tp=2)
 
 
@@ -126,7 +127,8 @@ CHANGES = {
     "an id twice": same_id,
     "another type": change_type,
 }
-# What verify has no way to know, or no reason to mind: what the manifest says of the traces, and group files of a mesh.
+# What verify has no way to know, or no reason to mind: what the manifest says of the traces, and group files
+# of a mesh.
 BEYOND = ("manifest", "the group file does not hold")
 # What a node on the CPU may be: verify minds it on communication only.
 CPU = "is_cpu_op is true"

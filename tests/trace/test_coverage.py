@@ -1,5 +1,5 @@
-"""Every rule of `etch verify` has a bad trace that breaks it: each of its diagnostic codes stands in the expected output
-of a case."""
+"""Every rule of `etch verify` has a bad trace that breaks it: each of its diagnostic codes stands in the
+expected output of a case."""
 
 import os
 import pathlib
@@ -13,7 +13,8 @@ LEAST = 40
 
 def main():
     rows = ROW.findall((SOURCE / "src" / "base" / "diag.def").read_text(encoding="utf-8"))
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((SOURCE / "tests" / "trace" / "bad").glob("*.txt")))
+    text = "".join(path.read_text(encoding="utf-8")
+                   for path in sorted((SOURCE / "tests" / "trace" / "bad").glob("*.txt")))
     cases = text.count("\n=== ")
     missing = [f"E0{number} {name}" for name, number in rows if f"[E0{number}]" not in text]
     for line in missing:

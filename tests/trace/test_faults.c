@@ -74,8 +74,8 @@ static etch_status try(etch_status (*body)(void *data), attempt *a)
     return status;
 }
 
-/* Fails requests of `body`: each of the first, then ever fewer, because in a build with plain arenas each object is
- * one. Returns how many there are, nearly. */
+/* Fails requests of `body`: each of the first, then ever fewer, because in a build with plain arenas each
+ * object is one. Returns how many there are, nearly. */
 static size_t fail_many(etch_status (*body)(void *data), attempt *a, void (*check)(void))
 {
     for (a->fail_after = 1;; a->fail_after += 1 + a->fail_after / 20) {

@@ -1,4 +1,5 @@
-"""Files that were cut, damaged or made to hurt: `etch verify` and `etch dump` say what is wrong, in little memory.
+"""Files that were cut, damaged or made to hurt: `etch verify` and `etch dump` say what is wrong, in little
+memory.
 
 Every run has a limit of its address space, unless a sanitizer needs more than any limit."""
 
@@ -23,12 +24,14 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
 
-LIMITED = subprocess.run([ETCH, "--version"], preexec_fn=limit_memory, capture_output=True, check=False).returncode == 0
+LIMITED = subprocess.run([ETCH, "--version"], preexec_fn=limit_memory, capture_output=True,
+                         check=False).returncode == 0
 
 
 def run(*arguments):
     """Exit status and messages."""
-    done = subprocess.run([ETCH, *arguments], preexec_fn=limit_memory if LIMITED else None, stdout=subprocess.DEVNULL,
+    done = subprocess.run([ETCH, *arguments], preexec_fn=limit_memory if LIMITED else None,
+                          stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, check=False)
     return done.returncode, done.stderr.decode("utf-8", "replace")
 
@@ -97,13 +100,15 @@ class Flipped(unittest.TestCase):
     def test_traces(self):
         source = random.Random(11)
         whole = messages.pack(METADATA, [computation(0, []), collective(1, [0]), computation(2, [0, 1]),
-                                         node(3, 5, [2], ("comm_size", "int64_val", 64), ("comm_src", "int32_val", 0),
+                                         node(3, 5, [2], ("comm_size", "int64_val", 64),
+                                              ("comm_src", "int32_val", 0),
                                               ("comm_dst", "int32_val", 1), ("comm_tag", "int32_val", 3))])
         ranks = 50
         for _ in range(60):
             folder = fresh("flipped")
             for rank in range(ranks):
-                (folder / f"t.{rank}.et").write_bytes(self.flipped(source, whole, source.choice([1, 1, 2, 8])))
+                (folder / f"t.{rank}.et").write_bytes(self.flipped(source, whole,
+                                                                   source.choice([1, 1, 2, 8])))
             (folder / "comm_group.json").write_text(json.dumps({"1": list(range(ranks))}))
             self.assert_answered(folder)
 
@@ -130,16 +135,19 @@ class Large(unittest.TestCase):
         path = fresh("large") / "t.0.et"
         named = framed(b"\x12" + varint(4000) + b"n" * 4000 + b"\x18\x04")
         path.write_bytes(START + named * nodes)
-        measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+        measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], "
+                   "stdout=subprocess.DEVNULL, check=True); "
                    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        done = subprocess.run([sys.executable, "-c", measure, ETCH, "dump", str(path), *form], capture_output=True,
+        done = subprocess.run([sys.executable, "-c", measure, ETCH, "dump", str(path), *form],
+                              capture_output=True,
                               check=True)
         path.unlink()
         return int(done.stdout)
 
     def test_memory(self):
         for form in FORMS:
-            self.assertLess(self.peak(12_000, form) - self.peak(10, form), 15_000, form)  # of 48,000 in the file
+            # of 48,000 in the file
+            self.assertLess(self.peak(12_000, form) - self.peak(10, form), 15_000, form)
 
 
 def field(number, raw):
@@ -165,7 +173,8 @@ HOSTILE = {
     "a group without an end": framed(b"\x9b\x06" * 5),
     "groups in groups": framed(b"\x9b\x06" * MILLION),
     "a million attributes": framed(BASE + field(10, b"\x0a\x01x\x48\x01") * MILLION),
-    "a list of a million values": framed(BASE + field(10, b"\x0a\x01x" + field(10, field(1, b"\x01" * MILLION)))),
+    "a list of a million values": framed(BASE +
+                                         field(10, b"\x0a\x01x" + field(10, field(1, b"\x01" * MILLION)))),
     "two million edges to one node": framed(BASE + field(5, b"\x00" * 2 * MILLION)),
     "a name that is not UTF-8": framed(BASE + b"\x12\x02\xff\xfe"),
     "a name of 20 megabytes": framed(field(2, b"x" * 20 * MILLION)),
@@ -178,9 +187,11 @@ HOSTILE = {
 GROUPS = {
     "deep lists": "[" * MILLION,
     "deep objects": '{"1":' * MILLION,
-    "a million groups of two that nothing uses": json.dumps({str(key): [0, 1] for key in range(1, MILLION + 1)}),
+    "a million groups of two that nothing uses": json.dumps({str(key): [0, 1]
+                                                             for key in range(1, MILLION + 1)}),
     "a million groups of one": json.dumps({str(key): [0] for key in range(1, MILLION + 1)}),
-    "a million groups of a rank that does not exist": json.dumps({str(key): [0, 1, 2] for key in range(1, MILLION + 1)}),
+    "a million groups of a rank that does not exist": json.dumps({str(key): [0, 1, 2]
+                                                                  for key in range(1, MILLION + 1)}),
     "a group of a million ranks": json.dumps({"1": list(range(MILLION))}),
     "a number of a million digits": '{"1": [' + "9" * MILLION + "]}",
     "a key of a million letters": '{"' + "x" * MILLION + '": [0, 1]}',

@@ -1,7 +1,7 @@
 """`etch lower` is killed at random moments: what it leaves never looks finished unless it is.
 
-A folder looks finished when it has a manifest. It must then hold every file of a run, byte for byte, under whatever name
-it is left."""
+A folder looks finished when it has a manifest. It must then hold every file of a run, byte for byte, under
+whatever name it is left."""
 
 import hashlib
 import os
@@ -21,13 +21,15 @@ FOREIGN = "notes.txt"
 
 
 def command(layers, target, *options):
-    return [ETCH, "lower", str(MODELS / "llama.etch"), "--config", "llama3_8b", "--plan", "megatron_sp", "-q", "-o", str(target), "--set",
+    return [ETCH, "lower", str(MODELS / "llama.etch"), "--config", "llama3_8b", "--plan", "megatron_sp", "-q",
+            "-o", str(target), "--set",
             f"dp=32,tp=2,batch=64,micro=2,seq=128,layers={layers}", *options]
 
 
 def content(folder):
     """Hashes of the files by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+            if path.is_file()}
 
 
 def complete_run(layers):
@@ -53,7 +55,8 @@ def prepare(place, kind, old_folder):
 
 
 def kill_at(arguments, delay):
-    """None when the process was killed after `delay` seconds; how long it took when it ended by itself before."""
+    """None when the process was killed after `delay` seconds; how long it took when it ended by itself
+    before."""
     begun = time.monotonic()
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

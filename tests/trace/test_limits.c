@@ -1,5 +1,5 @@
-/* The programs of a folder, at the bytes that they may have together and above them. The other limits of traces have
- * files for inputs: tests/support/limits.py. */
+/* The programs of a folder, at the bytes that they may have together and above them. The other limits of
+ * traces have files for inputs: tests/support/limits.py. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "suite.h"

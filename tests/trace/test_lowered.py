@@ -1,5 +1,5 @@
-"""What `etch lower` writes for the shipped models under every plan runs to its end whatever the timing, and under random
-durations no stage holds more microbatches, and no rank more ready nodes, than it should."""
+"""What `etch lower` writes for the shipped models under every plan runs to its end whatever the timing, and
+under random durations no stage holds more microbatches, and no rank more ready nodes, than it should."""
 
 import json
 import os
@@ -49,7 +49,8 @@ def stages(folder):
 
 def peak(*arguments):
     """Kilobytes of memory that the program takes. A sanitizer may not hold back what is freed."""
-    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+              "stdout=subprocess.DEVNULL); "
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
     environment = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=0"}
     command = [sys.executable, "-c", script, os.environ["ETCH"], *map(str, arguments)]
@@ -64,7 +65,8 @@ class Lowered(Case):
 
     def check(self, spec, plan, text, seeds, **more):
         """Lowers, verifies, and holds what happens under random durations against the schedule."""
-        values = {**SIZES[LLAMA if "llama" in spec.name else GPT], **STEP, **{axis: 2 for axis in axes(text)}, **more}
+        values = {**SIZES[LLAMA if "llama" in spec.name else GPT], **STEP, **{axis: 2 for axis in axes(text)},
+                  **more}
         folder = lower(self.scratch / f"{spec.stem}.{plan}", spec, plan=plan, sets=values, more=["-q"])
         told = self.verify(folder, "--seeds", seeds)
         self.assertEqual("always", told["verdict"])
@@ -90,7 +92,8 @@ class Lowered(Case):
         """Llama with another schedule: a plan with stages, and its text."""
         name, text = next(item for item in plans(LLAMA).items() if schedule(item[1]) == "one_f_one_b")
         line = re.search(r"stage \(.*?\) @ pp[^#\n]*", text)[0]
-        changed = text.replace(line, re.sub(r",\s*schedule.*", "", line).rstrip() + f", schedule = {wanted}\n")
+        changed = text.replace(line,
+                               re.sub(r",\s*schedule.*", "", line).rstrip() + f", schedule = {wanted}\n")
         spec = self.scratch / f"llama_{re.sub(r'[^a-z_]', '', wanted)}.etch"
         spec.write_text(with_plans(LLAMA).replace(text, changed), encoding="utf-8")
         (self.scratch / BASE.name).write_bytes(BASE.read_bytes())
@@ -115,7 +118,8 @@ class Lowered(Case):
 
     def test_names_and_threads(self):
         """Two sets of traces in one folder are told apart; threads change nothing."""
-        folder = lower(self.scratch / "one", LLAMA, plan="ddp", sets={**SIZES[LLAMA], **STEP, "dp": 4}, more=["-q"])
+        folder = lower(self.scratch / "one", LLAMA, plan="ddp", sets={**SIZES[LLAMA], **STEP, "dp": 4},
+                       more=["-q"])
         first = self.verify(folder, "-j", "1")
         self.assertEqual(first, self.verify(folder, "-j", "7"))
         self.assertEqual(first, self.verify(folder / "llama"))
@@ -130,16 +134,19 @@ class Lowered(Case):
         """Microbatches in flight are told from full names as from short ones."""
         spec, plan, text = self.staged("one_f_one_b")
         values = {**SIZES[LLAMA], **STEP, **{axis: 2 for axis in axes(text)}, "pp": 4}
-        told = [self.verify(lower(self.scratch / names, spec, plan=plan, sets=values, more=["-q", "--names", names]),
+        told = [self.verify(lower(self.scratch / names, spec, plan=plan, sets=values,
+                                  more=["-q", "--names", names]),
                             "--seeds", "5")["marks"] for names in ("short", "full")]
         self.assertEqual(*told)
 
     def test_memory_does_not_grow_with_ranks(self):
-        """Ranks of one program are held once: 16 times as many take less than twice the memory, sanitizers' share included."""
+        """Ranks of one program are held once: 16 times as many take less than twice the memory, sanitizers'
+        share included."""
         peaks = []
         for ranks in (4, 64):
             folder = lower(self.scratch / f"dp{ranks}", LLAMA, plan="ddp", more=["-q"],
-                           sets={**SIZES[LLAMA], "batch": 4 * ranks, "micro": 4, "seq": 64, "layers": 50, "dp": ranks})
+                           sets={**SIZES[LLAMA], "batch": 4 * ranks, "micro": 4, "seq": 64, "layers": 50,
+                                 "dp": ranks})
             peaks.append(peak("verify", folder, "-j", "1"))
         self.assertLess(peaks[1], 2 * peaks[0], peaks)
 

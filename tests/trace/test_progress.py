@@ -37,8 +37,8 @@ def draw_programs(chance):
 
 
 def draw_rank(chance, items, loose, shuffles):
-    """Nodes of one rank. Each depends on the one before it; or, where order is loose, on some computation, so that it
-    becomes ready when that happens to end."""
+    """Nodes of one rank. Each depends on the one before it; or, where order is loose, on some computation, so
+    that it becomes ready when that happens to end."""
     items = list(items)
     for _ in range(shuffles if len(items) > 1 else 0):
         i, k = chance.sample(range(len(items)), 2)

@@ -1,5 +1,5 @@
-"""The text form of traces stands for their bytes: whatever a file holds, `etch dump --text` and `etch assemble` give it
-back. What a dump says is what the official protobuf runtime reads."""
+"""The text form of traces stands for their bytes: whatever a file holds, `etch dump --text` and `etch
+assemble` give it back. What a dump says is what the official protobuf runtime reads."""
 
 import json
 import math
@@ -183,7 +183,8 @@ class Json(unittest.TestCase):
     def test_lines_are_the_messages(self):
         folder = fresh("json")
         random_traces(folder, 5, 80, plain_encoding)
-        lines = [json.loads(line) for line in run("dump", str(folder), "--format", "json").decode().splitlines()]
+        lines = [json.loads(line)
+                 for line in run("dump", str(folder), "--format", "json").decode().splitlines()]
         expected = []
         for rank in range(80):
             expected += [(rank, node) for node in nodes_in(folder / f"t.{rank}.et")]

@@ -4,7 +4,7 @@
  * too. Weights that are made of others (sums with adapters, casts) hand the question on. */
 #include "graph/cost/cost_int.h"
 
-/* What a dispatch routes: each token uses `share` of what the dim `experts` of weights has. */
+/* The tokens that a dispatch routes: each token uses `share` of what the dim `experts` of weights has. */
 typedef struct routing {
     const etch_dim *experts, *slots;
     etch_expr share;
@@ -14,8 +14,10 @@ typedef struct actives {
     const etch_graph *graph;
     etch_arena *arena;
     ETCH_VEC(routing) routings;
-    bool *made_of_weights; /* by tensor id */
-    etch_expr *share;      /* by tensor id: NULL as long as nothing reads it */
+    /* by tensor id */
+    bool *made_of_weights;
+    /* by tensor id: NULL as long as nothing reads it */
+    etch_expr *share;
 } actives;
 
 static void add_routing(actives *a, const etch_op *op)

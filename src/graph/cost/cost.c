@@ -3,18 +3,22 @@
 
 typedef struct listing {
     const etch_training *training;
-    const etch_placed *placed; /* NULL: costs of the graph itself */
+    /* NULL: costs of the graph itself */
+    const etch_placed *placed;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight */
+    /* by weight */
+    etch_tensor **gradients;
     const bool *weight_gradients;
     etch_cost_list *out;
 } listing;
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
-    const etch_region *body; /* innermost of the forward pass, or NULL */
+    /* executions per microbatch: the product of the loops around it */
+    etch_expr runs;
+    /* innermost of the forward pass, or NULL */
+    const etch_region *body;
 } place;
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
@@ -91,8 +95,8 @@ static void list_region(const listing *l, const etch_region *region, place at)
     }
 }
 
-/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
- * that makes it. */
+/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the
+ * module that makes it. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *s)
 {
     const etch_op *reader = forward_op(s->reader);
@@ -166,21 +170,22 @@ static void list_params(const listing *l)
 }
 
 /* Optimizer and clipping norm of a weight of the whole job. */
-static void list_ending(const listing *l, const etch_unit *unit, uint32_t i)
+static void list_ending(const listing *l, const etch_weight_group *weight_group, uint32_t i)
 {
     const etch_train *train = &l->training->train;
-    const etch_tensor *weight = unit->weights.at[i];
+    const etch_tensor *weight = weight_group->weights.at[i];
     const etch_expr elements = etch_elements(l->sym, weight, etch_size_in_training, l->training);
-    const etch_expr units = unit->body ? unit->body->count : etch_int(l->sym, 1);
+    const etch_expr weight_groups = weight_group->body ? weight_group->body->count : etch_int(l->sym, 1);
     const struct {
         const etch_row *row;
-        uint32_t flop; /* of an element */
+        /* of an element */
+        uint32_t flop;
     } ops[] = {{train->optimizer.row, etch_update_flop(l->training)},
                {etch_row_for(l->training->graph, ETCH_USE_NORM), etch_clip_flop(l->training)}};
     for (int k = 0; k < (train->clip ? 2 : 1); k++) {
         etch_cost item =
             etch_cost_of_weight(ETCH_FLOPS, weight, etch_mul(l->sym, elements, etch_int(l->sym, ops[k].flop)),
-                                etch_mul(l->sym, units, unit->copies.at[i]));
+                                etch_mul(l->sym, weight_groups, weight_group->copies.at[i]));
         item.phase = ETCH_OPTIMIZER;
         item.row = ops[k].row;
         push(l, item);
@@ -189,26 +194,26 @@ static void list_ending(const listing *l, const etch_unit *unit, uint32_t i)
 
 static void list_endings(const listing *l)
 {
-    for (uint32_t u = 0; u < l->training->units.count; u++) {
-        const etch_unit *unit = l->training->units.at[u];
-        for (uint32_t i = 0; i < unit->weights.count; i++)
-            if (l->gradients[unit->weights.at[i]->id])
-                list_ending(l, unit, i);
+    for (uint32_t u = 0; u < l->training->weight_groups.count; u++) {
+        const etch_weight_group *weight_group = l->training->weight_groups.at[u];
+        for (uint32_t i = 0; i < weight_group->weights.count; i++)
+            if (l->gradients[weight_group->weights.at[i]->id])
+                list_ending(l, weight_group, i);
     }
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
 
-/* What a ring over `n` ranks sends for a payload of one byte. */
-static etch_expr ring_share(etch_sym *sym, etch_move move, etch_expr n)
+/* The bytes that a ring over `n` ranks sends for a payload of one byte. */
+static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr n)
 {
     etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
-    if (move == ETCH_ALL_GATHER) /* the payload is one shard */
+    if (collective == ETCH_ALL_GATHER) /* the payload is one shard */
         return hops;
-    if (move == ETCH_SEND)
+    if (collective == ETCH_SEND)
         return etch_int(sym, 1);
     etch_expr once = etch_div(sym, hops, n);
-    return move == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
+    return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
 
 /* `item` as payload and as traffic of a ring. */
@@ -216,7 +221,7 @@ static void push_comm(const listing *l, etch_cost item)
 {
     item.measure = ETCH_COMM;
     push(l, item);
-    etch_expr share = ring_share(l->sym, item.move, etch_group_size(l->placed, item.axes));
+    etch_expr share = ring_share(l->sym, item.collective, etch_group_size(l->placed, item.axes));
     item.measure = ETCH_WIRE;
     item.each = etch_mul(l->sym, item.each, share);
     push(l, item);
@@ -257,11 +262,11 @@ static void list_payload(const listing *l, etch_cost item, const etch_step_task 
 {
     item.each = c->payload;
     item.step = c->step;
-    item.move = task->move;
+    item.collective = task->collective;
     item.axes = task->axes;
-    item.cause = task->cause;
+    item.provenance = task->provenance;
     if (task->end)
-        item.cause.tensor = c->tensor;
+        item.provenance.tensor = c->tensor;
     push_comm(l, item);
 }
 
@@ -289,7 +294,7 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
     }
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_graph_costs(const etch_training *training, etch_cost_list *out)
 {

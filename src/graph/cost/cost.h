@@ -1,4 +1,5 @@
-/* Costs: what a step computes, moves and keeps, as lists of items. Part of what other rooms see of graph. */
+/* Costs: what a step computes, moves and keeps, as lists of items. Part of what other modules see of
+ * graph. */
 #ifndef ETCH_GRAPH_COST_COST_H
 #define ETCH_GRAPH_COST_COST_H
 
@@ -8,52 +9,75 @@
 
 /* ---- what backward keeps ------------------------------------------------------------------------------- */
 
-/* A value of the forward pass that is kept until backward, or what is run again there, has read it: what is in memory,
- * whatever it is called, once. Weights and inputs are there anyway. */
+/* A value of the forward pass that is kept until backward, or what is recomputed there, has read it: what is
+ * in memory, whatever it is called, once. Weights and inputs are there anyway. */
 typedef struct etch_saved {
-    const etch_tensor *tensor; /* behind renames, slices and what passes in and out of modules */
-    const etch_region *body;   /* of the innermost loop whose iterations keep one each; NULL: kept once */
-    etch_expr elements;        /* of one, of one microbatch */
-    uint32_t width;            /* bytes of an element */
-    etch_expr times;           /* how many of them one microbatch keeps */
-    const etch_op *reader;     /* the first op that reads it: why it is kept */
+    /* under renames, slices and what passes in and out of modules */
+    const etch_tensor *tensor;
+    /* of the innermost loop whose iterations keep one each; NULL: kept once */
+    const etch_region *body;
+    /* of one, of one microbatch */
+    etch_expr elements;
+    /* bytes of an element */
+    uint32_t width;
+    /* how many of them one microbatch keeps */
+    etch_expr times;
+    /* the first op that reads it: why it is kept */
+    const etch_op *reader;
 } etch_saved;
 
 typedef ETCH_VEC(etch_saved) etch_saved_list;
 /* All of them, in the order of the forward pass. Empty without a backward pass. */
 void etch_graph_saved(const etch_training *training, etch_saved_list *out);
 
-/* What one rank keeps of the forward pass of one microbatch until backward, or what is run again there, has read it: each
- * value as that reads it, a shard or a copy that forward has gathered. `stage`: what it keeps of it there; NULL: there is
- * one. As `etch_graph_saved`, with elements of the rank; `times` is of the stage. */
+/* Values of the forward pass of one microbatch that one rank saves until backward, or what is recomputed
+ * there, has read it: each value as that reads it, a shard or a copy that forward has gathered. `stage`: what
+ * it keeps of it there; NULL: there is one. As `etch_graph_saved`, with elements of the rank; `times` is of
+ * the stage. */
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *stage, etch_saved_list *out);
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 
-/* What a cost item counts. */
+/* The quantity that a cost item counts. */
 typedef enum etch_measure {
-    ETCH_PARAMS,      /* elements */
-    ETCH_ACTIVE,      /* of them, those that one token uses */
-    ETCH_FLOPS,       /* FLOP, whole job, undivided */
-    ETCH_RANK_FLOPS,  /* FLOP of one rank */
-    ETCH_TRAFFIC,     /* bytes of one rank */
-    ETCH_COMM,        /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE,        /* bytes of one rank that a ring sends */
-    ETCH_CACHED,      /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED,       /* bytes that one microbatch keeps for backward, whole job */
-    ETCH_RANK_SAVED,  /* the same of one rank */
-    ETCH_RANK_PARAMS, /* elements of weights that one rank holds */
-    ETCH_HELD         /* bytes that one rank holds, see etch_memory */
+    /* elements */
+    ETCH_PARAMS,
+    /* of them, those that one token uses */
+    ETCH_ACTIVE,
+    /* FLOP, whole job, undivided */
+    ETCH_FLOPS,
+    /* FLOP of one rank */
+    ETCH_RANK_FLOPS,
+    /* bytes of one rank */
+    ETCH_TRAFFIC,
+    /* bytes of one rank, as comm_size counts them */
+    ETCH_COMM,
+    /* bytes of one rank that a ring sends */
+    ETCH_WIRE,
+    /* bytes that the caches of one rank hold when the run has ended */
+    ETCH_CACHED,
+    /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_SAVED,
+    /* the same of one rank */
+    ETCH_RANK_SAVED,
+    /* elements of weights that one rank holds */
+    ETCH_RANK_PARAMS,
+    /* bytes that one rank holds, see etch_memory */
+    ETCH_HELD
 } etch_measure;
 
-/* What bytes that a rank holds are of. */
+/* Classes of the bytes that a rank holds. */
 typedef enum etch_memory {
     ETCH_MEMORY_WEIGHTS,
     ETCH_MEMORY_GRADS,
-    ETCH_MEMORY_MASTER,      /* copies of the weights that the optimizer works on */
-    ETCH_MEMORY_MOMENTS,     /* what else it keeps of each weight */
-    ETCH_MEMORY_ACTIVATIONS, /* kept for backward, of all microbatches that are under way */
-    ETCH_MEMORY_WORKING,     /* the most that is there beside that while a layer is worked on */
+    /* copies of the weights that the optimizer works on */
+    ETCH_MEMORY_MASTER,
+    /* what else it keeps of each weight */
+    ETCH_MEMORY_MOMENTS,
+    /* kept for backward, of all microbatches that are under way */
+    ETCH_MEMORY_ACTIVATIONS,
+    /* the most that is there beside that while a layer is worked on */
+    ETCH_MEMORY_WORKSPACE,
     ETCH_MEMORY_COUNT
 } etch_memory;
 
@@ -64,36 +88,51 @@ const char *etch_memory_name(etch_memory memory);
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
-    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
+    /* traffic: of `each`, what is read; the rest is written */
+    etch_expr read;
     etch_phase phase;
-    const etch_row *row; /* op; NULL for params; saved: what it is kept for */
-    etch_memory memory;  /* held: what */
-    bool matmul;         /* counts as a product */
-    bool trainable;      /* params: has a gradient */
-    bool of_weights;     /* of backward: makes gradients of weights and nothing else */
-    etch_move move;      /* comm, wire */
-    uint32_t axes;       /* comm, wire */
+    /* op; NULL for params; saved: what it is kept for */
+    const etch_row *row;
+    /* held: what */
+    etch_memory memory;
+    /* counts as a product */
+    bool matmul;
+    /* params: has a gradient */
+    bool trainable;
+    /* of backward: makes gradients of weights and nothing else */
+    bool of_weights;
+    /* comm, wire */
+    etch_collective collective;
+    /* comm, wire */
+    uint32_t axes;
     etch_scope *scope;
-    const etch_op *op;       /* flops; NULL: of the step's end */
-    const etch_step *step;   /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
-    etch_cause cause;        /* comm, wire: why; the same for all weights of a unit that take part */
-    const etch_loop *loop;   /* innermost forward loop that it runs in, or NULL */
-    const etch_region *body; /* the body of that loop */
-    const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
+    /* flops; NULL: of the step's end */
+    const etch_op *op;
+    /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
+    const etch_step *step;
+    /* comm, wire: why; the same for all weights of a weight group that take part */
+    etch_provenance provenance;
+    /* innermost forward loop that it runs in, or NULL */
+    const etch_loop *loop;
+    /* the body of that loop */
+    const etch_region *body;
+    /* the tensor it computes, or keeps, for tags and names */
+    const etch_tensor *tensor;
     etch_span span;
 } etch_cost;
 
 typedef ETCH_VEC(etch_cost) etch_cost_list;
-/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS, ETCH_SAVED). `training` without a backward pass: forward only.
- */
+/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS, ETCH_SAVED). `training` without a backward pass:
+ * forward only. */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
- * one. */
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL:
+ * of the only one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 
 /* ---- what one rank holds ------------------------------------------------------------------------------- */
 
-/* Where a stage is in its pipeline: its number, how many there are, and how many chunks each of them holds. */
+/* Where a stage is in its pipeline: its number, how many there are, and how many chunks each of them
+ * holds. */
 typedef struct etch_stage_place {
     etch_expr stage, stages;
     uint32_t chunks;
@@ -105,25 +144,26 @@ typedef struct etch_valuation {
     void *data;
 } etch_valuation;
 
-/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch; ETCH_RANK_PARAMS; ETCH_HELD but for
- * the working set. `place`: of the stage; not read where the plan has none. */
+/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch; ETCH_RANK_PARAMS;
+ * ETCH_HELD but for the workspace. `place`: of the stage; not read where the plan has none. */
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out);
-/* The item of the working set. `values`: where they make every amount a number it is one, without a formula behind it;
- * NULL: a formula. */
-void etch_placed_working(const etch_placed *placed, const etch_stage_view *stage,
-                         const etch_valuation *values, etch_cost_list *out);
+/* The item of the workspace. `values`: where they make every amount a number it is one, without a formula
+ * after it; NULL: a formula. */
+void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *stage,
+                           const etch_valuation *values, etch_cost_list *out);
 
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 
-/* What ops are to conventions: which give the logits, choose experts, ... */
-typedef struct etch_marks etch_marks;
-const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
-/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
-bool etch_count_fits(const etch_count *count, const etch_marks *marks);
-/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
- * it does not count. */
-bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+/* The roles of ops for counting conventions: which give the logits, choose experts, ... */
+typedef struct etch_op_roles etch_op_roles;
+const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to
+ * count? */
+bool etch_count_fits(const etch_count *count, const etch_op_roles *roles);
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank.
+ * False: it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_op_roles *roles, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
 
 #endif

@@ -1,10 +1,10 @@
-/* Counting conventions: one table of what they may say, one of the presets with their sources. Nothing of an outside
- * program's bookkeeping stands anywhere else. */
+/* Counting conventions: one table of what they may say, one of the presets with their sources. Nothing of an
+ * outside program's bookkeeping stands anywhere else. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
 
-/* ---- items ----------------------------------------------------------------------------------------------- */
+/* ---- items --------------------------------------------------------------------------------------------- */
 
 enum { MOST_VALUES = 4 };
 enum { CAUSAL_EXACT, CAUSAL_HALF, CAUSAL_FULL };
@@ -15,8 +15,10 @@ enum { LOGITS_ALL, LOGITS_LAST, LOGITS_NO };
 
 typedef struct item_row {
     const char *name;
-    const char *values[MOST_VALUES]; /* the first is that of execution */
-    const char *help;                /* lines */
+    /* the first is that of execution */
+    const char *values[MOST_VALUES];
+    /* lines */
+    const char *help;
 } item_row;
 
 static const item_row items[ETCH_COUNT_ITEMS] = {
@@ -51,13 +53,13 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
                            "each sequence, or not at all"},
 };
 
-/* ---- presets --------------------------------------------------------------------------------------------- */
+/* ---- presets ------------------------------------------------------------------------------------------- */
 
-/* A term of an outside program's bookkeeping: FLOP for each element of what ops of this kind normalise, in place of
- * those that their rows say. */
+/* A term of an outside program's bookkeeping: FLOP for each element of what ops of this kind normalise, in
+ * place of those that their rows say. */
 typedef struct term_row {
     const char *name;
-    etch_mark mark;
+    etch_op_role_bit role;
     uint32_t forward, backward;
     const char *help;
 } term_row;
@@ -65,15 +67,17 @@ typedef struct term_row {
 struct etch_count_preset {
     const char *name;
     unsigned char at[ETCH_COUNT_ITEMS];
-    const term_row *terms; /* ends with a row without a name; NULL: none */
-    const char *source;    /* lines */
+    /* ends with a row without a name; NULL: none */
+    const term_row *terms;
+    /* lines */
+    const char *source;
 };
 
 static const term_row megatron_terms[] = {
-    {"latent norms", ETCH_MARK_LATENT_NORM, 2, 4,
+    {"latent norms", ETCH_OP_LATENT_NORM, 2, 4,
      "q_lora_rank*(... + 1) + kv_lora_rank*(... + 1): the norm between two projections\n"
      "is one multiply-add for each element, three times in a step"},
-    {"prediction norms", ETCH_MARK_MTP_NORM, 2, 4,
+    {"prediction norms", ETCH_OP_MTP_NORM, 2, 4,
      "mtp_num_layers*(3*hidden_size + ...): so is a norm in a statement tagged `mtp`, those\n"
      "of the token and of the hidden state that are joined, and the one before the logits"},
     {0},
@@ -101,7 +105,7 @@ static const etch_count_preset presets[] = {
 };
 enum { PRESET_COUNT = sizeof presets / sizeof *presets };
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 const char *etch_count_item_name(size_t item)
 {
@@ -140,7 +144,7 @@ const char *etch_count_text(etch_arena *arena, const etch_count *count)
     return out.text;
 }
 
-/* ---- listings -------------------------------------------------------------------------------------------- */
+/* ---- listings ------------------------------------------------------------------------------------------ */
 
 /* Lines of text, all but the first behind a margin. */
 static void put_lines(etch_buf *out, int margin, const char *text)
@@ -194,21 +198,22 @@ void etch_count_describe(etch_buf *out)
         describe_preset(out, &presets[i]);
 }
 
-/* ---- one item of work ------------------------------------------------------------------------------------ */
+/* ---- one item of work ---------------------------------------------------------------------------------- */
 
 typedef struct judging {
     const etch_count *count;
-    const etch_marks *marks;
+    const etch_op_roles *roles;
     const etch_cost *item;
-    unsigned mark; /* of the forward op that the item comes from */
+    /* of the forward op that the item comes from */
+    unsigned role;
     etch_flop_rule rule;
 } judging;
 
-static unsigned mark_of(const etch_marks *marks, const etch_op *op)
+static unsigned mark_of(const etch_op_roles *roles, const etch_op *op)
 {
     while (op && op->forward)
         op = op->forward;
-    return op && op->id < marks->op_count ? marks->of[op->id] : 0;
+    return op && op->id < roles->op_count ? roles->of[op->id] : 0;
 }
 
 static unsigned says(const judging *j, etch_count_item item)
@@ -219,16 +224,16 @@ static unsigned says(const judging *j, etch_count_item item)
 /* Products, and lookups where they count as such. */
 static bool counts_product(judging *j)
 {
-    if (j->mark & ETCH_MARK_ROUTER && says(j, ETCH_COUNT_ROUTER) == NO)
+    if (j->role & ETCH_OP_ROUTER && says(j, ETCH_COUNT_ROUTER) == NO)
         return false;
-    if (j->mark & ETCH_MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_NO)
+    if (j->role & ETCH_OP_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_NO)
         return false;
-    if (j->mark & ETCH_MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_LAST)
-        j->rule.single = j->marks->sequence;
+    if (j->role & ETCH_OP_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_LAST)
+        j->rule.single = j->roles->sequence;
     j->rule.pairs = says(j, ETCH_COUNT_CAUSAL) == CAUSAL_HALF   ? ETCH_PAIRS_HALF
                     : says(j, ETCH_COUNT_CAUSAL) == CAUSAL_FULL ? ETCH_PAIRS_FULL
                                                                 : ETCH_PAIRS_EXACT;
-    j->rule.half = j->mark & ETCH_MARK_MASKED && j->rule.pairs == ETCH_PAIRS_HALF;
+    j->rule.half = j->role & ETCH_OP_MASKED && j->rule.pairs == ETCH_PAIRS_HALF;
     j->rule.once = says(j, ETCH_COUNT_RESCORE) == NO;
     return true;
 }
@@ -237,7 +242,7 @@ static bool counts_product(judging *j)
 static const term_row *term_of(const judging *j)
 {
     const term_row *term = j->count->preset ? j->count->preset->terms : NULL;
-    while (term && term->name && !(j->mark & term->mark && j->item->op->row->family == ETCH_FAMILY_NORM))
+    while (term && term->name && !(j->role & term->role && j->item->op->row->family == ETCH_FAMILY_NORM))
         term++;
     return term && term->name ? term : NULL;
 }
@@ -251,7 +256,7 @@ static bool counts_other(judging *j)
         j->rule.element = forward ? term->forward : term->backward;
         return true;
     }
-    const bool embeds = j->mark & ETCH_MARK_EMBEDDING && op->row->family == ETCH_FAMILY_LOOKUP;
+    const bool embeds = j->role & ETCH_OP_EMBEDDING && op->row->family == ETCH_FAMILY_LOOKUP;
     if (embeds && says(j, ETCH_COUNT_EMBEDDING) == EMBEDDING_YES) {
         j->rule.product = true;
         return true;
@@ -261,15 +266,15 @@ static bool counts_other(judging *j)
     return says(j, ETCH_COUNT_ELEMENTWISE) == YES;
 }
 
-bool etch_count_fits(const etch_count *count, const etch_marks *marks)
+bool etch_count_fits(const etch_count *count, const etch_op_roles *roles)
 {
-    return count->at[ETCH_COUNT_LOGITS] != LOGITS_LAST || marks->has_sequence;
+    return count->at[ETCH_COUNT_LOGITS] != LOGITS_LAST || roles->has_sequence;
 }
 
-bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+bool etch_count_apply(const etch_count *count, const etch_op_roles *roles, const etch_training *training,
                       const etch_placed *placed, etch_cost *item)
 {
-    judging j = {.count = count, .marks = marks, .item = item, .mark = mark_of(marks, item->op)};
+    judging j = {.count = count, .roles = roles, .item = item, .role = mark_of(roles, item->op)};
     if (item->measure != ETCH_FLOPS && item->measure != ETCH_RANK_FLOPS)
         return true;
     if (item->phase == ETCH_RECOMPUTE && says(&j, ETCH_COUNT_RECOMPUTE) == NO)

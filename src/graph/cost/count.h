@@ -1,5 +1,5 @@
-/* Counting conventions: what of the work counts as FLOP. Programs and papers differ; the items are where. Part of
- * what other rooms see of graph. */
+/* Counting conventions: what of the work counts as FLOP. Programs and papers differ; the items are where.
+ * Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_COST_COUNT_H
 #define ETCH_GRAPH_COST_COUNT_H
 
@@ -21,8 +21,10 @@ typedef struct etch_count_preset etch_count_preset;
 
 /* A convention. All zero: the work as it is executed. */
 typedef struct etch_count {
-    const etch_count_preset *preset;    /* whose named terms are added; NULL: none */
-    unsigned char at[ETCH_COUNT_ITEMS]; /* which of an item's values: an index */
+    /* whose named terms are added; NULL: none */
+    const etch_count_preset *preset;
+    /* which of an item's values: an index */
+    unsigned char at[ETCH_COUNT_ITEMS];
 } etch_count;
 
 /* "causal"; NULL past the end. */

@@ -1,14 +1,16 @@
-/* What one rank holds, as lists of items: weights and what belongs to them, and what is kept for backward. */
+/* The memory of one rank, as lists of items: weights, gradients, states, and saved values. */
 #include "graph/cost/cost_int.h"
 
 typedef struct listing {
     const etch_placed *placed;
-    const etch_stage_view *stage; /* NULL: everything is on one stage */
+    /* NULL: everything is on one stage */
+    const etch_stage_view *stage;
     const etch_stage_place *place;
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight; NULL: nothing is trained */
+    /* by weight; NULL: nothing is trained */
+    etch_tensor **gradients;
     etch_cost_list *out;
 } listing;
 
@@ -17,7 +19,7 @@ const char *etch_memory_name(etch_memory memory)
     static const char *const names[] = {
         [ETCH_MEMORY_WEIGHTS] = "weights",         [ETCH_MEMORY_GRADS] = "grads",
         [ETCH_MEMORY_MASTER] = "master",           [ETCH_MEMORY_MOMENTS] = "moments",
-        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKING] = "working"};
+        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "workspace"};
     return (unsigned)memory < ETCH_MEMORY_COUNT ? names[memory] : NULL;
 }
 
@@ -27,7 +29,7 @@ static void push(const listing *l, etch_cost item)
         ETCH_PUSH(l->arena, l->out, item);
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------ */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 
 /* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
 static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
@@ -42,16 +44,18 @@ static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch
 static etch_expr copies_of(const listing *l, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(l->sym, 1);
-    bool by_unit = false;
+    bool by_layer = false;
     for (const etch_region *body = weight->region; body && body->loop; body = body->parent) {
         const bool top = !body->parent || !body->parent->loop;
-        const etch_home home = l->stage && top ? etch_stage_home_of(l->placed, body->loop) : ETCH_NO_HOME;
-        by_unit = by_unit || home != ETCH_NO_HOME;
-        copies = etch_mul(l->sym, copies,
-                          home != ETCH_NO_HOME ? etch_stage_iterations(l->sym, l->stage, home, body)
-                                               : body->count);
+        const etch_position position =
+            l->stage && top ? etch_stage_position_of(l->placed, body->loop) : ETCH_NO_POSITION;
+        by_layer = by_layer || position != ETCH_NO_POSITION;
+        copies =
+            etch_mul(l->sym, copies,
+                     position != ETCH_NO_POSITION ? etch_stage_iterations(l->sym, l->stage, position, body)
+                                                  : body->count);
     }
-    if (!l->stage || by_unit)
+    if (!l->stage || by_layer)
         return copies;
     return etch_mul(l->sym, copies,
                     etch_stage_presence(l->sym, l->stage, &l->placed->stages->uses[weight->id]));
@@ -89,7 +93,7 @@ static void list_weight(const listing *l, const etch_tensor *weight)
         push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
-/* ---- what is kept for backward ------------------------------------------------------------------------------ */
+/* ---- what is kept for backward ------------------------------------------------------------------------- */
 
 static etch_pipe_sizes sizes_of(const listing *l)
 {
@@ -107,10 +111,10 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
 /* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
 static etch_expr iterations_of(const listing *l, const etch_region *body, uint32_t chunk)
 {
-    const uint32_t entry = etch_home_entry(etch_stage_home_of(l->placed, body->loop));
+    const uint32_t segment = etch_position_segment(etch_stage_position_of(l->placed, body->loop));
     etch_expr count = etch_int(l->sym, 0);
-    for (uint32_t i = 0; i < l->stage->ranges[entry].count; i++) {
-        const etch_stretch *range = &l->stage->ranges[entry].at[i];
+    for (uint32_t i = 0; i < l->stage->ranges[segment].count; i++) {
+        const etch_layer_interval *range = &l->stage->ranges[segment].at[i];
         if (range->chunk == chunk)
             count = etch_add(l->sym, count, etch_class_count(l->sym, body, range->low, range->high));
     }
@@ -118,23 +122,23 @@ static etch_expr iterations_of(const listing *l, const etch_region *body, uint32
 }
 
 /* The body of a loop of the chain around it; NULL: there is none. */
-static const etch_region *unit_of(const listing *l, const etch_region *body)
+static const etch_region *layer_of(const listing *l, const etch_region *body)
 {
     while (body && body->parent && body->parent->loop)
         body = body->parent;
-    return body && etch_stage_home_of(l->placed, body->loop) != ETCH_NO_HOME ? body : NULL;
+    return body && etch_stage_position_of(l->placed, body->loop) != ETCH_NO_POSITION ? body : NULL;
 }
 
-/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for each chunk what
- * it holds more, as often as that is under way at most. */
-static etch_expr under_way_of_unit(const listing *l, const etch_region *unit)
+/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for
+ * each chunk what it holds more, as often as that is under way at most. */
+static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
-    etch_expr fewest = iterations_of(l, unit, 0), sum = etch_int(l->sym, 0);
+    etch_expr fewest = iterations_of(l, layer, 0), sum = etch_int(l->sym, 0);
     for (uint32_t chunk = 1; chunk < l->place->chunks; chunk++)
-        fewest = etch_smaller(l->sym, fewest, iterations_of(l, unit, chunk));
+        fewest = etch_smaller(l->sym, fewest, iterations_of(l, layer, chunk));
     for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
-        const etch_expr more = etch_sub(l->sym, iterations_of(l, unit, chunk), fewest);
+        const etch_expr more = etch_sub(l->sym, iterations_of(l, layer, chunk), fewest);
         sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
     }
     const etch_expr all =
@@ -146,7 +150,7 @@ static etch_expr under_way_of_unit(const listing *l, const etch_region *unit)
 static etch_expr times_under_way(const listing *l, const etch_cost *item)
 {
     const etch_stages *stages = l->placed->stages;
-    const etch_region *unit = stages && l->stage ? unit_of(l, item->body) : NULL;
+    const etch_region *layer = stages && l->stage ? layer_of(l, item->body) : NULL;
     if (!stages)
         return item->times;
     if (l->place->chunks == 1)
@@ -157,16 +161,16 @@ static etch_expr times_under_way(const listing *l, const etch_cost *item)
         return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
     }
     const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));
-    const uint32_t chunk = l->place->stage == last && !unit ? l->place->chunks - 1 : 0;
+    const uint32_t chunk = l->place->stage == last && !layer ? l->place->chunks - 1 : 0;
     etch_expr rest = item->times, under = etch_int(l->sym, 0);
-    if (unit) {
-        const etch_home home = etch_stage_home_of(l->placed, unit->loop);
-        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, home, unit);
+    if (layer) {
+        const etch_position position = etch_stage_position_of(l->placed, layer->loop);
+        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, position, layer);
         etch_expr each = etch_int(l->sym, 1);
-        for (const etch_region *body = item->body; body != unit; body = body->parent)
+        for (const etch_region *body = item->body; body != layer; body = body->parent)
             each = etch_mul(l->sym, each, body->count);
         rest = etch_larger(l->sym, etch_int(l->sym, 0), etch_sub(l->sym, rest, etch_mul(l->sym, each, runs)));
-        under = etch_mul(l->sym, each, under_way_of_unit(l, unit));
+        under = etch_mul(l->sym, each, under_way_of_layer(l, layer));
     }
     return etch_add(l->sym, under, etch_mul(l->sym, rest, under_way(l, chunk)));
 }
@@ -185,7 +189,7 @@ static void list_saved(const listing *l)
     }
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out)
@@ -207,18 +211,18 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_saved(&l);
 }
 
-void etch_placed_working(const etch_placed *placed, const etch_stage_view *stage,
-                         const etch_valuation *values, etch_cost_list *out)
+void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *stage,
+                           const etch_valuation *values, etch_cost_list *out)
 {
     const etch_graph *graph = placed->training->graph;
     const listing l = {.arena = placed->arena, .out = out};
-    const etch_cost working = {
+    const etch_cost workspace = {
         .measure = ETCH_HELD,
-        .memory = ETCH_MEMORY_WORKING,
-        .each = etch_working_set(placed, placed->stages ? stage : NULL, values),
+        .memory = ETCH_MEMORY_WORKSPACE,
+        .each = etch_workspace_bytes(placed, placed->stages ? stage : NULL, values),
         .times = etch_int(graph->sym, 1),
         .scope = graph->scopes.at[0],
         .span = placed->plan->span,
     };
-    push(&l, working);
+    push(&l, workspace);
 }

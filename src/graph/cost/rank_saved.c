@@ -1,10 +1,11 @@
-/* What one rank keeps of the forward pass for the backward pass.
+/* Values of the forward pass that one rank saves for the backward pass.
  *
  * requires: a placed graph. provides: the values that backward reads, as they lie on a rank.
  *
- * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop hands on it holds
- * alike in all iterations, so that its chains are whole. The same value in another placement is other memory. A copy is
- * kept where backward reads it itself; where a move of backward reads what it was made of, that is kept. */
+ * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop carries
+ * it holds alike in all iterations, so that its chains are whole. The same value in another placement is
+ * other memory. A copy is kept where backward reads it itself; where a move of backward reads what it was
+ * made of, that is kept. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
@@ -15,31 +16,34 @@ typedef struct layout {
     etch_readings readings;
 } layout;
 
-/* A copy that is no link of a chain that a loop hands on. */
-typedef struct strayed {
+/* A copy that is no link of a chain that a loop carries on. */
+typedef struct unowned_copy {
     const etch_value *value;
     const etch_op *reader;
-    etch_homes homes;
-} strayed;
+    etch_positions positions;
+} unowned_copy;
 
 typedef struct reading {
     const etch_placed *placed;
     etch_sym *sym;
     etch_arena *arena;
     uint32_t axes;
-    bool *backward;             /* by value id: made by the backward pass, or run again in it */
-    bool *handed_on;            /* by value id: enters a loop of the forward pass, or the next iteration */
-    const etch_region **region; /* by value id: of the forward pass, where a step makes it */
+    /* by value id: made by the backward pass, or recomputed in it */
+    bool *backward;
+    /* by value id: enters a loop of the forward pass, or the next iteration */
+    bool *carried_on;
+    /* by value id: of the forward pass, where a step makes it */
+    const etch_region **region;
     ETCH_VEC(layout) layouts;
-    ETCH_VEC(strayed) strays;
+    ETCH_VEC(unowned_copy) unowned;
 } reading;
 
-static void hand_on(reading *r, const etch_value *value)
+static void carry_on(reading *r, const etch_value *value)
 {
     while (value && etch_step_shows(value->step))
         value = value->step->ins[0];
     if (value)
-        r->handed_on[value->id] = true;
+        r->carried_on[value->id] = true;
 }
 
 /* Goes as deep as loops are nested. */
@@ -53,19 +57,19 @@ static void find_makers(reading *r, const etch_placed_region *region, bool backw
             r->region[step->outs[k]->id] = region->of;
         }
         for (uint32_t k = 0; loop && !backward && k < etch_loop_carries(loop)->count; k++)
-            hand_on(r, etch_loop_carries(loop)->at[k].init);
+            carry_on(r, etch_loop_carries(loop)->at[k].init);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             find_makers(r, loop->bodies.at[k], backward);
     }
     for (uint32_t k = 0; !backward && k < region->carries.count; k++)
-        hand_on(r, region->carries.at[k].out);
+        carry_on(r, region->carries.at[k].out);
 }
 
-/* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
+/* The value in memory when this one is read: under views, and before collectives of backward itself. */
 static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
     while (etch_step_shows(value->step) ||
-           (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
+           (value->step && value->step->collective != ETCH_NO_COLLECTIVE && r->backward[value->id]))
         value = etch_value_before(value);
     return value;
 }
@@ -75,70 +79,70 @@ static layout *layout_of(reading *r, const etch_state *place)
     for (uint32_t i = 0; i < r->layouts.count; i++)
         if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
             return &r->layouts.at[i];
-    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
+    layout one = {.readings.shards = etch_int(r->sym, 1), .readings.placed = r->placed};
     memcpy(one.place, place, r->axes * sizeof *place);
     for (uint32_t a = 0; a < r->axes; a++)
         if (place[a] && place[a] != ETCH_PARTIAL)
-            one.readings.parts = etch_mul(r->sym, one.readings.parts, r->placed->plan->mesh.at[a].size);
+            one.readings.shards = etch_mul(r->sym, one.readings.shards, r->placed->plan->mesh.at[a].size);
     ETCH_PUSH(r->arena, &r->layouts, one);
     return &r->layouts.at[r->layouts.count - 1];
 }
 
-/* A copy that no loop hands on is memory of its own, once for each time that it is made. A weight is there anyway,
- * wherever it is gathered, and so is a rank's own shard of an input. */
-static bool is_stray(const reading *r, const etch_value *value)
+/* A copy that no loop carries on is memory of its own, once for each time that it is made. A weight is there
+ * anyway, wherever it is gathered, and so is a rank's own shard of an input. */
+static bool is_unowned(const reading *r, const etch_value *value)
 {
-    const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
+    const bool made = value->step && value->step->collective != ETCH_NO_COLLECTIVE && !r->backward[value->id];
     const etch_kind kind = value->tensor->kind;
     const bool given =
-        kind == ETCH_WEIGHT || (kind == ETCH_INPUT && value->step && value->step->move == ETCH_SLICE);
-    return made && !given && !r->handed_on[value->id];
+        kind == ETCH_WEIGHT || (kind == ETCH_INPUT && value->step && value->step->collective == ETCH_SLICE);
+    return made && !given && !r->carried_on[value->id];
 }
 
-static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)
+static void note_unowned(reading *r, const etch_value *value, const etch_op *reader, etch_position position)
 {
     uint32_t i = 0;
-    while (i < r->strays.count && r->strays.at[i].value != value)
+    while (i < r->unowned.count && r->unowned.at[i].value != value)
         i++;
-    if (i == r->strays.count)
-        ETCH_PUSH(r->arena, &r->strays, (strayed){.value = value, .reader = reader});
-    if (home != ETCH_NO_HOME)
-        ETCH_PUSH(r->arena, &r->strays.at[i].homes, home);
+    if (i == r->unowned.count)
+        ETCH_PUSH(r->arena, &r->unowned, (unowned_copy){.value = value, .reader = reader});
+    if (position != ETCH_NO_POSITION)
+        ETCH_PUSH(r->arena, &r->unowned.at[i].positions, position);
 }
 
-static void note(reading *r, const etch_value *read, const etch_op *reader, etch_home home)
+static void note(reading *r, const etch_value *read, const etch_op *reader, etch_position position)
 {
     const etch_value *value = memory_of(r, read);
-    if (is_stray(r, value)) {
-        note_stray(r, value, reader, home);
+    if (is_unowned(r, value)) {
+        note_unowned(r, value, reader, position);
         return;
     }
     layout *of = layout_of(r, value->place);
-    ETCH_PUSH(r->arena, &of->readings.all, (etch_reading){value->tensor, reader, home});
+    ETCH_PUSH(r->arena, &of->readings.all, (etch_reading){value->tensor, reader, position});
 }
 
-/* `home`: of the loop of the top level around it; ETCH_NO_HOME: there is none. */
-static void read_region(reading *r, const etch_placed_region *region, etch_home home)
+/* `position`: of the loop of the top level around it; ETCH_NO_POSITION: there is none. */
+static void read_region(reading *r, const etch_placed_region *region, etch_position position)
 {
     const bool staged = r->placed->stages != NULL;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        const bool reads = step && step->move == ETCH_NO_MOVE && !etch_step_shows(step);
+        const bool reads = step && step->collective == ETCH_NO_COLLECTIVE && !etch_step_shows(step);
         for (uint32_t k = 0; reads && k < step->in_count; k++)
-            note(r, step->ins[k], step->op, staged && !region->loop ? step->home : home);
+            note(r, step->ins[k], step->op, staged && !region->loop ? step->position : position);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            read_region(r, loop->bodies.at[k], staged && !region->loop ? loop->home : home);
+            read_region(r, loop->bodies.at[k], staged && !region->loop ? loop->position : position);
     }
 }
 
-static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view,
-                      etch_saved_stage *stage, etch_saved_list *out)
+static void add_unowned(const reading *r, const unowned_copy *s, const etch_stage_view *view,
+                        etch_saved_stage *stage, etch_saved_list *out)
 {
     const etch_region *region = r->region[s->value->id];
     etch_tensor here = *s->value->tensor; /* as if it were declared where the copy is made */
     here.region = (etch_region *)(uintptr_t)region;
-    etch_expr times = stage && !region->loop ? etch_stage_presence(r->sym, view, &s->homes)
+    etch_expr times = stage && !region->loop ? etch_stage_presence(r->sym, view, &s->positions)
                                              : etch_saved_stage_times(stage, r->sym, &here);
     const etch_saved item = {
         .tensor = s->value->tensor,
@@ -161,16 +165,16 @@ void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, e
         .arena = placed->arena,
         .axes = placed->plan->mesh.count,
         .backward = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
-        .handed_on = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+        .carried_on = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
         .region = ETCH_NEW_ARRAY(placed->arena, placed->value_count, const etch_region *),
     };
     if (!placed->backward)
         return;
     find_makers(&r, placed->forward, false);
     find_makers(&r, placed->backward, true);
-    read_region(&r, placed->backward, ETCH_NO_HOME);
+    read_region(&r, placed->backward, ETCH_NO_POSITION);
     for (uint32_t i = 0; i < r.layouts.count; i++)
         etch_saved_for(placed->training, &r.layouts.at[i].readings, etch_saved_stage_new(placed, view), out);
-    for (uint32_t i = 0; i < r.strays.count; i++)
-        add_stray(&r, &r.strays.at[i], view, etch_saved_stage_new(placed, view), out);
+    for (uint32_t i = 0; i < r.unowned.count; i++)
+        add_unowned(&r, &r.unowned.at[i], view, etch_saved_stage_new(placed, view), out);
 }

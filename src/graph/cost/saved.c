@@ -1,16 +1,16 @@
-/* What the backward pass keeps of the forward pass.
+/* Values of the forward pass that are saved for the backward pass.
  *
  * requires: a training graph. provides: the values that are read again, each once, with the op that needs it.
  *
- * Nothing is typed in: what an op's gradient reads follows from its row, and so does what is kept. A value is where it
- * is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a value on from
- * iteration to iteration: what enters one iteration is what the one before has made. Such a chain of n iterations has
- * n + 1 places, the first of which came from outside and the last of which leaves; either may belong to another chain
- * as well, and is counted there or here, not twice.
+ * Nothing is typed in: what an op's gradient reads follows from its row, and so does what is kept. A value is
+ * where it is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a
+ * value on from iteration to iteration: what enters one iteration is what the one before has made. Such a
+ * chain of n iterations has n + 1 places, the first of which came from outside and the last of which leaves;
+ * either may belong to another chain as well, and is counted there or here, not twice.
  *
- * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
- * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice; so
- * does an older value that one hands on and another reads when it enters. */
+ * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads
+ * what enters it, or none does. Else a value that one class reads when it has made it, and another when it
+ * enters, counts twice; so does an older value that one carries on and another reads when it enters. */
 #include <stdlib.h>
 
 #include "graph/cost/cost_int.h"
@@ -19,14 +19,19 @@ typedef struct keeping {
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    uint32_t count; /* tensors */
+    /* tensors */
+    uint32_t count;
     etch_saved_ways *ways;
-    const etch_op *
-        *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
-    uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
-    etch_saved_stage *stage;   /* whose part is counted; NULL: all of it */
-    etch_expr parts;           /* of which one is counted, of each value */
-    const etch_placed *placed; /* as ranks of it hold them; NULL: as the model does */
+    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
+    const etch_op **reader;
+    /* by tensor id: 1 + the item that counts the value; 0: none does yet */
+    uint32_t *item;
+    /* whose part is counted; NULL: all of it */
+    etch_saved_stage *stage;
+    /* of which one is counted, of each value */
+    etch_expr shards;
+    /* as ranks of it hold them; NULL: as the model does */
+    const etch_placed *placed;
     bool changed;
     etch_saved_list all;
 } keeping;
@@ -40,11 +45,11 @@ static bool is_kept(const etch_tensor *tensor)
 
 /* ---- reads ------------------------------------------------------------------------------------------ */
 
-/* `home`: where the stages read it. */
-static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_home home)
+/* `position`: where the stages read it. */
+static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_position position)
 {
     const etch_tensor *place = etch_saved_place_of(k->ways, tensor);
-    if (etch_saved_stage_note(k->stage, place, home))
+    if (etch_saved_stage_note(k->stage, place, position))
         k->changed = true;
     if (k->reader[place->id])
         return;
@@ -52,7 +57,7 @@ static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader
     k->changed = true;
 }
 
-/* What `chain` begins or ends with, or hands on: with one of its iterations. */
+/* The value that `chain` begins or ends with, or carries on: with one of its iterations. */
 static void note(keeping *k, const etch_carry *chain, const etch_tensor *tensor, const etch_op *reader)
 {
     const etch_side side = tensor == chain->result ? ETCH_LAST_OF : ETCH_FIRST_OF;
@@ -66,7 +71,7 @@ static void read_region(etch_arena *arena, const etch_region *region, etch_readi
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t n = 0; op && op->row->role != ETCH_ROLE_FREE && n < op->in_count; n++)
-            ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_HOME});
+            ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_POSITION});
         for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
             read_region(arena, loop->bodies.at[n], out);
     }
@@ -89,7 +94,7 @@ static bool all_read(const keeping *k, const etch_carry *carry)
 {
     for (uint32_t n = 0; n < etch_saved_loop_of(carry)->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(carry, n);
-        if (!etch_saved_rests(k->ways, c) && !k->reader[c->in->id])
+        if (!etch_saved_is_invariant(k->ways, c) && !k->reader[c->in->id])
             return false;
     }
     return true;
@@ -100,30 +105,32 @@ static void note_class(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[etch_saved_place_of(k->ways, c->out)->id];
     const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
-    if (in && (c->in->region->index == begin || !etch_saved_makes(k->ways, etch_saved_in_class(c, begin))))
+    if (in &&
+        (c->in->region->index == begin || !etch_saved_is_produced(k->ways, etch_saved_in_class(c, begin))))
         note(k, c, c->init, in);
-    if ((in && etch_saved_rests(k->ways, c)) || (out && etch_saved_makes(k->ways, c) && all_read(k, c)))
+    if ((in && etch_saved_is_invariant(k->ways, c)) ||
+        (out && etch_saved_is_produced(k->ways, c) && all_read(k, c)))
         note(k, c, c->result, in ? in : out);
-    if (in && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
+    if (in && !etch_saved_is_produced(k->ways, c) && !etch_saved_is_invariant(k->ways, c))
         note(k, c, c->out, in);
 }
 
-/* What is run again makes nothing that is kept, but may hand on what is: older values, which an iteration of another
- * class reads when they enter it, or whatever reads what leaves the loop. */
+/* A recomputed iteration makes nothing that is saved, but may carry on what is: older values, which an
+ * iteration of another class reads when they enter it, or whatever reads what leaves the loop. */
 static void note_again(keeping *k, const etch_carry *c)
 {
     const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
     const etch_op *reader = k->reader[c->result->id];
     for (uint32_t n = 0; n < etch_saved_loop_of(c)->bodies.count && !reader; n++)
         reader = k->reader[etch_saved_in_class(c, n)->in->id];
-    if (reader && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
+    if (reader && !etch_saved_is_produced(k->ways, c) && !etch_saved_is_invariant(k->ways, c))
         note(k, c, c->out, reader);
-    if (reader && etch_saved_rests(k->ways, etch_saved_in_class(c, begin)))
+    if (reader && etch_saved_is_invariant(k->ways, etch_saved_in_class(c, begin)))
         note(k, c, c->init, reader);
 }
 
-/* The version before leaves the loop: the last but one of those that the iterations make, which is what enters the last
- * of them. */
+/* The version before leaves the loop: the last but one of those that the iterations make, which is what
+ * enters the last of them. */
 static void note_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
 {
     const etch_op *in = k->reader[ahead->in->id],
@@ -138,16 +145,16 @@ static void note_chain(keeping *k, const etch_carry *c)
     const etch_carry *ahead = etch_saved_ahead_of(k->ways, c);
     if (in)
         note(k, c, c->init, in);
-    if (in && !etch_saved_makes(k->ways, c))
+    if (in && !etch_saved_is_produced(k->ways, c))
         note(k, c, ahead ? ahead->init : c->out, in);
-    if (out && etch_saved_makes(k->ways, c))
+    if (out && etch_saved_is_produced(k->ways, c))
         note(k, c, c->result, out);
     if (ahead)
         note_behind(k, c, ahead);
 }
 
-/* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
- * what leaves it. Loops that are run again read what enters them likewise. */
+/* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration
+ * makes reads what leaves it. Loops that are recomputed read what enters them likewise. */
 static void note_ends(keeping *k, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -192,7 +199,7 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements = etch_div(k->sym, elements_of(k, tensor), k->parts),
+            .elements = etch_div(k->sym, elements_of(k, tensor), k->shards),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = times_of(k, tensor),
             .reader = k->reader[tensor->id],
@@ -217,11 +224,12 @@ static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor
 static bool is_older(const keeping *k, const etch_tensor *tensor)
 {
     const etch_carry *carry = etch_saved_carry_in(k->ways, tensor);
-    return carry && !etch_saved_some_make(k->ways, carry);
+    return carry && !etch_saved_some_produce(k->ways, carry);
 }
 
-/* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
- * counted, no one's to count, or more than what is seen of it. An end from further outside is the same each time. */
+/* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that
+ * is counted, no one's to count, or more than what is seen of it. An end from further outside is the same
+ * each time. */
 static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain, const etch_tensor *end)
 {
     const uint32_t item = k->item[tensor->id];
@@ -237,7 +245,8 @@ static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain
         k->item[end->id] = item;
 }
 
-/* What enters the iterations is a part of what they make: that is counted, but for the last unless that is read, too. */
+/* What enters the iterations is a part of what they make: that is counted, but for the last unless that is
+ * read, too. */
 static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
 {
     const bool last = k->reader[out->id] || k->reader[c->result->id], counted = k->item[out->id];
@@ -251,8 +260,8 @@ static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
     k->reader[c->in->id] = NULL;
 }
 
-/* What enters the iterations stands for the chain but for its last place; else what they make does, for all but the
- * first. */
+/* What enters the iterations stands for the chain but for its last place; else what they make does, for all
+ * but the first. */
 static void count_chain(keeping *k, const etch_carry *c)
 {
     const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
@@ -268,17 +277,17 @@ static void count_chain(keeping *k, const etch_carry *c)
         return;
     }
     etch_saved *item = item_of(k, c->in);
-    const etch_expr stretches = etch_saved_stage_stretches(k->stage, k->sym, c->in->region);
+    const etch_expr intervals = etch_saved_stage_intervals(k->stage, k->sym, c->in->region);
     if (k->item[out->id]) {
         const etch_tensor *by = k->all.at[k->item[out->id] - 1].tensor;
-        take_off(k, item, etch_sub(k->sym, times_of(k, c->in), stretches));
+        take_off(k, item, etch_sub(k->sym, times_of(k, c->in), intervals));
         if (by->region != c->in->region ||
             !etch_saved_carry_in(k->ways, by)) /* which would count all but the last */
             k->item[c->result->id] = k->item[out->id];
     } else {
         k->item[out->id] = k->item[c->in->id];
-        if (k->reader[out->id]) /* of a stretch, the last is made here and enters an iteration elsewhere */
-            take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), stretches));
+        if (k->reader[out->id]) /* of an interval, the last is made here and enters an iteration elsewhere */
+            take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), intervals));
     }
     claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
 }
@@ -301,13 +310,14 @@ static void count_behind(keeping *k, const etch_carry *c, const etch_carry *ahea
 static void count_loop(keeping *k, const etch_region *body)
 {
     for (uint32_t n = 0; n < body->carries.count; n++)
-        if (etch_saved_makes(k->ways, &body->carries.at[n]))
+        if (etch_saved_is_produced(k->ways, &body->carries.at[n]))
             count_chain(k, &body->carries.at[n]);
     for (uint32_t n = 0; n < body->carries.count; n++) {
         const etch_carry *c = &body->carries.at[n], *ahead = etch_saved_ahead_of(k->ways, c);
         if (ahead)
             count_behind(k, c, ahead);
-        else if (!etch_saved_makes(k->ways, c)) /* older places, which are counted where they are made */
+        else if (!etch_saved_is_produced(k->ways,
+                                         c)) /* older places, which are counted where they are made */
             k->reader[c->in->id] = NULL;
     }
 }
@@ -320,9 +330,10 @@ static void count_classes(keeping *k, const etch_carry *first)
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(first, n);
-        if (etch_saved_rests(k->ways, c)
+        if (etch_saved_is_invariant(k->ways, c)
                 ? all
-                : !etch_saved_some_make(k->ways, c)) /* is what enters a later one, or leaves; or is older */
+                : !etch_saved_some_produce(k->ways,
+                                           c)) /* is what enters a later one, or leaves; or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;
@@ -334,7 +345,7 @@ static void count_classes(keeping *k, const etch_carry *first)
     for (uint32_t n = 0; all && n < loop->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(first, n);
         const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
-        if (etch_saved_makes(k->ways, c) && !k->item[out->id] && same_bytes(k, c->in, out))
+        if (etch_saved_is_produced(k->ways, c) && !k->item[out->id] && same_bytes(k, c->in, out))
             k->item[out->id] = k->item[c->in->id];
     }
 }
@@ -355,7 +366,7 @@ static void count_loops(keeping *k, const etch_region *region)
     }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static int by_tensor(const void *a, const void *b)
 {
@@ -372,14 +383,14 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
                  .arena = graph->arena,
                  .count = graph->tensors.count,
                  .stage = stage,
-                 .parts = readings->parts,
+                 .shards = readings->shards,
                  .placed = readings->placed};
     k.ways = etch_saved_ways_new(training);
     k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
     k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
     for (uint32_t i = 0; i < readings->all.count; i++) {
         const etch_reading *r = &readings->all.at[i];
-        note_at(&k, r->tensor, r->reader, r->home);
+        note_at(&k, r->tensor, r->reader, r->position);
     }
     do {
         k.changed = false;
@@ -399,7 +410,7 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
 
 void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 {
-    etch_readings readings = {.parts = etch_int(training->graph->sym, 1)};
+    etch_readings readings = {.shards = etch_int(training->graph->sym, 1)};
     if (!training->backward)
         return;
     read_region(training->graph->arena, training->backward, &readings);

@@ -1,4 +1,4 @@
-/* What a plan could say where its demands are not met. */
+/* Advice where the requirements of a plan are not met. */
 #include <string.h>
 
 #include "graph/explain/explain.h"
@@ -14,8 +14,8 @@ static bool speaks_of(etch_sym *sym, etch_expr size, etch_expr var)
     return false;
 }
 
-/* The dim that counts what there is for each of `dim`, in one tensor with it: heads in groups that share keys. NULL: there
- * is none. */
+/* The dim that counts what there is for each of `dim`, in one tensor with it: heads in groups that share
+ * keys. NULL: there is none. */
 static const etch_dim *partner_of(const etch_graph *graph, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < graph->tensors.count; i++) {

@@ -14,7 +14,7 @@ static void put_indent(const dump *d, uint32_t depth)
         etch_buf_puts(d->out, "  ");
 }
 
-/* "q[B@dp,S,K@tp,D]", with "+tp" behind it where it is partial, and "/dp" where ranks hold flat parts. */
+/* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is partial, and "/dp" where ranks hold flat parts. */
 static void put_value(const dump *d, const etch_value *value)
 {
     const etch_tensor *t = value->tensor;
@@ -30,8 +30,8 @@ static void put_value(const dump *d, const etch_value *value)
     for (uint32_t a = 0; a < plan->mesh.count; a++)
         if (value->place[a] == ETCH_PARTIAL)
             etch_buf_printf(d->out, "+%s", plan->mesh.at[a].name);
-    if (value->flat)
-        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->flat));
+    if (value->sharded_flat)
+        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->sharded_flat));
 }
 
 static void put_values(const dump *d, etch_value *const *values, uint32_t count)
@@ -44,13 +44,13 @@ static void put_values(const dump *d, etch_value *const *values, uint32_t count)
 }
 
 /* " over tp: operand of rms_norm" */
-static void put_cause(const dump *d, const etch_step *step)
+static void put_provenance(const dump *d, const etch_step *step)
 {
-    const etch_cause *cause = &step->cause;
+    const etch_provenance *provenance = &step->provenance;
     etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
-                    etch_rule_name(cause->rule));
-    if (cause->op)
-        etch_buf_printf(d->out, " of %s", etch_row_name(cause->op->row));
+                    etch_rule_name(provenance->rule));
+    if (provenance->op)
+        etch_buf_printf(d->out, " of %s", etch_row_name(provenance->op->row));
 }
 
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
@@ -61,8 +61,8 @@ static void put_step(const dump *d, const etch_step *step, uint32_t depth)
     etch_buf_printf(d->out, " = %s(", etch_row_name(step->row));
     put_values(d, step->ins, step->in_count);
     etch_buf_puts(d->out, ")");
-    if (step->move)
-        put_cause(d, step);
+    if (step->collective)
+        put_provenance(d, step);
     for (uint32_t i = 0; i < step->out_count; i++)
         if (step->accumulate_into[i])
             etch_buf_printf(d->out, " into %s", step->accumulate_into[i]->name);
@@ -126,15 +126,16 @@ void etch_stages_dump(const etch_placed *placed, const etch_dump_values *values,
     if (!stages)
         return;
     etch_buf_puts(out, "chain\n");
-    for (uint32_t i = 0; i < stages->entries.count; i++) {
-        const etch_stage_entry *entry = &stages->entries.at[i];
-        etch_buf_printf(out, "  %s %s", etch_dump_text(sym, values, entry->count), entry->name);
-        etch_buf_printf(out, ", from %s on\n", etch_dump_text(sym, values, entry->first));
+    for (uint32_t i = 0; i < stages->segments.count; i++) {
+        const etch_stage_segment *segment = &stages->segments.at[i];
+        etch_buf_printf(out, "  %s %s", etch_dump_text(sym, values, segment->count), segment->name);
+        etch_buf_printf(out, ", from %s on\n", etch_dump_text(sym, values, segment->first));
     }
     for (uint32_t i = 0; i < stages->cuts.count; i++) {
         const etch_cut *cut = &stages->cuts.at[i];
-        etch_buf_printf(out, "  cut %s %s: bytes %s forward", cut->inside ? "inside" : "before",
-                        stages->entries.at[cut->entry].name, etch_dump_text(sym, values, cut->forward_bytes));
+        const char *name = stages->segments.at[cut->segment].name;
+        etch_buf_printf(out, "  cut %s %s: bytes %s forward", cut->inside ? "inside" : "before", name,
+                        etch_dump_text(sym, values, cut->forward_bytes));
         etch_buf_printf(out, ", %s backward\n", etch_dump_text(sym, values, cut->backward_bytes));
     }
 }

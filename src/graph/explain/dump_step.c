@@ -41,7 +41,7 @@ static void put_task(const dump *d, const etch_step_task *task, uint32_t depth)
                                        [ETCH_ONCE_A_STEP] = " once a step"};
     put_indent(d, depth);
     etch_buf_printf(d->out, "%s %s", etch_phase_name(task->phase),
-                    task->kind == ETCH_TASK_COMPUTE ? "compute" : etch_move_name(task->move));
+                    task->kind == ETCH_TASK_COMPUTE ? "compute" : etch_collective_name(task->collective));
     if (task->kind != ETCH_TASK_COMPUTE)
         etch_buf_printf(d->out, " over %s", etch_axes_label(d->placed, task->axes));
     if (task->kind != ETCH_TASK_MESSAGE) {

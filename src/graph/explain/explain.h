@@ -1,4 +1,5 @@
-/* Explanations: placements and the causes of collectives as text. Part of what other rooms see of graph. */
+/* Explanations: placements and the provenances of collectives as text. Part of what other modules see of
+ * graph. */
 #ifndef ETCH_GRAPH_EXPLAIN_EXPLAIN_H
 #define ETCH_GRAPH_EXPLAIN_EXPLAIN_H
 
@@ -7,42 +8,48 @@
 
 /* A part of an explanation, and the place that it speaks of (nowhere: of none). */
 typedef struct etch_phrase {
-    etch_phrase_part part;
-    bool of_plan;     /* `span` is a line of the plan, or of the train block */
-    const char *text; /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
+    etch_phrase_role role;
+    /* `span` is a line of the plan, or of the train block */
+    bool of_plan;
+    /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
+    const char *text;
     etch_span span;
 } etch_phrase;
 
 typedef ETCH_VEC(etch_phrase) etch_phrases;
 
-/* How placements and causes are told. */
-typedef struct etch_telling {
+/* How placements and provenances are explained. */
+typedef struct etch_explaining {
     etch_arena *arena;
-    uint32_t axes;            /* of those that are not bound to 1: nothing is told of others */
-    const char *const *names; /* of tensors, by id, in place of their own; may be NULL */
-} etch_telling;
+    /* of those that are not bound to 1: nothing is told of others */
+    uint32_t axes;
+    /* of tensors, by id, in place of their own; may be NULL */
+    const char *const *names;
+} etch_explaining;
 
-/* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
-const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
+/* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum. */
+const char *etch_place_text(const etch_placed *placed, const etch_explaining *how, const etch_tensor *tensor,
                             const etch_state *place);
-/* The same of a value, with " in parts over dp" behind it where ranks hold flat parts. */
-const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value);
-/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
+/* The same of a value, with " in parts over dp" after it where ranks hold flat parts. */
+const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value);
+/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is
+ * none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);
 /* Those axes that divide `dim` in a placement, outermost first; returns how many. */
-uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
+uint32_t etch_place_axes(const etch_placed *placed, const etch_explaining *how, const etch_state *place,
                          const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES]);
 /* The pin of a tensor of the forward pass, or of one that is computed again; nowhere when it has none. */
 etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor);
-/* Why a collective is there, as parts of a sentence: all texts about causes are made here. */
-void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
+/* Why a collective is there, as parts of a sentence: all texts about provenances are made here. */
+void etch_step_explain(const etch_placed *placed, const etch_explaining *how, const etch_step *step,
                        etch_phrases *out);
 /* The same of one that is no step: of the end of a step, or between stages, over `axes`. */
-void etch_cause_explain(const etch_placed *placed, const etch_telling *how, const etch_cause *cause,
-                        uint32_t axes, etch_phrases *out);
-/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh [.., kv = ..";
- * NULL where they would not help. `size` and `divisor`: what the demand's are bound to. */
+void etch_provenance_explain(const etch_placed *placed, const etch_explaining *how,
+                             const etch_provenance *provenance, uint32_t axes, etch_phrases *out);
+/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh
+ * [.., kv = .."; NULL where they would not help. `size` and `divisor`: what the requirement's are bound
+ * to. */
 const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement *requirement, int64_t size,
                                int64_t divisor);
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
@@ -50,7 +57,8 @@ const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement
 void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 /* How formulas of a dump are printed: with the values that are known. */
 typedef struct etch_dump_values {
-    etch_expr (*apply)(void *data, etch_expr expr); /* NULL: as they are */
+    /* NULL: as they are */
+    etch_expr (*apply)(void *data, etch_expr expr);
     void *data;
 } etch_dump_values;
 

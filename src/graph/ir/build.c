@@ -5,12 +5,14 @@
 
 /* ---- dims and tensors ------------------------------------------------------------------------------- */
 
-etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span)
+etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool average_sized,
+                         etch_span span)
 {
     if (!size)
         return NULL;
     etch_dim *dim = ETCH_NEW(graph->arena, etch_dim);
-    *dim = (etch_dim){.name = name, .size = size, .ragged = ragged, .id = graph->dims.count, .span = span};
+    *dim = (etch_dim){
+        .name = name, .size = size, .average_sized = average_sized, .id = graph->dims.count, .span = span};
     ETCH_PUSH(graph->arena, &graph->dims, dim);
     return dim;
 }

@@ -1,7 +1,7 @@
-/* Building a forward graph, one checked call at a time. Part of what other rooms see of graph.
+/* Building a forward graph, one checked call at a time. Part of what other modules see of graph.
  *
- * Errors go to the diagnostics of the graph; a builder call that reports one returns NULL, and NULL operands are taken
- * silently (result NULL), so that one mistake gives one message. */
+ * Errors go to the diagnostics of the graph; a builder call that reports one returns NULL, and NULL operands
+ * are taken silently (result NULL), so that one mistake gives one message. */
 #ifndef ETCH_GRAPH_IR_BUILDER_H
 #define ETCH_GRAPH_IR_BUILDER_H
 
@@ -10,7 +10,8 @@
 etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
                            const char *model, etch_span span);
 /* A new dim. Two calls make two dims, whatever their names. */
-etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
+etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool average_sized,
+                         etch_span span);
 /* Calls of modules, in a stack: scopes name where ops belong. */
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);
 void etch_graph_leave(etch_graph *graph);
@@ -102,7 +103,8 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
 void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count);
 void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
-/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend
+ * on. */
 void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
 /* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
  * is left of them. NULL entries are skipped. */

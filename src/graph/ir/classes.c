@@ -1,4 +1,5 @@
-/* Classes of iterations: a loop has one body for each, and a pattern that says which iteration is of which. */
+/* Classes of iterations: a loop has one body for each, and a pattern that says which iteration is of
+ * which. */
 #include "graph/ir/ir_int.h"
 
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent)
@@ -103,9 +104,9 @@ etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low
     return count;
 }
 
-/* ---- loops of the derived passes ------------------------------------------------------------------------ */
+/* ---- loops of the derived passes ----------------------------------------------------------------------- */
 
-/* What the body undoes or repeats. */
+/* The body that this one reverses or repeats. */
 const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)

@@ -22,11 +22,11 @@ bool etch_covers(const etch_tensor *a, const etch_tensor *b)
     return true;
 }
 
-bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other)
 {
-    for (const etch_dim *d = dim; d; d = d->twin)
-        for (uint32_t i = 0; i < d->holds.count; i++)
-            if (d->holds.at[i] == other)
+    for (const etch_dim *d = dim; d; d = d->alias)
+        for (uint32_t i = 0; i < d->packed_from.count; i++)
+            if (d->packed_from.at[i] == other)
                 return true;
     return dim == other;
 }
@@ -58,13 +58,13 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
 }
 
 /* Marks `to` as another name for `from`, once; not when it is renamed back. */
-void etch_dim_twin(etch_dim *to, const etch_dim *from)
+void etch_dim_alias(etch_dim *to, const etch_dim *from)
 {
-    for (const etch_dim *earlier = from; earlier; earlier = earlier->twin)
+    for (const etch_dim *earlier = from; earlier; earlier = earlier->alias)
         if (earlier == to)
             return;
-    if (!to->twin)
-        to->twin = from;
+    if (!to->alias)
+        to->alias = from;
 }
 
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,

@@ -47,7 +47,7 @@ static const struct {
     {"moments", true}, {"grads_comm", true}, {"weights_comm", false}, {"dispatch", false}, {"combine", false},
 };
 
-enum { FIRST_TRAVEL = ETCH_DTYPE_CLASSES - 2 };
+enum { FIRST_COMM_DTYPE = ETCH_DTYPE_CLASSES - 2 };
 
 const char *etch_dtype_class_name(uint32_t class)
 {
@@ -69,18 +69,18 @@ bool etch_dtype_class_is_real(uint32_t class)
 
 bool etch_dtype_class_has_blocks(uint32_t class)
 {
-    return class >= FIRST_TRAVEL;
+    return class >= FIRST_COMM_DTYPE;
 }
 
 void etch_dtypes_set(etch_dtypes *all, uint32_t class, etch_dtype dtype, uint32_t block)
 {
     etch_dtype *const own[] = {&all->act, &all->weights, &all->grads, &all->optim};
     etch_dtype_said *const following[] = {&all->master, &all->moments, &all->grads_comm, &all->weights_comm};
-    etch_travel *const travels[] = {&all->dispatch, &all->combine};
+    etch_comm_dtype *const comm_dtypes[] = {&all->dispatch, &all->combine};
     if (class < ETCH_CLASS_MASTER)
         *own[class] = dtype;
-    else if (class >= FIRST_TRAVEL)
-        *travels[class - FIRST_TRAVEL] = (etch_travel){(etch_dtype_said)dtype + 1, block};
+    else if (class >= FIRST_COMM_DTYPE)
+        *comm_dtypes[class - FIRST_COMM_DTYPE] = (etch_comm_dtype){(etch_dtype_said)dtype + 1, block};
     else
         *following[class - ETCH_CLASS_MASTER] = (etch_dtype_said)dtype + 1;
 }

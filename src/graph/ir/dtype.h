@@ -26,20 +26,26 @@ bool etch_dtype_is_real(etch_dtype dtype);
 /* An etch_dtype plus one; 0: not said. */
 typedef uint32_t etch_dtype_said;
 
-/* What travels: numbers, and where blocks of them share a scale, an f32 for each block. */
-typedef struct etch_travel {
+/* The dtype of communication: numbers, and where blocks of them share a scale, an f32 for each block. */
+typedef struct etch_comm_dtype {
     etch_dtype_said dtype;
-    uint32_t block; /* elements; 0: there are no scales */
-} etch_travel;
+    /* elements; 0: there are no scales */
+    uint32_t block;
+} etch_comm_dtype;
 
-/* What each class of tensors has. Classes behind the first four follow another one unless they are said. */
+/* The dtypes of the classes of tensors. Classes after the first four follow another one unless they are
+ * said. */
 typedef struct etch_dtypes {
     etch_dtype act, weights, grads, optim;
-    etch_dtype_said master;  /* the optimizer's own copy of the weights; follows `optim` */
-    etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
-    /* What travels in a collective; follows what the tensor has. */
-    etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
-    etch_travel dispatch, combine;            /* slots of tokens on the way to their experts, and back */
+    /* the optimizer's own copy of the weights; follows `optim` */
+    etch_dtype_said master;
+    /* what else the optimizer keeps; follows `optim` */
+    etch_dtype_said moments;
+    /* The dtype that a collective sends; it follows the tensor's unless it is said. */
+    /* gradients and weights among the ranks that share them */
+    etch_dtype_said grads_comm, weights_comm;
+    /* slots of tokens on the way to their experts, and back */
+    etch_comm_dtype dispatch, combine;
 } etch_dtypes;
 
 /* The classes in the order in which messages list them. */
@@ -56,9 +62,12 @@ bool etch_dtype_class_has_blocks(uint32_t class);
 /* Changes to some classes, as the dtype lines of a plan say them. */
 typedef struct etch_precision {
     etch_dtype_said at[ETCH_DTYPE_CLASSES];
-    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_travel */
-    bool no_master;                      /* `master = none`: the optimizer keeps no copy of the weights */
-    etch_span spans[ETCH_DTYPE_CLASSES]; /* where each is said */
+    /* as in etch_comm_dtype */
+    uint32_t blocks[ETCH_DTYPE_CLASSES];
+    /* `master = none`: the optimizer keeps no copy of the weights */
+    bool no_master;
+    /* where each is said */
+    etch_span spans[ETCH_DTYPE_CLASSES];
 } etch_precision;
 void etch_dtypes_set(etch_dtypes *dtypes, uint32_t class, etch_dtype dtype, uint32_t block);
 /* `precision` NULL: nothing is changed. */
@@ -66,7 +75,7 @@ etch_dtypes etch_dtypes_changed(etch_dtypes dtypes, const etch_precision *precis
 /* Do both change the dtypes of tensors alike? Either may be NULL. */
 bool etch_precision_is_same(const etch_precision *a, const etch_precision *b);
 
-/* What is said, or else `usual`. */
+/* The dtype that is said, or else `usual`. */
 etch_dtype etch_dtype_or(etch_dtype_said said, etch_dtype usual);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of ir share: calls in the making, and what is asked of them. */
+/* Declarations that the files of ir share: calls in the making, and what is asked of them. */
 #ifndef ETCH_GRAPH_IR_IR_INT_H
 #define ETCH_GRAPH_IR_IR_INT_H
 
@@ -8,17 +8,20 @@ void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim); /* unl
 /* Has none of the dims size 0, for what is divided by how many elements there are? False after an error. */
 bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
-void etch_dim_twin(etch_dim *to, const etch_dim *from);
+void etch_dim_alias(etch_dim *to, const etch_dim *from);
 
 /* A call in the making, for the shapes of rows: what is called with what, and where. */
 typedef struct etch_call {
     etch_graph *graph;
     const etch_row *row;
-    const etch_row *called; /* the row that was asked for: another one when a model is served */
+    /* the row that was asked for: another one when a model is served */
+    const etch_row *called;
     etch_tensor *const *ins;
     uint32_t in_count;
-    etch_attrs attrs;      /* a shape may complete them */
-    etch_dim *const *want; /* declared dims of the result; NULL: none */
+    /* a shape may complete them */
+    etch_attrs attrs;
+    /* declared dims of the result; NULL: none */
+    etch_dim *const *want;
     uint32_t want_count;
     etch_span span;
 } etch_call;

@@ -1,4 +1,4 @@
-/* What is left of a forward graph when only some results are asked for.
+/* The smaller forward graph that gives the requested results only.
  *
  * requires: a checked forward graph from which nothing was derived. provides: the same without ops, loops and
  * carried values that neither the results nor the caches need. */
@@ -6,7 +6,8 @@
 
 typedef struct keeper {
     etch_graph *graph;
-    bool *needed; /* by tensor id */
+    /* by tensor id */
+    bool *needed;
 } keeper;
 
 /* Does running the op matter beside its results? */
@@ -50,7 +51,7 @@ static bool loop_acts(const etch_loop *loop)
     return false;
 }
 
-/* Is the i-th value that iterations hand on needed, behind the loop or in an iteration of any class? */
+/* Is the i-th loop-carried value needed, after the loop or in an iteration of any class? */
 static bool carry_is_needed(const keeper *k, const etch_loop *loop, uint32_t i)
 {
     bool needed = k->needed[etch_loop_carries(loop)->at[i].result->id];
@@ -69,8 +70,9 @@ static bool loop_is_needed(const keeper *k, const etch_loop *loop)
 
 static void mark_region(keeper *k, const etch_region *region);
 
-/* What an iteration needs of the one before it is needed of each. True when that was not known yet. */
-static bool mark_handed_on(keeper *k, const etch_loop *loop)
+/* A value that an iteration needs of the one before it is needed of each. True when that was not known
+ * yet. */
+static bool mark_carried(keeper *k, const etch_loop *loop)
 {
     bool changed = false;
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
@@ -83,11 +85,11 @@ static bool mark_handed_on(keeper *k, const etch_loop *loop)
 static void mark_loop(keeper *k, const etch_loop *loop)
 {
     bool changed = true;
-    mark_handed_on(k, loop);
+    mark_carried(k, loop);
     while (changed) {
         for (uint32_t b = 0; b < loop->bodies.count; b++)
             mark_region(k, loop->bodies.at[b]);
-        changed = mark_handed_on(k, loop);
+        changed = mark_carried(k, loop);
     }
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (carry_is_needed(k, loop, i))

@@ -110,7 +110,7 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
             add_pair(&attrs, g->from[k], NULL);
         for (uint32_t k = 1; k < g->to_count; k++)
             add_pair(&attrs, NULL, g->to[k]);
-        etch_dim_twin(g->to[0], g->from[0]);
+        etch_dim_alias(g->to[0], g->from[0]);
     }
     return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RENAMING), &a, 1, &attrs, NULL, 0, span);
 }

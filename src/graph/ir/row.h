@@ -1,4 +1,4 @@
-/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op
+/* Rows of the op table, and the questions that passes ask of ops. The passes read rows; they know no op
  * by name. */
 #ifndef ETCH_GRAPH_IR_ROW_H
 #define ETCH_GRAPH_IR_ROW_H
@@ -10,68 +10,101 @@ typedef ETCH_VEC(etch_dim *) etch_dim_list;
 
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
-    ETCH_ROLE_KERNEL,    /* a node of its own, which pointwise neighbours join */
-    ETCH_ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
-    ETCH_ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
-    ETCH_ROLE_FREE,      /* no node: another view of the same memory */
-    ETCH_ROLE_MOVE       /* a collective, or a free slice */
+    /* a node of its own, which pointwise neighbours join */
+    ETCH_ROLE_KERNEL,
+    /* a kernel when it sums a dim, pointwise otherwise */
+    ETCH_ROLE_PRODUCT,
+    /* joins the kernel before it, else the one after it */
+    ETCH_ROLE_POINTWISE,
+    /* no node: another view of the same memory */
+    ETCH_ROLE_FREE,
+    /* a collective, or a free slice */
+    ETCH_ROLE_RESHARD
 } etch_role;
 
-/* What a dim is to an op: decides along which dims an axis may divide the work. */
+/* The use that an op makes of a dim: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
-    ETCH_FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
-    ETCH_FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
-    ETCH_FACTOR_STAT   /* may be sharded at the price of `stat_reductions` small all-reduces */
+    /* independent: results are sharded on it, or partial where they lack it */
+    ETCH_FACTOR_PASS,
+    /* needed as a whole: its shards are gathered */
+    ETCH_FACTOR_WHOLE,
+    /* may be sharded at the price of `stat_reductions` small all-reduces */
+    ETCH_FACTOR_STAT
 } etch_factor;
 
 /* May a partial sum pass through? */
 typedef enum etch_linear {
     ETCH_LINEAR_NO,
-    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes, if it has the result's dims */
-    ETCH_LINEAR_JOINT /* in all together: passes when every operand is partial */
+    /* in each operand alone: one partial operand passes, if it has the result's dims */
+    ETCH_LINEAR_EACH,
+    /* in all together: passes when every operand is partial */
+    ETCH_LINEAR_JOINT
 } etch_linear;
 
-/* What an op is about, where conventions of counting FLOP differ. */
+/* The family of an op, where conventions of counting FLOP differ. */
 typedef enum etch_op_family {
     ETCH_FAMILY_NONE,
-    ETCH_FAMILY_NORM,   /* normalises operand 0 */
-    ETCH_FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
-    ETCH_FAMILY_LOSS,   /* judges operand 0 */
-    ETCH_FAMILY_CHOICE  /* chooses by operand 0 */
+    /* normalises operand 0 */
+    ETCH_FAMILY_NORM,
+    /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
+    ETCH_FAMILY_LOOKUP,
+    /* judges operand 0 */
+    ETCH_FAMILY_LOSS,
+    /* chooses by operand 0 */
+    ETCH_FAMILY_CHOICE
 } etch_op_family;
 
 /* What an op does with the capacity slots of experts. */
 typedef enum etch_routing {
     ETCH_ROUTING_NONE,
-    ETCH_ROUTING_FILLS,  /* with tokens */
-    ETCH_ROUTING_EMPTIES /* tokens are taken out */
+    /* with tokens */
+    ETCH_ROUTING_FILLS,
+    /* tokens are taken out */
+    ETCH_ROUTING_EMPTIES
 } etch_routing;
 
 /* How much of an operand or result an op touches. */
 typedef enum etch_touch {
     ETCH_TOUCH_ALL,
-    ETCH_TOUCH_ROWS_READ,   /* operand 0: as many elements as the result has (rows that were looked up) */
-    ETCH_TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
+    /* operand 0: as many elements as the result has (rows that were looked up) */
+    ETCH_TOUCH_ROWS_READ,
+    /* result 0: as many elements as operand 0 has (rows that are added to) */
+    ETCH_TOUCH_ROWS_WRITTEN
 } etch_touch;
 
-/* What the builder, the derivation and the placement make by themselves: each use has one row. */
+/* Ops that the builder, the derivation and the placement make by themselves: each use has one row. */
 typedef enum etch_use {
     ETCH_USE_NONE,
-    ETCH_USE_PRODUCT,      /* a * b */
-    ETCH_USE_SUM,          /* a + b */
-    ETCH_USE_DIFFERENCE,   /* a - b */
-    ETCH_USE_REDUCTION,    /* sum over dims */
-    ETCH_USE_SCALE,        /* times a number */
-    ETCH_USE_SHIFT,        /* plus a number */
-    ETCH_USE_COPY,         /* the value under another name */
-    ETCH_USE_RENAMING,     /* x[S->S'] */
-    ETCH_USE_AVERAGE,      /* called by its name, and made of others: mean */
-    ETCH_USE_RECIPROCAL,   /* a / b */
-    ETCH_USE_TOTAL,        /* the cotangents of one value, added */
-    ETCH_USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
-    ETCH_USE_NORM,         /* sum of squares of the gradients */
-    ETCH_USE_LOAD,         /* how choices are spread over what they choose among */
-    ETCH_USE_SLICE_SHARD,  /* moves */
+    /* a * b */
+    ETCH_USE_PRODUCT,
+    /* a + b */
+    ETCH_USE_SUM,
+    /* a - b */
+    ETCH_USE_DIFFERENCE,
+    /* sum over dims */
+    ETCH_USE_REDUCTION,
+    /* times a number */
+    ETCH_USE_SCALE,
+    /* plus a number */
+    ETCH_USE_SHIFT,
+    /* the value under another name */
+    ETCH_USE_COPY,
+    /* x[S->S'] */
+    ETCH_USE_RENAMING,
+    /* called by its name, and made of others: mean */
+    ETCH_USE_AVERAGE,
+    /* a / b */
+    ETCH_USE_RECIPROCAL,
+    /* the cotangents of one value, added */
+    ETCH_USE_TOTAL,
+    /* a gradient added into its accumulator by a node of its own */
+    ETCH_USE_ACCUMULATION,
+    /* sum of squares of the gradients */
+    ETCH_USE_NORM,
+    /* how choices are spread over what they choose among */
+    ETCH_USE_LOAD,
+    /* moves */
+    ETCH_USE_SLICE_SHARD,
     ETCH_USE_REDUCE_SCATTER,
     ETCH_USE_ALL_TO_ALL,
     ETCH_USE_ALL_REDUCE,
@@ -79,18 +112,23 @@ typedef enum etch_use {
 } etch_use;
 
 typedef enum etch_result {
-    ETCH_RESULT_ACT, /* the dtype of activations */
+    /* the dtype of activations */
+    ETCH_RESULT_ACT,
     ETCH_RESULT_F32,
     ETCH_RESULT_I32,
-    ETCH_RESULT_SAID,      /* the call says it */
-    ETCH_RESULT_AS_OPERAND /* of operand 0 */
+    /* the call says it */
+    ETCH_RESULT_SAID,
+    /* of operand 0 */
+    ETCH_RESULT_AS_OPERAND
 } etch_result;
 
 /* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`. */
 typedef struct etch_extra {
-    const char *name; /* NULL: none */
+    /* NULL: none */
+    const char *name;
     etch_dtype dtype;
-    unsigned like; /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
+    /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
+    unsigned like;
 } etch_extra;
 
 enum { ETCH_EXTRA_AS_RESULT = 0 };
@@ -109,29 +147,41 @@ typedef struct etch_grad {
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
-    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs; /* of causal attention */
-    bool half;                                                         /* of whatever it is */
-    bool once;          /* not what the row says is done again */
-    bool product;       /* 2 for each combination of all dims, whatever the row says */
-    uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
-    const bool *single; /* by dim id: these have one element; NULL: none has */
+    /* of causal attention */
+    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs;
+    /* of whatever it is */
+    bool half;
+    /* not what the row says is done again */
+    bool once;
+    /* 2 for each combination of all dims, whatever the row says */
+    bool product;
+    /* not 0: so many for each element of operand 0, whatever the row says */
+    uint32_t element;
+    /* by dim id: these have one element; NULL: none has */
+    const bool *single;
 } etch_flop_rule;
 
 /* How the work of an op is divided along a dim whose elements do not all have an equal part of it. */
 typedef struct etch_division {
-    const etch_dim *queries; /* the dim; NULL: none, or it cannot be told */
-    bool counted;            /* the work is counted for all of its elements together */
-    bool grows;              /* later elements have more: an early chunk and a late one make an equal part */
-    bool uneven;             /* not even those are equal parts */
+    /* the dim; NULL: none, or it cannot be told */
+    const etch_dim *queries;
+    /* the work is counted for all of its elements together */
+    bool counted;
+    /* later elements have more: an early chunk and a late one make an equal part */
+    bool grows;
+    /* not even those are equal parts */
+    bool uneven;
 } etch_division;
 
 /* The FLOP of one op, asked of its row. `size`: of a dim, where they are counted. */
 typedef struct etch_flop_call {
     etch_sym *sym;
     const etch_op *op;
-    const etch_flop_rule *rule; /* a function minds `pairs` and `once`; the rest is seen to */
+    /* a function minds `pairs` and `once`; the rest is seen to */
+    const etch_flop_rule *rule;
     etch_size_fn size;
-    const void *data; /* of `size` */
+    /* of `size` */
+    const void *data;
 } etch_flop_call;
 
 /* How FLOP are counted, and how `help ops` says it: each # is the next constant of the row. */
@@ -144,12 +194,18 @@ struct etch_call;
 
 struct etch_row {
     const char *name;
-    const char *operands;  /* names, for messages and help; those after `|` are optional */
-    unsigned takes, needs; /* etch_keyword bits */
-    unsigned one;          /* of these, keywords of dims that are one dim */
-    unsigned each; /* keywords of dims that name one for each operand, the same one for several, too */
-    etch_number_range number; /* of the positional number */
-    bool called;              /* a spec may call it by name */
+    /* names, for messages and help; those after `|` are optional */
+    const char *operands;
+    /* etch_keyword bits */
+    unsigned takes, needs;
+    /* of these, keywords of dims that are one dim */
+    unsigned one;
+    /* keywords of dims that name one for each operand, the same one for several, too */
+    unsigned each;
+    /* of the positional number */
+    etch_number_range number;
+    /* a spec may call it by name */
+    bool called;
     /* Adds the dims of the result of a call, whose attrs it may complete. False after an error. NULL: a
      * derived row, where result i has the dims of the operand that it is the gradient of, or one that is
      * not called. */
@@ -158,34 +214,55 @@ struct etch_row {
      * from the declared dims of `count` results. NULL: one result. False after an error. */
     bool (*several)(struct etch_call *call, const etch_result_dims *want, uint32_t count);
     etch_role role;
-    etch_factor over, dot, state; /* what these dims are to the op; all others pass */
+    /* what these dims are to the op; all others pass */
+    etch_factor over, dot, state;
     etch_linear linear;
-    const etch_flop *flop; /* NULL: none */
-    uint32_t constants[4]; /* of `flop`, as it says; of an optimizer, the first is per element of a weight */
-    uint32_t again; /* of the first constant, what backward recomputes because forward has not kept it */
-    etch_op_family family; /* for conventions of counting */
-    bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    /* NULL: none */
+    const etch_flop *flop;
+    /* of `flop`, as it says; of an optimizer, the first is per element of a weight */
+    uint32_t constants[4];
+    /* of the first constant, what backward recomputes because forward has not kept it */
+    uint32_t again;
+    /* for conventions of counting */
+    etch_op_family family;
+    /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    bool matmul;
     etch_touch touch;
-    uint32_t scores_first; /* index of the first operand of forward; cotangents precede it in a derived row */
+    /* index of the first operand of forward; cotangents precede it in a derived row */
+    uint32_t scores_first;
     /* Of an op whose elements of some dim do not all have equal parts of the work; NULL for all others. */
     etch_division (*divide)(const etch_op *op);
-    uint32_t lead; /* the operand whose shards decide before those of the others */
-    bool links;    /* operands and results that lack a dim `from` may be sharded on its `to` */
+    /* the operand whose shards decide before those of the others */
+    uint32_t lead;
+    /* operands and results that lack a dim `from` may be sharded on its `to` */
+    bool links;
     etch_routing routing;
-    uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
-    etch_result dtype;        /* of result 0 */
+    /* all-reduces of result 1 when `over` is sharded */
+    uint32_t stat_reductions;
+    /* of result 0 */
+    etch_result dtype;
     etch_extra extra;
-    unsigned extra_reads; /* ETCH_EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    /* ETCH_EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    unsigned extra_reads;
     etch_use use;
-    bool view;  /* the result is operand 0's memory, under the same or other dims */
-    bool stays; /* the result is memory that outlives the run: written and read by all that name it */
-    const char *serving; /* the row that takes its place when a model is served; NULL: itself */
-    bool updates;        /* an optimizer */
-    uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
-    const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
-    bool elide_same;           /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;          /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
+    /* the result is operand 0's memory, under the same or other dims */
+    bool view;
+    /* the result is memory that outlives the run: written and read by all that name it */
+    bool stays;
+    /* the row that takes its place when a model is served; NULL: itself */
+    const char *serving;
+    /* an optimizer */
+    bool updates;
+    /* an optimizer: tensors of the weight's size that it keeps, read and written */
+    uint32_t states;
+    /* an optimizer: the row that takes its place when it keeps a momentum */
+    const char *with_momentum;
+    /* is nothing when the result has the dims of operand 0 */
+    bool elide_same;
+    /* derived from a row with a map: from and to trade places */
+    bool inverts_map;
+    /* ends with {NULL}; NULL: no gradient */
+    const etch_grad *grads;
     /* A call is made of calls of other rows: no op has this row. NULL for most. */
     etch_tensor *(*compose)(const struct etch_call *call);
     const char *help;
@@ -193,7 +270,7 @@ struct etch_row {
 
 /* The row of a use, and of a move. */
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
-const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move);
+const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective);
 
 /* ---- questions about one op ---------------------------------------------------------------------------- */
 
@@ -203,7 +280,7 @@ uint32_t etch_op_index(const etch_op *op, uint32_t slot);
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 /* The role of an op: ETCH_ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
-/* What a view's operand calls a dim of its result, and the other way round. */
+/* The dim of a view's operand that a dim of its result is, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Where the op links dims: the dim that those of operands and results that lack `dim` have in its place; else
@@ -220,7 +297,7 @@ etch_division etch_op_division(const etch_op *op);
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
-/* The tensor behind views: ops that route alike have the same one as indices. */
+/* The tensor under views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* FLOP of an op under a rule. */

@@ -1,5 +1,5 @@
-/* What names select in a graph: calls of modules by a path (attention, block.attention), loops, tags, and tensors as
- * module.tensor. */
+/* Selection by names in a graph: calls of modules by a path (attention, block.attention), loops, tags, and
+ * tensors as module.tensor. */
 #include <string.h>
 
 #include "graph/ir/ir_int.h"

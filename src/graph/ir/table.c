@@ -41,10 +41,12 @@ const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 /* ---- moves ------------------------------------------------------------------------------------------ */
 
 static const struct {
-    const char *name; /* as in queries */
-    etch_use use;     /* ETCH_USE_NONE: no op of a graph makes it */
-} moves[ETCH_MOVE_COUNT] = {
-    [ETCH_NO_MOVE] = {"none", ETCH_USE_NONE},
+    /* as in queries */
+    const char *name;
+    /* ETCH_USE_NONE: no op of a graph makes it */
+    etch_use use;
+} collectives[ETCH_COLLECTIVE_COUNT] = {
+    [ETCH_NO_COLLECTIVE] = {"none", ETCH_USE_NONE},
     [ETCH_SLICE] = {"slice_shard", ETCH_USE_SLICE_SHARD},
     [ETCH_REDUCE_SCATTER] = {"reduce_scatter", ETCH_USE_REDUCE_SCATTER},
     [ETCH_ALL_TO_ALL] = {"all_to_all", ETCH_USE_ALL_TO_ALL},
@@ -53,14 +55,15 @@ static const struct {
     [ETCH_SEND] = {"send", ETCH_USE_NONE},
 };
 
-const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move)
+const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective)
 {
-    return moves[move].use == ETCH_USE_NONE ? NULL : etch_row_for(graph, moves[move].use);
+    return collectives[collective].use == ETCH_USE_NONE ? NULL
+                                                        : etch_row_for(graph, collectives[collective].use);
 }
 
-const char *etch_move_name(etch_move move)
+const char *etch_collective_name(etch_collective collective)
 {
-    return moves[move].name;
+    return collectives[collective].name;
 }
 
 /* ---- keywords --------------------------------------------------------------------------------------- */
@@ -155,7 +158,7 @@ etch_operands etch_operands_of(etch_arena *arena, const etch_row *row)
     return operands;
 }
 
-uint32_t etch_operands_slot(const etch_operands *operands, const char *name)
+uint32_t etch_operands_index(const etch_operands *operands, const char *name)
 {
     for (uint32_t i = operands->least; i < operands->most; i++)
         if (operands->names[i] && strcmp(operands->names[i], name) == 0)

@@ -1,4 +1,4 @@
-/* The op table as other rooms see it: rows, and the keywords of calls. Part of what other rooms see of
+/* The op table as other modules see it: rows, and the keywords of calls. Part of what other modules see of
  * graph; what a row says is in row.h. */
 #ifndef ETCH_GRAPH_IR_TABLE_H
 #define ETCH_GRAPH_IR_TABLE_H
@@ -19,61 +19,95 @@ typedef struct etch_rows {
  * with other rows makes another compiler. */
 typedef struct etch_table {
     const etch_rows *const *families;
-    uint32_t count; /* of families */
+    /* of families */
+    uint32_t count;
 } etch_table;
 
 /* The table of the product. */
 const etch_table *etch_table_builtin(void);
 
-/* What a spec may say in a call beside the operands: `over = X`. Optional operands are given by their names,
+/* Keywords of a call beside the operands: `over = X`. Optional operands are given by their names,
  * too (`sink = s`). */
 typedef enum etch_keyword {
-    ETCH_KW_OVER = 1 << 0,    /* dims that the op works along */
-    ETCH_KW_DOT = 1 << 1,     /* dims that the scores of an attention sum */
-    ETCH_KW_TO = 1 << 2,      /* the dim that replaces `over` */
-    ETCH_KW_CAUSAL = 1 << 3,  /* true or false */
-    ETCH_KW_NUMBER = 1 << 4,  /* a number as the last positional argument: scale(x, 2), dropout(x, 1/10) */
-    ETCH_KW_WINDOW = 1 << 5,  /* how many keys a query sees at most, itself included; 0: all */
-    ETCH_KW_CAP = 1 << 6,     /* bound of the scores: cap tanh(x/cap); 0: none */
-    ETCH_KW_PAIRS = 1 << 7,   /* pairs of query and key per sequence, where only the user knows (packing) */
-    ETCH_KW_KERNEL = 1 << 8,  /* dims of the window that slides along `over` */
-    ETCH_KW_STRIDE = 1 << 9,  /* steps of that window along every dim of `over` */
-    ETCH_KW_SIZE = 1 << 10,   /* elements of that window along every dim of `over`, where no tensor has it */
-    ETCH_KW_STATE = 1 << 11,  /* dims of the state that a scan hands on */
-    ETCH_KW_CHUNK = 1 << 12,  /* positions that a scan computes at once */
-    ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
-    ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
-    ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
-    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
-    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
-    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
-    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
+    /* dims that the op works along */
+    ETCH_KW_OVER = 1 << 0,
+    /* dims that the scores of an attention sum */
+    ETCH_KW_DOT = 1 << 1,
+    /* the dim that replaces `over` */
+    ETCH_KW_TO = 1 << 2,
+    /* true or false */
+    ETCH_KW_CAUSAL = 1 << 3,
+    /* a number as the last positional argument: scale(x, 2), dropout(x, 1/10) */
+    ETCH_KW_NUMBER = 1 << 4,
+    /* how many keys a query sees at most, itself included; 0: all */
+    ETCH_KW_WINDOW = 1 << 5,
+    /* bound of the scores: cap tanh(x/cap); 0: none */
+    ETCH_KW_CAP = 1 << 6,
+    /* pairs of query and key per sequence, where only the user knows (packing) */
+    ETCH_KW_PAIRS = 1 << 7,
+    /* dims of the window that slides along `over` */
+    ETCH_KW_KERNEL = 1 << 8,
+    /* steps of that window along every dim of `over` */
+    ETCH_KW_STRIDE = 1 << 9,
+    /* elements of that window along every dim of `over`, where no tensor has it */
+    ETCH_KW_SIZE = 1 << 10,
+    /* dims of the state that a scan carries on */
+    ETCH_KW_STATE = 1 << 11,
+    /* positions that a scan computes at once */
+    ETCH_KW_CHUNK = 1 << 12,
+    /* the dim of an expert's tokens */
+    ETCH_KW_SLOTS = 1 << 13,
+    /* groups of experts that routing chooses among first; 0: none */
+    ETCH_KW_GROUPS = 1 << 14,
+    /* how many of those groups it keeps */
+    ETCH_KW_KEEP = 1 << 15,
+    /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_LIMIT = 1 << 16,
+    /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_DTYPE = 1 << 17,
+    /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_KEPT = 1 << 18,
+    /* true or false: statistics of all ranks */
+    ETCH_KW_SYNC = 1 << 19
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
-    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
-    ETCH_KIND_FLAG,   /* true or false */
-    ETCH_KIND_NUMBER, /* an expression over params */
-    ETCH_KIND_DTYPE   /* the name of a dtype */
+    /* a dim, or several: over = (A, B) */
+    ETCH_KIND_DIMS,
+    /* true or false */
+    ETCH_KIND_FLAG,
+    /* an expression over params */
+    ETCH_KIND_NUMBER,
+    /* the name of a dtype */
+    ETCH_KIND_DTYPE
 } etch_keyword_kind;
 
-/* What a number of a call may be. */
+/* The values that a number of a call may have. */
 typedef enum etch_number_range {
     ETCH_ANY_NUMBER,
-    ETCH_COUNT,         /* a whole number, 1 or more */
-    ETCH_COUNT_OR_NONE, /* a whole number, 0 or more */
-    ETCH_POSITIVE,      /* above 0 */
-    ETCH_NOT_NEGATIVE,  /* 0 or more */
-    ETCH_SHARE          /* from 0 to 1 */
+    /* a whole number, 1 or more */
+    ETCH_COUNT,
+    /* a whole number, 0 or more */
+    ETCH_COUNT_OR_NONE,
+    /* above 0 */
+    ETCH_POSITIVE,
+    /* 0 or more */
+    ETCH_NOT_NEGATIVE,
+    /* from 0 to 1 */
+    ETCH_SHARE
 } etch_number_range;
 
 typedef struct etch_keyword_info {
-    const char *name; /* NULL: positional */
+    /* NULL: positional */
+    const char *name;
     etch_keyword bit;
     etch_keyword_kind kind;
-    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
-    size_t count; /* of the number of dims in the list */
-    etch_number_range range; /* of a number; that of a positional one is the row's */
+    /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
+    size_t field;
+    /* of the number of dims in the list */
+    size_t count;
+    /* of a number; that of a positional one is the row's */
+    etch_number_range range;
 } etch_keyword_info;
 
 /* Keywords by index, for reading calls and listing them; NULL past the end. */
@@ -86,7 +120,7 @@ const etch_row *etch_row_named(const etch_table *table, const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
-/* What the positional number of a call may be. */
+/* The values that the positional number of a call may have. */
 etch_number_range etch_row_number(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
 /* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to

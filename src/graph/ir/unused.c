@@ -1,17 +1,21 @@
 /* Weights that make no difference: nothing reads them, or only what no result of the model depends on. */
 #include "graph/ir/ir_int.h"
 
-/* What enters an iteration, or leaves the last one. */
-typedef struct handed {
-    const etch_loop *loop; /* NULL: neither */
+/* A loop-carried value: as it enters an iteration, or leaves the last one. */
+typedef struct carried {
+    /* NULL: neither */
+    const etch_loop *loop;
     uint32_t carry;
-} handed;
+} carried;
 
 typedef struct search {
     const etch_graph *graph;
-    bool *live;             /* by tensor id: does a result depend on it? */
-    handed *handed;         /* by tensor id */
-    const etch_op **reader; /* by tensor id: the first op that reads it */
+    /* by tensor id: does a result depend on it? */
+    bool *live;
+    /* by tensor id */
+    carried *carried;
+    /* by tensor id: the first op that reads it */
+    const etch_op **reader;
     ETCH_VEC(etch_tensor *) work;
 } search;
 
@@ -30,8 +34,8 @@ static void survey_loop(search *s, const etch_loop *loop)
     for (uint32_t k = 0; k < loop->bodies.count; k++) {
         const etch_region *body = loop->bodies.at[k];
         for (uint32_t i = 0; i < body->carries.count; i++) {
-            const handed what = {loop, i};
-            s->handed[body->carries.at[i].in->id] = s->handed[body->carries.at[i].result->id] = what;
+            const carried what = {loop, i};
+            s->carried[body->carries.at[i].in->id] = s->carried[body->carries.at[i].result->id] = what;
         }
         survey(s, body);
     }
@@ -56,7 +60,7 @@ static void follow(search *s)
         const etch_tensor *t = s->work.at[--s->work.count];
         for (uint32_t i = 0; t->producer && i < t->producer->in_count; i++)
             look_at(s, t->producer->ins[i]);
-        const handed *what = &s->handed[t->id];
+        const carried *what = &s->carried[t->id];
         for (uint32_t k = 0; what->loop && k < what->loop->bodies.count; k++) {
             const etch_carry *c = &what->loop->bodies.at[k]->carries.at[what->carry];
             look_at(s, c->init);
@@ -99,7 +103,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     const uint32_t tensors = graph->tensors.count;
     search s = {.graph = graph,
                 .live = ETCH_NEW_ARRAY(graph->arena, tensors, bool),
-                .handed = ETCH_NEW_ARRAY(graph->arena, tensors, handed),
+                .carried = ETCH_NEW_ARRAY(graph->arena, tensors, carried),
                 .reader = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_op *)};
     bool any = false;
     survey(&s, graph->forward);

@@ -46,10 +46,10 @@ static etch_state factor_of_operands(const etch_placing *pl, uint32_t axis, bool
     return NULL;
 }
 
-static etch_state factor_of_demand(const etch_placer *p, const etch_placing *pl, uint32_t axis)
+static etch_state factor_of_request(const etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
-    const etch_requested_layout *want = &p->wants[pl->op->outs[0]->id];
-    etch_state dim = want->known ? want->place[axis] : NULL;
+    const etch_requested_layout *requested = &p->requests[pl->op->outs[0]->id];
+    etch_state dim = requested->known ? requested->place[axis] : NULL;
     uint32_t partial = count_partial(pl, axis);
     if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != ETCH_FACTOR_PASS ||
         !etch_op_is_even(pl->op, dim))
@@ -98,8 +98,8 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
     return true;
 }
 
-/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
- * smaller tensor: rows of tables when they are pooled. */
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added
+ * after the op, in a smaller tensor: rows of tables when they are pooled. */
 static bool sums_later(const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
@@ -120,7 +120,7 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
 static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
-    if (pl->barred & (1u << axis))
+    if (pl->excluded & (1u << axis))
         return NULL;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];
@@ -132,11 +132,11 @@ static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t
     etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
     if (!state)
         state = factor_of_operands(pl, axis, false);
-    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
+    return factor_of_route(p, op, axis, state ? state : factor_of_request(p, pl, axis));
 }
 
-/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
- * backward does not ask for, too: the others are needed whole, this one nowhere. */
+/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last
+ * one that backward does not ask for, too: the others are needed whole, this one nowhere. */
 static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
@@ -202,9 +202,9 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
     }
 }
 
-/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
- * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
- * those inside it. `before`: the token dims of the ops before. */
+/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to
+ * mean the same in all ops that route alike. So one may join only inside those of ops before, and one may go
+ * only with those inside it. `before`: the token dims of the ops before. */
 static bool takes_others_apart(const etch_placer *p, const etch_placing *pl, const etch_state *before,
                                uint32_t axis)
 {
@@ -231,7 +231,7 @@ static void keep_slots(etch_placer *p, etch_placing *pl)
         if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
             continue;
         tokens[a] = before[a];
-        pl->barred |= 1u << a;
+        pl->excluded |= 1u << a;
         for (uint32_t i = 0; i < pl->op->out_count; i++)
             pl->result[i][a] = NULL;
         place_axis(p, pl, a);
@@ -239,13 +239,13 @@ static void keep_slots(etch_placer *p, etch_placing *pl)
     }
 }
 
-/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
- * work: tokens on (tp,g) that are needed whole on tp alone. */
-static uint32_t left_behind(const etch_placer *p, const etch_placing *pl)
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and
+ * divides no work: tokens on (tp,g) that are needed whole on tp alone. */
+static uint32_t non_innermost(const etch_placer *p, const etch_placing *pl)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < pl->op->in_count; i++)
-        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
+        axes |= etch_reshard_non_innermost(p, pl->ins[i], pl->need[i]);
     return axes;
 }
 
@@ -257,19 +257,19 @@ static bool is_divided(const etch_placing *pl, uint32_t axis, etch_state dim)
     return false;
 }
 
-/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
- * result is cut behind that one. */
-static uint32_t joined_early(const etch_placer *p, const etch_placing *pl)
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim
+ * later: the result is cut after that one. */
+static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
 {
-    const etch_requested_layout *want = &p->wants[pl->op->outs[0]->id];
+    const etch_requested_layout *requested = &p->requests[pl->op->outs[0]->id];
     uint32_t axes = 0;
-    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+    for (uint32_t b = 0; requested->known && !pl->op->forward && b < p->axis_count; b++) {
         const etch_state dim = pl->factor[b];
-        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+        if (!dim || dim->packed_from.count || pl->result[0][b] != dim || requested->place[b] != dim ||
             is_divided(pl, b, dim))
             continue;
         for (uint32_t a = 0; a < p->axis_count; a++)
-            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+            if (a != b && requested->place[a] == dim && pl->result[0][a] != dim &&
                 etch_map_is_inside(p, dim, b, a))
                 axes |= 1u << b;
     }
@@ -283,10 +283,10 @@ void etch_factors_choose(etch_placer *p, etch_placing *pl)
     if (pl->op->row->links)
         keep_slots(p, pl);
     for (;;) {
-        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        const uint32_t axes = (non_innermost(p, pl) | deferred(p, pl)) & ~pl->excluded;
         if (!axes)
             break;
-        pl->barred |= axes;
+        pl->excluded |= axes;
         for (uint32_t a = 0; a < p->axis_count; a++) {
             if (!(axes & (1u << a)))
                 continue;

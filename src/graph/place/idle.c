@@ -1,4 +1,4 @@
-/* What a plan says that reaches nothing of the model under it. */
+/* Lines of a plan that reach nothing of the model under it. */
 #include "graph/place/place_int.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a plan says of a tensor: maps of scopes, pins, and the requirements on sizes that follow. */
+/* The lines of a plan about a tensor: maps of scopes, pins, and the requirements on sizes that follow. */
 #include <string.h>
 
 #include "graph/place/place_int.h"
@@ -50,15 +50,16 @@ static etch_state first_taken(const etch_shard *shard, const etch_state *place, 
     return NULL;
 }
 
-void etch_map_place(etch_placer *p, const etch_plan_part *part, const etch_tensor *tensor, etch_state *place)
+void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
+                    etch_state *place)
 {
     clear_place(p, place);
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_shard *shard = etch_map_dim(p->plan, part, tensor->dims[i]);
+        const etch_shard *shard = etch_map_dim(p->plan, plan_region, tensor->dims[i]);
         if (!shard || put_dim(shard, tensor->dims[i], place))
             continue;
         report_twice(p, tensor, shard,
-                     etch_map_dim(p->plan, part, first_taken(shard, place, tensor->dims[i])), place);
+                     etch_map_dim(p->plan, plan_region, first_taken(shard, place, tensor->dims[i])), place);
         return;
     }
 }
@@ -75,9 +76,10 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
 
 static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
 {
-    for (const etch_plan_part *part = etch_part_of(&p->parts, tensor); part; part = part->outer)
-        for (uint32_t i = part->overrides.count; i-- > 0;) {
-            const etch_override *o = part->overrides.at[i];
+    for (const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor); plan_region;
+         plan_region = plan_region->outer)
+        for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
+            const etch_override *o = plan_region->overrides.at[i];
             const etch_pin *pin = pin_among(o->pins.at, o->pins.count, tensor);
             if (pin)
                 return pin;
@@ -123,20 +125,20 @@ etch_span etch_map_pin_line(const etch_placer *p, const etch_tensor *tensor)
 
 /* ---- edges of parts ---------------------------------------------------------------------------------- */
 
-void etch_map_cross(etch_placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
-                    const etch_state *now, etch_state *place)
+void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch_tensor *tensor,
+                       const etch_state *now, etch_state *place)
 {
     etch_state map[ETCH_MAX_AXES];
-    etch_map_place(p, crossing->to, tensor, map);
+    etch_map_place(p, boundary->to, tensor, map);
     for (uint32_t a = 0; a < p->axis_count; a++) {
         place[a] = now[a];
-        if (!(crossing->axes & (1u << a)))
+        if (!(boundary->axes & (1u << a)))
             continue;
         place[a] = map[a];
-        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
-         * reads it knows best where to. */
-        bool keeps = crossing->leaves && !map[a] && now[a] &&
-                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, crossing->to, now[a]));
+        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one:
+         * whoever reads it knows best where to. */
+        bool keeps = boundary->leaves && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
         if (keeps)
             place[a] = now[a];
     }
@@ -145,11 +147,11 @@ void etch_map_cross(etch_placer *p, const etch_crossing *crossing, const etch_te
 /* ---- order of axes, requirements -------------------------------------------------------------------- */
 
 /* The shard of the part's own scopes that puts a dim on one of the axes, or else the first scope. */
-static etch_span line_of(const etch_plan_part *part, uint32_t axes)
+static etch_span line_of(const etch_plan_region *plan_region, uint32_t axes)
 {
     etch_span line = {0, 0};
-    for (uint32_t i = part->overrides.count; i-- > 0;) {
-        const etch_override *o = part->overrides.at[i];
+    for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
+        const etch_override *o = plan_region->overrides.at[i];
         for (uint32_t k = 0; k < o->shards.count; k++) {
             line = line.start ? line : o->span;
             for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
@@ -160,23 +162,25 @@ static etch_span line_of(const etch_plan_part *part, uint32_t axes)
     return line;
 }
 
-etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor)
+etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const etch_op *op,
+                                         const etch_tensor *tensor)
 {
-    const etch_plan_part *part = crossing->part;
-    return (etch_cause){crossing->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
-                        .op = op,
-                        .tensor = tensor,
-                        .scope = part->call,
-                        .loop = part->loop,
-                        .result = part->result,
-                        .line = line_of(part, crossing->axes)};
+    const etch_plan_region *plan_region = boundary->plan_region;
+    return (etch_provenance){boundary->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
+                             .op = op,
+                             .tensor = tensor,
+                             .scope = plan_region->call,
+                             .loop = plan_region->loop,
+                             .result = plan_region->result,
+                             .line = line_of(plan_region, boundary->axes)};
 }
 
 typedef struct shard_walk {
     const etch_placer *p;
     const char *dim;
     const etch_shard *found;
-    uint32_t axes; /* bits that the entry must have */
+    /* bits that the entry must have */
+    uint32_t axes;
 } shard_walk;
 
 static void visit_shards(shard_walk *w, const etch_shard *shards, uint32_t count)
@@ -212,8 +216,8 @@ static const etch_shard *entry_with(const etch_placer *p, const char *dim, uint3
 
 static const etch_dim *first_of(const etch_dim *dim)
 {
-    while (dim->twin)
-        dim = dim->twin;
+    while (dim->alias)
+        dim = dim->alias;
     return dim;
 }
 
@@ -246,7 +250,7 @@ static bool are_one(const etch_placer *p, const char *a, const char *b)
         for (uint32_t k = 0; k < p->graph->dims.count; k++) {
             const etch_dim *x = p->graph->dims.at[i], *y = p->graph->dims.at[k];
             if (strcmp(x->name, a) == 0 && strcmp(y->name, b) == 0 && first_of(x) == first_of(y) &&
-                !x->holds.count)
+                !x->packed_from.count)
                 return true;
         }
     return false;
@@ -339,14 +343,15 @@ void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_stat
         const etch_dim *dim = tensor->dims[i];
         uint32_t axes = 0;
         const etch_dim *batch = p->training->train.batch;
-        bool micro = batch && etch_dim_holds(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+        bool micro =
+            batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
         etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
         for (uint32_t a = 0; a < p->axis_count; a++)
             if (place[a] == dim) {
                 axes |= 1u << a;
                 divisor = etch_mul(p->sym, divisor, p->plan->mesh.at[a].size);
             }
-        if ((!axes && !micro) || dim->ragged || find_requirement(p, dim, axes))
+        if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
             continue;
         etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
         if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)

@@ -1,5 +1,6 @@
-/* Dims that a plan pads: `pad V = 128*tp`. Ranks hold and compute such a dim as if its size were a multiple of that; its
- * last elements stand for nothing, and what is computed leaves them out. The model and its counts know nothing of it. */
+/* Dims that a plan pads: `pad V = 128*tp`. Ranks hold and compute such a dim as if its size were a multiple
+ * of that; its last elements stand for nothing, and what is computed leaves them out. The model and its
+ * counts know nothing of it. */
 #include <string.h>
 
 #include "graph/place/place_int.h"
@@ -27,7 +28,7 @@ etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim)
     return etch_placed_size(placed, dim);
 }
 
-/* ---- what can be padded --------------------------------------------------------------------------------- */
+/* ---- what can be padded -------------------------------------------------------------------------------- */
 
 /* Why the op cannot leave the padding of the dim out; NULL: it can. */
 static const char *hindrance(const etch_op *op, const etch_dim *dim)
@@ -74,9 +75,9 @@ void etch_padding_check(etch_placer *p)
         const etch_pad *pad = pad_of(p->plan, dim);
         if (!pad)
             continue;
-        if (dim->ragged)
+        if (dim->average_sized)
             refuse(p, pad, dim, NULL, "its size is one on average, which nothing needs to divide");
-        else if (batch && etch_dim_holds(dim, batch))
+        else if (batch && etch_dim_is_packed_from(dim, batch))
             refuse(p, pad, dim, NULL, "it is what microbatches divide");
         else
             check_region(p, p->graph->forward, pad, dim);

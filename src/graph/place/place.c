@@ -16,7 +16,8 @@ static void place_region(etch_placer *p, const etch_region *region, etch_placed_
 
 /* ---- which version of a value an op reads ----------------------------------------------------------- */
 
-/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved it. */
+/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved
+ * it. */
 static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor, etch_phase phase)
 {
     uint32_t id = tensor->id;
@@ -37,69 +38,70 @@ static bool has_partial(const etch_placer *p, const etch_value *value)
 }
 
 /* Is the walk where the tensor is made, and not deeper in a loop? */
-static bool is_at_home(const etch_placer *p, const etch_tensor *tensor)
+static bool is_at_position(const etch_placer *p, const etch_tensor *tensor)
 {
-    const etch_region *home = tensor->region, *here = p->region->of;
-    return home && home->loop == here->loop && home->index == here->index;
+    const etch_region *position = tensor->region, *here = p->region->of;
+    return position && position->loop == here->loop && position->index == here->index;
 }
 
-static etch_value *bring(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                         etch_phase phase, etch_scope *scope, etch_cause cause)
+static etch_value *reshard(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                           etch_phase phase, etch_scope *scope, etch_provenance provenance)
 {
-    etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, cause);
+    etch_value *moved = etch_reshard_value(p, value, need, mask, phase, scope, provenance);
     uint32_t id = value->tensor->id;
     bool resolves = moved != value && has_partial(p, value) && !has_partial(p, moved);
-    if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_home(p, value->tensor))
+    if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_position(p, value->tensor))
         p->resolved[id] = moved;
     return moved;
 }
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
-static void bring_operands(etch_placer *p, etch_placing *pl)
+static void reshard_operands(etch_placer *p, etch_placing *pl)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
         const etch_value *now = pl->ins[i];
         if (etch_place_equal(p, now->place, pl->need[i]))
             continue;
-        const etch_cause cause = {ETCH_RULE_OPERAND, .op = pl->op};
-        pl->ins[i] = bring(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, cause);
+        const etch_provenance provenance = {ETCH_RULE_OPERAND, .op = pl->op};
+        pl->ins[i] = reshard(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, provenance);
     }
 }
 
 /* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be
  * reduced once per step (R9). */
-static etch_value *bring_to_gradient(etch_placer *p, etch_value *part, const etch_tensor *gradient,
-                                     etch_phase phase, etch_scope *scope)
+static etch_value *reshard_to_gradient(etch_placer *p, etch_value *summand, const etch_tensor *gradient,
+                                       etch_phase phase, etch_scope *scope)
 {
     const etch_value *weight = p->placed->weight_of[gradient->of->id];
     etch_state need[ETCH_MAX_AXES];
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        bool partial = !weight->place[a] && part->place[a] == ETCH_PARTIAL;
+        bool partial = !weight->place[a] && summand->place[a] == ETCH_PARTIAL;
         need[a] = partial ? ETCH_PARTIAL : weight->place[a];
         if (partial)
             p->placed->sync_axes[gradient->of->id] |= 1u << a;
     }
-    return bring(p, part, need, ALL_AXES, phase, scope, (etch_cause){ETCH_RULE_WEIGHT, .tensor = gradient});
+    return reshard(p, summand, need, ALL_AXES, phase, scope,
+                   (etch_provenance){ETCH_RULE_WEIGHT, .tensor = gradient});
 }
 
 /* The step adds its result into the gradient itself, unless that has to move first. */
 static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
 {
-    etch_value *part = step->outs[output];
-    etch_tensor *gradient = part->tensor->adds_to;
-    etch_value *moved = bring_to_gradient(p, part, gradient, step->phase, step->scope);
-    if (moved == part) {
+    etch_value *summand = step->outs[output];
+    etch_tensor *gradient = summand->tensor->adds_to;
+    etch_value *moved = reshard_to_gradient(p, summand, gradient, step->phase, step->scope);
+    if (moved == summand) {
         step->accumulate_into[output] = gradient;
         return;
     }
-    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, ETCH_USE_ACCUMULATION), &part->tensor, 1, 1,
+    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, ETCH_USE_ACCUMULATION), &summand->tensor, 1, 1,
                               NULL, ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
-    op->outs[0] = part->tensor;
+    op->outs[0] = summand->tensor;
     etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
     add->ins[0] = moved;
-    add->outs[0] = etch_value_new(p, part->tensor, moved->place);
+    add->outs[0] = etch_value_new(p, summand->tensor, moved->place);
     add->outs[0]->step = add;
     for (uint32_t a = 0; a < p->axis_count; a++)
         add->factor[a] = moved->place[a] == ETCH_PARTIAL ? NULL : moved->place[a];
@@ -119,26 +121,26 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
     if (op->phase == ETCH_BACKWARD)
         return;
     etch_state place[ETCH_MAX_AXES] = {NULL};
-    etch_cause cause = {ETCH_RULE_PIN, .tensor = tensor};
+    etch_provenance provenance = {ETCH_RULE_PIN, .tensor = tensor};
     if (etch_map_pin(p, tensor, place)) {
-        cause.line = etch_map_pin_line(p, tensor);
+        provenance.line = etch_map_pin_line(p, tensor);
     } else {
-        const etch_loop_carried value = etch_demand_handed_on(tensor);
-        const etch_crossing left = etch_part_left(&p->parts, tensor);
+        const etch_loop_carried value = etch_request_carried_at_end(tensor);
+        const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
         if (!value.loop && !tensor->wanted && !left.axes)
             return;
-        cause.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
-        cause.loop = value.loop;
+        provenance.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
+        provenance.loop = value.loop;
         if (value.loop) {
-            etch_demand_carry(p, value, place);
+            etch_request_carried(p, value, place);
         } else if (tensor->wanted) {
             without_partial(p, p->made[tensor->id], place);
         } else {
-            etch_map_cross(p, &left, tensor, p->made[tensor->id]->place, place);
-            cause = etch_part_cause(&left, op, tensor);
+            etch_map_boundary(p, &left, tensor, p->made[tensor->id]->place, place);
+            provenance = etch_boundary_provenance(&left, op, tensor);
         }
     }
-    etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, cause);
+    etch_value *moved = reshard(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, provenance);
     if (moved != p->made[tensor->id])
         p->pinned[tensor->id] = moved;
 }
@@ -148,8 +150,9 @@ static void reduce_statistics(etch_placer *p, const etch_op *op, uint32_t axes)
 {
     etch_tensor *stat = op->outs[op->out_count - 1];
     for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
-        p->made[stat->id] = etch_move_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
-                                             (etch_cause){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
+        p->made[stat->id] =
+            etch_reshard_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
+                                (etch_provenance){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
 }
 
 static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const etch_dim *query, uint32_t axes)
@@ -205,7 +208,7 @@ static void finish_op(etch_placer *p, etch_placing *pl)
     const etch_dim *query;
     const uint32_t shared = p->plan->contiguous ? causal_axes(p, pl, &query) : 0;
     if (shared)
-        step->part = etch_part_index(p, query, shared);
+        step->work_share = etch_work_share_index(p, query, shared);
     p->steps[op->id] = step;
     for (uint32_t i = 0; i < op->out_count; i++) {
         step->outs[i] = etch_value_new(p, op->outs[i], pl->result[i]);
@@ -228,23 +231,23 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
     }
     if (etch_place_equal(p, place, pl->ins[0]->place))
         return;
-    pl->ins[0] =
-        bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, (etch_cause){ETCH_RULE_MERGE, .op = op});
+    pl->ins[0] = reshard(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope,
+                         (etch_provenance){ETCH_RULE_MERGE, .op = op});
 }
 
-/* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
+/* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
  * it. */
 static void cross_parts(etch_placer *p, etch_placing *pl)
 {
     const etch_op *op = pl->op;
     for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
-        const etch_crossing crossing = etch_part_crossed(&p->parts, op, op->ins[i]);
-        if (!crossing.axes)
+        const etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, op->ins[i]);
+        if (!boundary.axes)
             continue;
         etch_state place[ETCH_MAX_AXES];
-        etch_map_cross(p, &crossing, op->ins[i], pl->ins[i]->place, place);
-        pl->ins[i] = bring(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
-                           etch_part_cause(&crossing, op, op->edge ? op->outs[0] : op->ins[i]));
+        etch_map_boundary(p, &boundary, op->ins[i], pl->ins[i]->place, place);
+        pl->ins[i] = reshard(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
+                             etch_boundary_provenance(&boundary, op, op->edge ? op->outs[0] : op->ins[i]));
     }
 }
 
@@ -269,13 +272,13 @@ static void place_op(etch_placer *p, etch_op *op)
     for (uint32_t i = 0; i < op->in_count; i++)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
     if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
-        pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
+        pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
     cross_parts(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
         etch_factors_choose(p, &pl);
-        bring_operands(p, &pl);
+        reshard_operands(p, &pl);
         balance_causal(p, &pl);
     }
     finish_op(p, &pl);
@@ -287,49 +290,50 @@ static void place_op(etch_placer *p, etch_op *op)
 /* ---- cotangents (R6) -------------------------------------------------------------------------------- */
 
 /* Adds values that are held alike. */
-static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count)
+static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count)
 {
     if (count == 1)
-        return parts[0];
+        return summands[0];
     etch_tensor **tensors = ETCH_NEW_ARRAY(p->arena, count, etch_tensor *);
     for (uint32_t i = 0; i < count; i++)
-        tensors[i] = parts[i]->tensor;
+        tensors[i] = summands[i]->tensor;
     etch_op *sum = etch_op_new(p->graph, op->row, tensors, count, 1, NULL, op->phase, op->span);
     sum->scope = op->scope;
     sum->outs[0] = op->outs[0];
     etch_step *step = etch_step_new(p, sum, op->row, op->phase, op->scope, count, 1);
     for (uint32_t i = 0; i < count; i++)
-        step->ins[i] = parts[i];
+        step->ins[i] = summands[i];
     for (uint32_t a = 0; a < p->axis_count; a++)
-        step->factor[a] = parts[0]->place[a] == ETCH_PARTIAL ? NULL : parts[0]->place[a];
-    step->outs[0] = etch_value_new(p, op->outs[0], parts[0]->place);
+        step->factor[a] = summands[0]->place[a] == ETCH_PARTIAL ? NULL : summands[0]->place[a];
+    step->outs[0] = etch_value_new(p, op->outs[0], summands[0]->place);
     step->outs[0]->step = step;
     return step->outs[0];
 }
 
-/* Adds all values of `parts` that are held alike; returns how many are left. */
-static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count)
+/* Adds all values of `summands` that are held alike; returns how many are left. */
+static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count)
 {
     etch_value **alike = ETCH_NEW_ARRAY(p->arena, count, etch_value *);
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!parts[i])
+        if (!summands[i])
             continue;
         uint32_t n = 0;
-        const etch_value *like = parts[i];
+        const etch_value *like = summands[i];
         for (uint32_t k = i; k < count; k++)
-            if (parts[k] && etch_place_equal(p, parts[k]->place, like->place)) {
-                alike[n++] = parts[k];
-                parts[k] = NULL;
+            if (summands[k] && etch_place_equal(p, summands[k]->place, like->place)) {
+                alike[n++] = summands[k];
+                summands[k] = NULL;
             }
-        parts[left++] = add_values(p, op, alike, n);
+        summands[left++] = add_values(p, op, alike, n);
     }
     return left;
 }
 
-/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
-static etch_value *bring_cotangent(etch_placer *p, etch_op *op, etch_value *value, const etch_state *goal,
-                                   uint32_t whole)
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes
+ * `whole` it may not. */
+static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+                                     uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
     uint32_t mask = 0, moved = 0, summed = 0;
@@ -342,7 +346,8 @@ static etch_value *bring_cotangent(etch_placer *p, etch_op *op, etch_value *valu
             summed |= 1u << a;
     }
     const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
-    return bring(p, value, goal, mask, op->phase, op->scope, (etch_cause){rule, .op = op, .tensor = of});
+    return reshard(p, value, goal, mask, op->phase, op->scope,
+                   (etch_provenance){rule, .op = op, .tensor = of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
@@ -357,13 +362,13 @@ static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
         if (pb && !pa)
             of_b |= 1u << i;
     }
-    const etch_cause cause = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
-    *a = bring(p, *a, none, of_a, op->phase, op->scope, cause);
-    *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
+    const etch_provenance provenance = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
+    *a = reshard(p, *a, none, of_a, op->phase, op->scope, provenance);
+    *b = reshard(p, *b, none, of_b, op->phase, op->scope, provenance);
 }
 
-/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
- * that one as it is, to be added there before anything moves, and to be moved once. */
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
+ * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
 static bool is_seen_through(const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
@@ -371,21 +376,21 @@ static bool is_seen_through(const etch_tensor *tensor)
 }
 
 /* The sum of parts that are held differently; what is moved for that goes to `place`. */
-static etch_value *meet(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count,
+static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
                         const etch_state *place)
 {
     for (uint32_t i = 0; i < count; i++)
-        parts[i] = bring_cotangent(p, op, parts[i], place, 0);
-    count = add_alike(p, op, parts, count);
+        summands[i] = reshard_cotangent(p, op, summands[i], place, 0);
+    count = add_alike(p, op, summands, count);
     while (count > 1) {
-        level(p, op, &parts[0], &parts[count - 1]);
-        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+        level(p, op, &summands[0], &summands[count - 1]);
+        if (!etch_place_equal(p, summands[0]->place, summands[count - 1]->place))
             break;
-        etch_value *pair[] = {parts[0], parts[count - 1]};
-        parts[0] = add_values(p, op, pair, 2);
+        etch_value *pair[] = {summands[0], summands[count - 1]};
+        summands[0] = add_values(p, op, pair, 2);
         count--;
     }
-    return parts[0];
+    return summands[0];
 }
 
 static void place_total(etch_placer *p, etch_op *op)
@@ -400,12 +405,12 @@ static void place_total(etch_placer *p, etch_op *op)
         if (made->place[a] == ETCH_PARTIAL)
             partial |= 1u << a;
     }
-    etch_value **parts = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
+    etch_value **summands = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
     for (uint32_t i = 0; i < op->in_count; i++)
-        parts[i] = value_for(p, op->ins[i], op->phase);
-    uint32_t count = add_alike(p, op, parts, op->in_count);
-    etch_value *sum = count > 1 ? meet(p, op, parts, count, first) : parts[0];
-    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : bring_cotangent(p, op, sum, goal, partial);
+        summands[i] = value_for(p, op->ins[i], op->phase);
+    uint32_t count = add_alike(p, op, summands, op->in_count);
+    etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, partial);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -421,7 +426,7 @@ static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const 
     return value_for(p, tensor, phase);
 }
 
-/* `held`: by value that the loop hands on. */
+/* `held`: by loop-carried value. */
 static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
                        etch_phase phase)
 {
@@ -431,12 +436,12 @@ static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*
         const etch_carry *c = &body->carries.at[i];
         p->region = placed;
         placed->carries.at[i].out =
-            bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
-                  (etch_cause){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
+            reshard(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
+                    (etch_provenance){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
     }
 }
 
-/* Is the value that a loop hands on held as a pin says? */
+/* Is the value that a loop carries on held as a pin says? */
 static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
 {
     etch_state place[ETCH_MAX_AXES];
@@ -447,19 +452,20 @@ static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
     return carry->init && etch_map_pin(p, carry->init, place);
 }
 
-/* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
+/* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has
+ * it. */
 static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
 {
-    const etch_crossing left = etch_part_of_loop_left(&p->parts, loop);
+    const etch_boundary left = etch_boundary_of_loop(&p->plan_regions, loop);
     for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
         const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
         etch_value *made = p->made[result->id];
         etch_state place[ETCH_MAX_AXES];
         if (is_pinned(p, loop, i))
             continue;
-        etch_map_cross(p, &left, result, made->place, place);
-        etch_value *moved =
-            bring(p, made, place, ALL_AXES, phase, result->scope, etch_part_cause(&left, NULL, result));
+        etch_map_boundary(p, &left, result, made->place, place);
+        etch_value *moved = reshard(p, made, place, ALL_AXES, phase, result->scope,
+                                    etch_boundary_provenance(&left, NULL, result));
         if (moved != made)
             p->pinned[result->id] = moved;
     }
@@ -484,10 +490,11 @@ static void place_loop(etch_placer *p, etch_loop *loop)
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         etch_placed_carry carry = {0};
-        etch_demand_carry(p, (etch_loop_carried){loop, i}, held[i]);
+        etch_request_carried(p, (etch_loop_carried){loop, i}, held[i]);
         if (c->init)
-            carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
-                               c->in->scope, (etch_cause){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
+            carry.init =
+                reshard(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
+                        c->in->scope, (etch_provenance){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
         for (uint32_t k = 0; k < loop->bodies.count; k++) {
             etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
             carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);
@@ -507,7 +514,7 @@ static void place_loop(etch_placer *p, etch_loop *loop)
 static void place_region(etch_placer *p, const etch_region *region, etch_placed_region *into)
 {
     etch_placed_region *outer = p->region;
-    etch_demand_region(p, region);
+    etch_request_region(p, region);
     into->of = region;
     p->region = into;
     for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
@@ -537,7 +544,7 @@ static void place_sources(etch_placer *p)
         if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
             continue;
         etch_state place[ETCH_MAX_AXES];
-        etch_map_place(p, etch_part_of(&p->parts, tensor), tensor, place);
+        etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
         if (tensor->kind == ETCH_WEIGHT)
             p->placed->weight_of[i] = p->made[i];
@@ -566,12 +573,12 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     p->pinned = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p->resolved = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p->uses = ETCH_NEW_ARRAY(arena, tensors, etch_value_use);
-    p->wants = ETCH_NEW_ARRAY(arena, tensors, etch_requested_layout);
+    p->requests = ETCH_NEW_ARRAY(arena, tensors, etch_requested_layout);
     p->steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
     p->loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
 
-    etch_plan_parts_find(graph, plan, &p->parts);
-    placed->parts = &p->parts;
+    etch_plan_regions_find(graph, plan, &p->plan_regions);
+    placed->plan_regions = &p->plan_regions;
     etch_map_check_orders(p);
     etch_padding_check(p);
     etch_plan_remark_idle(p);
@@ -580,9 +587,9 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     place_sources(p);
     if (p->failed)
         return NULL;
-    etch_demand_uses(p, graph->forward);
+    etch_request_uses(p, graph->forward);
     if (training->backward)
-        etch_demand_uses(p, training->backward);
+        etch_request_uses(p, training->backward);
     placed->forward = ETCH_NEW(arena, etch_placed_region);
     place_region(p, graph->forward, placed->forward);
     if (training->backward && !p->failed) {

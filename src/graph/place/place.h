@@ -1,12 +1,12 @@
-/* Placed graphs: how ranks hold each tensor, and the collectives where two placements differ. Part of what other rooms
- * see of graph. */
+/* Placed graphs: how ranks hold each tensor, and the collectives where two placements differ. Part of what
+ * other modules see of graph. */
 #ifndef ETCH_GRAPH_PLACE_PLACE_H
 #define ETCH_GRAPH_PLACE_PLACE_H
 
-#include "graph/place/cause.h"
+#include "graph/place/provenance.h"
 #include "graph/train/train.h"
 
-/* What later passes make of a placed graph; their headers (graph/stage, graph/step) say more. */
+/* Products of later passes over a placed graph; their headers (graph/stage, graph/step) say more. */
 typedef struct etch_stages etch_stages;
 typedef struct etch_kernel etch_kernel;
 typedef struct etch_gathering etch_gathering;
@@ -22,124 +22,153 @@ extern const etch_dim etch_partial_mark; /* its address: a partial sum */
 typedef struct etch_value {
     etch_tensor *tensor;
     etch_state place[ETCH_MAX_AXES];
-    uint32_t
-        flat; /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are
-                      divided, laid out flat and padded to equal parts */
-    struct etch_step *step; /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
+    /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are divided,
+     * laid out flat and padded to equal parts */
+    uint32_t sharded_flat;
+    /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
+    struct etch_step *step;
     uint32_t id;
 } etch_value;
 
-/* Where in the chain of units something of the top level runs: with a block, with the first or the last
- * iteration of a loop, or with all of them. Along the chain homes grow. */
-typedef uint32_t etch_home;
-#define ETCH_NO_HOME UINT32_MAX
-#define ETCH_NO_ENTRY UINT32_MAX
+/* Where in the chain of layers something of the top level runs: with a block, with the first or the last
+ * iteration of a loop, or with all of them. Along the chain stage positions grow. */
+typedef uint32_t etch_position;
+#define ETCH_NO_POSITION UINT32_MAX
+#define ETCH_NO_SEGMENT UINT32_MAX
 
 enum { ETCH_SIDES = 3 };
 
 typedef enum etch_side { ETCH_FIRST_OF, ETCH_ALL_OF, ETCH_LAST_OF } etch_side;
 
-static inline etch_home etch_home_at(uint32_t entry, etch_side side)
+static inline etch_position etch_position_at(uint32_t segment, etch_side side)
 {
-    return ETCH_SIDES * entry + (uint32_t)side;
+    return ETCH_SIDES * segment + (uint32_t)side;
 }
 
-static inline uint32_t etch_home_entry(etch_home home)
+static inline uint32_t etch_position_segment(etch_position position)
 {
-    return home / ETCH_SIDES;
+    return position / ETCH_SIDES;
 }
 
-static inline etch_side etch_home_side(etch_home home)
+static inline etch_side etch_position_side(etch_position position)
 {
-    return (etch_side)(home % ETCH_SIDES);
+    return (etch_side)(position % ETCH_SIDES);
 }
 
-/* An op as one placement runs it, or a move between placements. */
+/* An op as one placement runs it, or a reshard between placements. */
 typedef struct etch_step {
-    etch_op *op;         /* NULL for a collective of the step's end (gradient bucket, clip) */
-    const etch_row *row; /* of the op; the move's row for moves */
-    etch_move move;
-    uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype travels;               /* move: dtype of what is sent, */
-    uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
-    etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
-    etch_expr
-        part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
+    /* NULL for a collective of the step's end (gradient bucket, clip) */
+    etch_op *op;
+    /* of the op; the collective's row for reshards */
+    const etch_row *row;
+    etch_collective collective;
+    /* of a reshard: bit i for mesh axis i */
+    uint32_t axes;
+    /* of a reshard: dtype of what is sent, */
+    etch_dtype comm_dtype;
+    /* and how many elements share a scale that is sent as well; 0: none */
+    uint32_t block;
+    /* which dim each axis divides the work along */
+    etch_state factor[ETCH_MAX_AXES];
+    /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
+    etch_expr work_share;
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
-    etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
+    /* by result: the gradient that it is added into in place, or NULL */
+    etch_tensor **accumulate_into;
     etch_phase phase;
     etch_scope *scope;
-    etch_cause cause; /* move: why it is there */
-    const etch_expr
-        *copies;     /* of several weights that are gathered at once, by operand: how often one run finds
-                                each; NULL for all else */
-    bool once;       /* a gather that only the first microbatch needs */
-    uint32_t kernel; /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;  /* of the top level: where in the chain of stages */
+    /* of a reshard: why it is there */
+    etch_provenance provenance;
+    /* of several weights that are gathered at once, by operand: how often one run finds each; NULL for all
+     * else */
+    const etch_expr *copies;
+    /* a gather that only the first microbatch needs */
+    bool once;
+    /* index in the region's kernels, or UINT32_MAX (no node) */
+    uint32_t kernel;
+    /* of the top level: where in the chain of stages */
+    etch_position position;
     uint32_t id;
 } etch_step;
 
 typedef struct etch_placed_item {
-    etch_step *step; /* one of the two */
+    /* one of the two */
+    etch_step *step;
     struct etch_placed_loop *loop;
 } etch_placed_item;
 
 typedef struct etch_placed_carry {
-    etch_value *init, *in, *out, *result; /* init NULL: zeros; as in etch_carry */
+    /* init NULL: zeros; as in etch_carry */
+    etch_value *init, *in, *out, *result;
 } etch_placed_carry;
 
 typedef struct etch_placed_region {
     ETCH_VEC(etch_placed_item) items;
-    ETCH_VEC(etch_kernel *) kernels; /* in issue order */
-    struct etch_placed_loop *loop;   /* whose body it is; NULL at top level */
-    const etch_region *of;           /* the region that it places */
+    /* in issue order */
+    ETCH_VEC(etch_kernel *) kernels;
+    /* whose body it is; NULL at top level */
+    struct etch_placed_loop *loop;
+    /* the region that it places */
+    const etch_region *of;
     ETCH_VEC(etch_placed_carry) carries;
 } etch_placed_region;
 
 typedef struct etch_placed_loop {
     etch_loop *loop;
-    ETCH_VEC(etch_placed_region *) bodies; /* by class, as those of the loop */
+    /* by class, as those of the loop */
+    ETCH_VEC(etch_placed_region *) bodies;
     struct etch_placed_loop *forward;
-    etch_home home; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
+    /* of the top level: ETCH_ALL_OF a segment that is this loop, or where all of it runs */
+    etch_position position;
 } etch_placed_loop;
 
 /* `divisor` must divide `size` when the plan is bound. */
 typedef struct etch_requirement {
     const etch_dim *dim;
     etch_expr size, divisor;
-    uint32_t axes;  /* bits of the axes in the divisor */
-    bool micro;     /* the number of microbatches is in the divisor */
-    bool paired;    /* so is a 2: causal queries are shared in pairs of chunks */
-    etch_span span; /* the line of the plan that asks for it */
+    /* bits of the axes in the divisor */
+    uint32_t axes;
+    /* the number of microbatches is in the divisor */
+    bool micro;
+    /* so is a 2: causal queries are shared in pairs of chunks */
+    bool paired;
+    /* the line of the plan that asks for it */
+    etch_span span;
 } etch_requirement;
 
 typedef struct etch_placed {
     const etch_training *training;
     const etch_plan *plan;
     etch_arena *arena;
-    etch_placed_region *forward, *backward; /* backward may be NULL */
-    const struct etch_plan_parts *parts;    /* of the model, as the scopes of the plan see it */
-    etch_stages *stages;                    /* NULL: the plan has one stage */
-    etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
+    /* backward may be NULL */
+    etch_placed_region *forward, *backward;
+    /* of the model, as the scopes of the plan see it */
+    const struct etch_plan_regions *plan_regions;
+    /* NULL: the plan has one stage */
+    etch_stages *stages;
+    /* by tensor id: the placed weight, or NULL */
+    etch_value **weight_of;
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
-    etch_gatherings
-        gatherings; /* of weights that ranks hold in parts; in the order of forward, then backward */
-    ETCH_VEC(etch_unit *)
-    units;                         /* those of the training graph, apart where their weights are in different
-                                    stages */
+    /* of weights that ranks hold in shards; in the order of forward, then backward */
+    etch_gatherings gatherings;
+    /* those of the training graph, apart where their weights are in different stages */
+    ETCH_VEC(etch_weight_group *)
+    weight_groups;
     const etch_step_program *program;
     ETCH_VEC(etch_requirement) requirements;
-    uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_part */
+    /* the coordinates on these say how much work a rank has: see etch_at_work_share */
+    uint32_t uneven_axes;
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
-/* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size otherwise). */
+/* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size
+ * otherwise). */
 etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
 /* An etch_size_fn; the data is the etch_placed. */
 etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
@@ -147,18 +176,20 @@ etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
 
-/* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
- * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
- * ranks are numbered; NULL: of the last one, which has most. */
+/* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of
+ * these axes in them. Puts in those of one of `etch_work_share_count` parts: `number` counts them from 0, in
+ * the order in which ranks are numbered; NULL: of the last one, which has most. */
 etch_expr etch_coordinate(etch_sym *sym, uint32_t axis);
 
-etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr number);
-etch_expr etch_part_count(const etch_placed *placed);
-/* The value behind renames and identities: what is in memory. */
+etch_expr etch_at_work_share(const etch_placed *placed, etch_expr expr, etch_expr number);
+etch_expr etch_work_share_count(const etch_placed *placed);
+/* The value under renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
-/* What a value shows or was moved from: the operand of the view or move that makes it. */
+/* The value that this one is a view of, or was resharded from: the operand of the view or move that makes
+ * it. */
 etch_value *etch_value_before(const etch_value *value);
-/* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
+/* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this
+ * product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
 #endif

@@ -1,5 +1,6 @@
-/* Placement, shared by its files: where plans put tensors (map.c), what results are wanted for (demand.c), moves
- * (move.c), and the walk that decides op by op (place.c). The rules' numbers are those of docs/placement.md. */
+/* Placement, shared by its files: where plans put tensors (map.c), what results are wanted for (request.c),
+ * moves (reshard.c), and the walk that decides op by op (place.c). The rules' numbers are those of
+ * docs/placement.md. */
 #ifndef ETCH_GRAPH_PLACE_PLACE_INT_H
 #define ETCH_GRAPH_PLACE_PLACE_INT_H
 
@@ -14,16 +15,18 @@ void etch_plan_remark_idle(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
 
-/* The state of every axis for a tensor with these dims under the map of `part` (R1). Reports an axis that
- * would divide two dims. */
-void etch_map_place(etch_placer *p, const etch_plan_part *part, const etch_tensor *tensor, etch_state *place);
+/* The state of every axis for a tensor with these dims under the map of `plan_region` (R1). Reports an axis
+ * that would divide two dims. */
+void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
+                    etch_state *place);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place);
 /* Where a tensor that is held as `now` is to be when it crosses. */
-void etch_map_cross(etch_placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
-                    const etch_state *now, etch_state *place);
+void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch_tensor *tensor,
+                       const etch_state *now, etch_state *place);
 /* Why `tensor` is moved there; `op` may be NULL. */
-etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor);
+etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const etch_op *op,
+                                         const etch_tensor *tensor);
 /* Reports lines that give a dim the same axes in different orders. */
 void etch_map_check_orders(etch_placer *p);
 /* Records what the placement of a tensor demands of sizes. */
@@ -33,47 +36,52 @@ void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes);
 
 /* ---- uneven.c ------------------------------------------------------------------------------------------ */
 
-/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they matter. */
-etch_expr etch_part_index(etch_placer *p, const etch_dim *dim, uint32_t axes);
+/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they
+ * matter. */
+etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t axes);
 
-/* ---- demand.c ------------------------------------------------------------------------------------------ */
+/* ---- request.c ----------------------------------------------------------------------------------------- */
 
-void etch_demand_uses(etch_placer *p, const etch_region *region);
-/* What the results of a region's ops are wanted as (R3), last op first. */
-void etch_demand_region(etch_placer *p, const etch_region *region);
+void etch_request_uses(etch_placer *p, const etch_region *region);
+/* Finds the requested layouts of the results of a region's ops (R3), last op first. */
+void etch_request_region(etch_placer *p, const etch_region *region);
 /* The placement in which a loop hands a value on (R7). */
-void etch_demand_carry(etch_placer *p, etch_loop_carried value, etch_state *place);
+void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *place);
 /* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; none for
  * most. */
-etch_loop_carried etch_demand_handed_on(const etch_tensor *tensor);
+etch_loop_carried etch_request_carried_at_end(const etch_tensor *tensor);
 
-/* ---- factors.c ------------------------------------------------------------------------------------------ */
+/* ---- factors.c ----------------------------------------------------------------------------------------- */
 
 typedef struct etch_placing {
     etch_op *op;
     etch_value **ins;
-    etch_state (*need)[ETCH_MAX_AXES];   /* by operand */
-    etch_state (*result)[ETCH_MAX_AXES]; /* by result */
+    /* by operand */
+    etch_state (*need)[ETCH_MAX_AXES];
+    /* by result */
+    etch_state (*result)[ETCH_MAX_AXES];
     etch_state factor[ETCH_MAX_AXES];
-    uint32_t stat_axes; /* axes over which a statistic is reduced */
-    uint32_t barred;    /* axes that would take other slots apart than elsewhere: they divide nothing */
+    /* axes over which a statistic is reduced */
+    uint32_t stat_axes;
+    /* axes that would take other slots apart than elsewhere: they divide nothing */
+    uint32_t excluded;
 } etch_placing;
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
 
-/* ---- move.c -------------------------------------------------------------------------------------------- */
+/* ---- reshard.c ----------------------------------------------------------------------------------------- */
 
 etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state *place);
 etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_phase phase,
                          etch_scope *scope, uint32_t ins, uint32_t outs);
 /* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
  * of a kind (R5). */
-etch_value *etch_move_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, etch_cause cause);
+etch_value *etch_reshard_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                               etch_phase phase, etch_scope *scope, etch_provenance provenance);
 /* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
-uint32_t etch_move_left_behind(const etch_placer *p, const etch_value *value, const etch_state *need);
+uint32_t etch_reshard_non_innermost(const etch_placer *p, const etch_value *value, const etch_state *need);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
-etch_value *etch_move_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
-                             etch_scope *scope, etch_cause cause);
+etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
+                                etch_scope *scope, etch_provenance provenance);
 
 #endif

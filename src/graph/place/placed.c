@@ -12,9 +12,9 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] && value->place[a] != ETCH_PARTIAL)
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);
-    if (!value->flat)
+    if (!value->sharded_flat)
         return count;
-    return etch_ceil(sym, etch_div(sym, count, etch_group_size(placed, value->flat)));
+    return etch_ceil(sym, etch_div(sym, count, etch_group_size(placed, value->sharded_flat)));
 }
 
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
@@ -39,7 +39,8 @@ static uint32_t bits_of(const etch_product *product)
     return bits;
 }
 
-/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is none. */
+/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is
+ * none. */
 static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
 {
     for (uint32_t i = 0; i < plan->products.count; i++) {
@@ -87,24 +88,24 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
     return size;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 etch_role etch_step_role(const etch_step *step)
 {
-    if (step->move != ETCH_NO_MOVE)
-        return step->move == ETCH_SLICE ? ETCH_ROLE_FREE : ETCH_ROLE_MOVE;
+    if (step->collective != ETCH_NO_COLLECTIVE)
+        return step->collective == ETCH_SLICE ? ETCH_ROLE_FREE : ETCH_ROLE_RESHARD;
     return etch_op_role(step->op);
 }
 
 bool etch_step_shows(const etch_step *step)
 {
-    return step && step->move == ETCH_NO_MOVE && step->row->role == ETCH_ROLE_FREE;
+    return step && step->collective == ETCH_NO_COLLECTIVE && step->row->role == ETCH_ROLE_FREE;
 }
 
 etch_value *etch_value_memory(etch_value *value, bool *sharded)
 {
     while (value->step && etch_step_role(value->step) == ETCH_ROLE_FREE) {
-        if (sharded && value->step->move == ETCH_SLICE)
+        if (sharded && value->step->collective == ETCH_SLICE)
             *sharded = true;
         value = value->step->ins[0];
     }

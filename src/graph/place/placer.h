@@ -1,10 +1,10 @@
-/* The walk that decides op by op, as the passes after it and explanations see it: its tables, and what it knows of
- * the lines of the plan. */
+/* The walk that decides op by op, as the passes after it and explanations see it: its tables, and what it
+ * knows of the lines of the plan. */
 #ifndef ETCH_GRAPH_PLACE_PLACER_H
 #define ETCH_GRAPH_PLACE_PLACER_H
 
 #include "graph/place/steps.h"
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 
 /* A moved copy of a value, shared by the consumers of one phase in one region (R8). */
 typedef struct etch_placed_copy {
@@ -13,23 +13,28 @@ typedef struct etch_placed_copy {
     etch_phase phase;
 } etch_placed_copy;
 
-/* What a result is wanted as: a state for every axis. */
+/* The layout requested of a result: a state for every axis. */
 typedef struct etch_requested_layout {
-    bool known; /* something is asked of it */
+    /* something is asked of it */
+    bool known;
     etch_state place[ETCH_MAX_AXES];
 } etch_requested_layout;
 
-/* The i-th value that a loop hands on; loop NULL: none. */
+/* The i-th loop-carried value; loop NULL: none. */
 typedef struct etch_loop_carried {
     const etch_loop *loop;
     uint32_t i;
 } etch_loop_carried;
 
 typedef struct etch_value_use {
-    uint32_t count;         /* consumers in the same region and phase; those elsewhere count twice */
-    const etch_op *only;    /* the consumer when there is one */
-    etch_loop_carried init; /* the loop that it enters, when that is its only use */
-    bool read_back;         /* an op of backward reads it */
+    /* consumers in the same region and phase; those elsewhere count twice */
+    uint32_t count;
+    /* the consumer when there is one */
+    const etch_op *only;
+    /* the loop that it enters, when that is its only use */
+    etch_loop_carried init;
+    /* an op of backward reads it */
+    bool read_back;
 } etch_value_use;
 
 /* The token dim that each axis divides, for ops that route by the same indices. */
@@ -47,19 +52,21 @@ typedef struct etch_placer {
     etch_sym *sym;
     uint32_t axis_count;
     /* by tensor id */
-    etch_value **made;   /* as its producer left it */
-    etch_value **pinned; /* as a pin or a loop holds it: what consumers see */
-    etch_value *
-        *resolved; /* of a partial result: the first copy without partial sums, which backward reads */
+    /* as its producer left it */
+    etch_value **made;
+    /* as a pin or a loop holds it: what consumers see */
+    etch_value **pinned;
+    /* of a partial result: the first copy without partial sums, which backward reads */
+    etch_value **resolved;
     etch_value_use *uses;
-    etch_requested_layout *wants;
+    etch_requested_layout *requests;
     /* by op id */
     etch_step **steps;
     /* by loop id: the forward loop's placed form */
     etch_placed_loop **loops;
     ETCH_VEC(etch_placed_copy) copies;
     ETCH_VEC(etch_token_route) routes;
-    etch_plan_parts parts;
+    etch_plan_regions plan_regions;
     /* the place in work */
     etch_placed_region *region;
     bool failed;
@@ -68,8 +75,8 @@ typedef struct etch_placer {
 /* Places what a training graph computes by the rules R1-R8. NULL after an error. */
 etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan);
 
-/* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or to, on
- * all of `axes` (bits); NULL when there is none. */
+/* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or
+ * to, on all of `axes` (bits); NULL when there is none. */
 const etch_shard *etch_map_entry(const etch_placer *p, const etch_dim *dim, uint32_t axes);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const etch_placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);

@@ -1,5 +1,5 @@
-/* Work that differs among the ranks of an axis: causal queries that are divided in contiguous parts. Late queries see
- * more keys. The formulas of such work have the coordinate of the rank on the axis in them. */
+/* Work that differs among the ranks of an axis: causal queries that are divided in contiguous parts. Late
+ * queries see more keys. The formulas of such work have the coordinate of the rank on the axis in them. */
 #include "graph/place/place_int.h"
 
 etch_expr etch_coordinate(etch_sym *sym, uint32_t axis)
@@ -7,7 +7,7 @@ etch_expr etch_coordinate(etch_sym *sym, uint32_t axis)
     return etch_index(sym, 1 + axis);
 }
 
-etch_expr etch_part_index(etch_placer *p, const etch_dim *dim, uint32_t axes)
+etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     etch_expr index = etch_int(p->sym, 0);
     for (uint32_t a = 0; a < p->axis_count; a++) {
@@ -37,7 +37,7 @@ static etch_expr put_in(const etch_placed *placed, etch_expr expr, const etch_ex
     return count ? etch_subst(sym, expr, count, vars, values) : expr;
 }
 
-etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr number)
+etch_expr etch_at_work_share(const etch_placed *placed, etch_expr expr, etch_expr number)
 {
     etch_sym *sym = placed->training->graph->sym;
     etch_expr coordinates[ETCH_MAX_AXES] = {NULL}, left = number;
@@ -60,7 +60,7 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
     return put_in(placed, expr, coordinates);
 }
 
-etch_expr etch_part_count(const etch_placed *placed)
+etch_expr etch_work_share_count(const etch_placed *placed)
 {
     etch_sym *sym = placed->training->graph->sym;
     etch_expr count = etch_int(sym, 1);

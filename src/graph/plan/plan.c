@@ -1,7 +1,7 @@
 /* Questions about plans: ranks, axes, lines. */
 #include <string.h>
 
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 
 uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place)
 {

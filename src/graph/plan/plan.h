@@ -1,4 +1,4 @@
-/* Plans as data: meshes, shards, pins, scopes, stages, ZeRO. Part of what other rooms see of graph. */
+/* Plans as data: meshes, shards, pins, scopes, stages, ZeRO. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_PLAN_PLAN_H
 #define ETCH_GRAPH_PLAN_PLAN_H
 
@@ -9,22 +9,27 @@
 
 typedef struct etch_axis {
     const char *name;
-    etch_expr size; /* a variable, or an expression over variables */
+    /* a variable, or an expression over variables */
+    etch_expr size;
     etch_span span;
 } etch_axis;
 
 /* dim -> mesh axes, outermost first; none: cleared. */
 typedef struct etch_shard {
     const char *dim;
-    uint32_t axes[ETCH_MAX_AXES]; /* indices into the mesh */
+    /* indices into the mesh */
+    uint32_t axes[ETCH_MAX_AXES];
     uint32_t axis_count;
-    bool known; /* does the spec have a dim of this name? Else that has been said. */
+    /* does the spec have a dim of this name? Else that has been said. */
+    bool known;
     etch_span span;
 } etch_shard;
 
 typedef struct etch_pin {
-    const char *selector;        /* a tag, or "module.tensor" */
-    ETCH_VEC(etch_shard) shards; /* the dims that it lists; without axes: held whole */
+    /* a tag, or "module.tensor" */
+    const char *selector;
+    /* the dims that it lists; without axes: held whole */
+    ETCH_VEC(etch_shard) shards;
     etch_span span;
 } etch_pin;
 
@@ -32,7 +37,8 @@ typedef struct etch_pin {
 typedef struct etch_override {
     const char *const *selectors;
     uint32_t selector_count;
-    uint32_t outer; /* the scope that it stands in: its place in the plan's list plus one; 0: in none */
+    /* the scope that it stands in: its place in the plan's list plus one; 0: in none */
+    uint32_t outer;
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     etch_span span;
@@ -41,33 +47,39 @@ typedef struct etch_override {
 /* A name for a product of mesh axes: `axis dp = (edp, ep)`. Shards and pins hold the axes themselves. */
 typedef struct etch_product {
     const char *name;
-    uint32_t axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first */
+    /* indices into the mesh, outermost first */
+    uint32_t axes[ETCH_MAX_AXES];
     uint32_t axis_count;
     etch_span span;
 } etch_product;
 
-/* What has no effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an imported file
- * speaks of and the spec lacks. */
+/* A line without effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an
+ * imported file speaks of and the spec lacks. */
 typedef struct etch_pending {
-    const char *text; /* "zero 3 @ dp", as written; "dim A" */
-    uint32_t axes;    /* bits of mesh axes */
+    /* "zero 3 @ dp", as written; "dim A" */
+    const char *text;
+    /* bits of mesh axes */
+    uint32_t axes;
     etch_span span;
 } etch_pending;
 
-/* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of units, the iterations of
- * the loops and the blocks that are listed, and stages take consecutive ones. */
+/* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of layers, the iterations
+ * of the loops and the blocks that are listed, and stages take consecutive ones. */
 typedef struct etch_stage_line {
-    const char *const *selectors; /* loops, tags, modules */
+    /* loops, tags, modules */
+    const char *const *selectors;
     const etch_span *selector_spans;
-    const bool
-        *selectors_known; /* does the spec have something of this name? Else that has been said. NULL: all */
+    /* does the spec have something of this name? Else that has been said. NULL: all */
+    const bool *selectors_known;
     uint32_t selector_count;
-    uint32_t
-        axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first: together they number the stages */
+    /* indices into the mesh, outermost first: together they number the stages */
+    uint32_t axes[ETCH_MAX_AXES];
     uint32_t axis_count;
     const etch_schedule *schedule;
-    etch_expr chunks;        /* chunks of units that each stage holds: 1 unless the schedule interleaves */
-    const etch_expr *counts; /* units of each chunk, in the order of the chain; NULL: spread evenly */
+    /* chunks of units that each stage holds: 1 unless the schedule interleaves */
+    etch_expr chunks;
+    /* units of each chunk, in the order of the chain; NULL: spread evenly */
+    const etch_expr *counts;
     uint32_t count_count;
     etch_span span;
 } etch_stage_line;
@@ -76,103 +88,141 @@ typedef struct etch_stage_line {
 typedef struct etch_pad {
     const char *dim;
     etch_expr multiple;
-    bool known; /* as in etch_shard */
+    /* as in etch_shard */
+    bool known;
     etch_span span;
 } etch_pad;
 
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
-    etch_expr count; /* NULL: it does not say */
+    /* NULL: it does not say */
+    etch_expr count;
     etch_span span;
 } etch_rank_count;
 
-/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+/* The share of the gradients that one collective reduces, and of the updated weights that one gathers. */
 typedef enum etch_bucketing {
-    ETCH_BUCKET_BY_LAYER, /* those of a unit */
-    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
-    ETCH_BUCKET_BY_SIZE   /* so many bytes */
+    /* those of a unit */
+    ETCH_BUCKET_BY_LAYER,
+    /* all over the same axes */
+    ETCH_BUCKET_BY_STEP,
+    /* so many bytes */
+    ETCH_BUCKET_BY_SIZE
 } etch_bucketing;
 
-/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
+/* States of the optimizer that are kept in the memory of the host instead of the device's. */
 enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 /* ---- ZeRO ---------------------------------------------------------------------------------------------- */
 
-/* What ranks hold in parts that they would hold alike.
+/* ZeRO: ranks hold shards of that which they would hold alike.
  *
  * Level 1 divides the states of the optimizer, level 2 gradients as well, level 3 (FSDP) the weights, too. Of
- * each weight it divides what a rank holds under the plan's shards: laid out flat, padded to equal parts, among
- * the ranks of those axes of the line that replicate the weight. */
+ * each weight it divides what a rank holds under the plan's shards: laid out flat, padded to equal parts,
+ * among the ranks of those axes of the line that replicate the weight. */
 
 /* How long the copies last that level 3 gathers. */
 typedef enum etch_keep {
-    ETCH_KEEP_UNIT,       /* until the unit has computed: gathered in forward, and again in backward */
-    ETCH_KEEP_MICROBATCH, /* from forward to backward of the same microbatch */
-    ETCH_KEEP_STEP        /* for all microbatches */
+    /* until the unit has computed: gathered in forward, and again in backward */
+    ETCH_KEEP_GROUP,
+    /* from forward to backward of the same microbatch */
+    ETCH_KEEP_MICROBATCH,
+    /* for all microbatches */
+    ETCH_KEEP_STEP
 } etch_keep;
 
 /* `zero 3 @ (nodes,gpus), keep = false, prefetch = 1, reduce = microbatch`. */
 typedef struct etch_zero {
-    uint32_t level; /* 0: no such line */
-    uint32_t axes;  /* bits of mesh axes */
-    bool whole;     /* gradients are added up whole, and reduced once a step: always so with level 1 */
-    etch_keep keep; /* the rest: of level 3 */
-    uint32_t
-        again; /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
-    uint64_t ahead; /* how many units ahead of what computes weights are gathered */
-    const char *const
-        *units; /* loops whose iterations are gathered one by one; without any, all outermost ones */
-    const etch_span *unit_spans;
-    uint32_t unit_count;
+    /* 0: no such line */
+    uint32_t level;
+    /* bits of mesh axes */
+    uint32_t axes;
+    /* gradients are added up whole, and reduced once a step: always so with level 1 */
+    bool whole;
+    /* the rest: of level 3 */
+    etch_keep keep;
+    /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
+    uint32_t backward_axes;
+    /* how many units ahead of what computes weights are gathered */
+    uint64_t ahead;
+    /* loops whose iterations are gathered one by one; without any, all outermost ones */
+    const char *const *weight_groups;
+    const etch_span *group_spans;
+    uint32_t group_count;
     etch_span span;
 } etch_zero;
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
-/* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
- * whose statements make their values again. */
+/* Selectors of what backward recomputes instead of reading it from memory: loops, by their iterations;
+ * modules; tags and module.tensor, whose statements make their values again. */
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;
-    ETCH_VEC(etch_span) spans; /* of the selectors */
+    /* of the selectors */
+    ETCH_VEC(etch_span) spans;
+    /* of the selectors: the scope of the plan that they stand in, its place in the plan's list plus one; 0 or
+     * missing: in none */
     ETCH_VEC(uint32_t)
-    places;         /* of the selectors: the scope of the plan that they stand in, its place in the plan's
-                                  list plus one; 0 or missing: in none */
-    bool all;       /* every outermost loop */
-    bool needed;    /* without what nobody reads */
-    etch_span span; /* where it is said; nowhere when it is not */
+    places;
+    /* every outermost loop */
+    bool all;
+    /* without what nobody reads */
+    bool needed;
+    /* where it is said; nowhere when it is not */
+    etch_span span;
 } etch_recompute;
 
 typedef struct etch_plan {
     const char *name;
-    bool shared;                   /* of an imported file: made for several models */
-    const etch_stage_line *stage;  /* NULL: one stage */
-    ETCH_VEC(etch_axis) mesh;      /* outermost first */
-    uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */
-    uint32_t order_count;          /* 0: in the order of the mesh */
-    etch_span order_span;          /* nowhere when it is not said */
+    /* of an imported file: made for several models */
+    bool shared;
+    /* NULL: one stage */
+    const etch_stage_line *stage;
+    /* outermost first */
+    ETCH_VEC(etch_axis) mesh;
+    /* mesh axes as they number the ranks, outermost first */
+    uint32_t order[ETCH_MAX_AXES];
+    /* 0: in the order of the mesh */
+    uint32_t order_count;
+    /* nowhere when it is not said */
+    etch_span order_span;
     etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
     ETCH_VEC(etch_pending) lacks;
     etch_zero zero;
-    bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
-    etch_span keep_span; /* where the plan says so; nowhere when it does not */
-    bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    bool reduce_each; /* layer by layer in each microbatch, not once in a step */
-    etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
-    uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
-    etch_span offload_span; /* as reduce_span */
-    bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
-    etch_span balance_span; /* as reduce_span */
+    /* backward reads the copies that forward has gathered, which are kept (R8) */
+    bool keep_gathers;
+    /* where the plan says so; nowhere when it does not */
+    etch_span keep_span;
+    /* gradients are reduced when the whole backward pass has ended, not layer by layer */
+    bool reduce_last;
+    /* layer by layer in each microbatch, not once in a step */
+    bool reduce_each;
+    /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span;
+    /* bits: ETCH_OFFLOAD_.. */
+    uint32_t offloaded;
+    /* as reduce_span */
+    etch_span offload_span;
+    /* ranks that share causal queries have contiguous parts of them, of unequal work */
+    bool contiguous;
+    /* as reduce_span */
+    etch_span balance_span;
     etch_bucketing bucketing;
-    etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
-    etch_span bucket_span;    /* as reduce_span */
-    etch_recompute recompute; /* takes the place of the train block's where the plan says so */
-    etch_precision precision; /* of its classes; others are as the spec says */
+    /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
+    etch_expr bucket;
+    /* as reduce_span */
+    etch_span bucket_span;
+    /* takes the place of the train block's where the plan says so */
+    etch_recompute recompute;
+    /* of its classes; others are as the spec says */
+    etch_precision precision;
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
-    ETCH_VEC(etch_pad) pads; /* of each dim one at most */
+    /* of each dim one at most */
+    ETCH_VEC(etch_pad) pads;
     etch_span span;
 } etch_plan;
 

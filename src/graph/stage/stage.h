@@ -1,100 +1,122 @@
-/* Stages: the chain that a plan's stage line makes of the model, and what one stage holds of it. Part of what other
- * rooms see of graph. */
+/* Stages: the chain that a plan's stage line makes of the model, and what one stage holds of it. Part of what
+ * other modules see of graph. */
 #ifndef ETCH_GRAPH_STAGE_STAGE_H
 #define ETCH_GRAPH_STAGE_STAGE_H
 
 #include "graph/place/place.h"
 
-/* A link of the chain: a loop, each of whose iterations is a unit, or a block, which is one. */
-typedef struct etch_stage_entry {
-    const char *name;       /* as the plan selects it */
-    uint32_t selector;      /* which name of the stage line that is */
-    const etch_loop *loop;  /* NULL: a block */
-    etch_expr first, count; /* units: those of the entries before it; its own */
-} etch_stage_entry;
+/* A segment of the chain of layers: a loop, each of whose iterations is a layer, or a block, which is one. */
+typedef struct etch_stage_segment {
+    /* as the plan selects it */
+    const char *name;
+    /* which name of the stage line that is */
+    uint32_t selector;
+    /* NULL: a block */
+    const etch_loop *loop;
+    /* layers: those of the segments before it; its own */
+    etch_expr first, count;
+} etch_stage_segment;
 
-/* Where a chain may be cut: before an entry, or between the iterations of a loop. What is alive there goes
- * to the next stage in one message for each microbatch; backward, cotangents go the other way. A value that
- * the loop hands on is the body's argument. */
+/* Where a chain may be cut: before a segment, or between the iterations of a loop. What is alive there goes
+ * to the next stage in one message for each microbatch; backward, cotangents go the other way. A loop-carried
+ * value is the body's argument. */
 typedef struct etch_cut {
-    uint32_t entry;
-    bool inside; /* the entry's loop; else before the entry */
+    uint32_t segment;
+    /* the segment's loop; else before the segment */
+    bool inside;
     ETCH_VEC(etch_value *) forward, backward;
-    etch_expr forward_bytes, backward_bytes; /* of one rank and message */
+    /* of one rank and message */
+    etch_expr forward_bytes, backward_bytes;
 } etch_cut;
 
-typedef ETCH_VEC(etch_home) etch_homes;
+typedef ETCH_VEC(etch_position) etch_positions;
 
 /* The chain that a plan's stage line makes of the model. */
 typedef struct etch_stages {
     const etch_stage_line *line;
-    ETCH_VEC(etch_stage_entry) entries; /* in program order, at least one */
-    etch_expr units;                    /* of all entries */
-    ETCH_VEC(etch_cut) cuts;            /* along the chain */
-    uint32_t *entry_of_op;              /* by op id: the entry that it is listed in, or ETCH_NO_ENTRY */
-    etch_homes *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
-                         iteration of a loop of the chain has its own */
+    /* in program order, at least one */
+    ETCH_VEC(etch_stage_segment) segments;
+    /* of all segments */
+    etch_expr layers;
+    /* along the chain */
+    ETCH_VEC(etch_cut) cuts;
+    /* by op id: the segment that it is listed in, or ETCH_NO_SEGMENT */
+    uint32_t *segment_of_op;
+    /* by tensor id of a weight: where it is used, each once, ascending; empty where each iteration of a loop
+     * of the chain has its own */
+    etch_positions *uses;
 } etch_stages;
 
-/* Is it the home of a loop whose iterations are units? */
-bool etch_home_is_loop(const etch_stages *stages, etch_home home);
-/* The home of a loop of the chain. */
-etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
-/* Where the weights of a unit are used: NULL where there are no stages; empty for a loop of the chain, where
- * each iteration has its own. */
-const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
+/* Is it the stage position of a loop whose iterations are layers? */
+bool etch_position_is_loop(const etch_stages *stages, etch_position position);
+/* The stage position of a loop of the chain. */
+etch_position etch_stage_position_of(const etch_placed *placed, const etch_loop *loop);
+/* Where the weights of a weight group are used: NULL where there are no stages; empty for a loop of the
+ * chain, where each iteration has its own. */
+const etch_positions *etch_weight_group_uses(const etch_placed *placed,
+                                             const etch_weight_group *weight_group);
 
 /* ---- one stage ----------------------------------------------------------------------------------------- */
 
-/* Units that a stage holds of an entry, counted from its first one. */
-typedef struct etch_stretch {
-    etch_expr low, high; /* to before it */
-    uint32_t chunk;      /* of the stage: whose they are */
-} etch_stretch;
+/* Layers that a stage holds of a segment, counted from its first one. */
+typedef struct etch_layer_interval {
+    /* to before it */
+    etch_expr low, high;
+    /* of the stage: whose they are */
+    uint32_t chunk;
+} etch_layer_interval;
 
-typedef ETCH_VEC(etch_stretch) etch_stretches;
+typedef ETCH_VEC(etch_layer_interval) etch_layer_intervals;
 
-/* What one stage holds of the chain, as numbers or as formulas. */
+/* The layers that one stage holds, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
-    etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
-    etch_stretches *ranges;          /* by entry: where the units are, for a loop that has classes */
-    bool *held;                      /* by entry: is there any of it? */
-    bool *whole;                     /* by entry: is that all of it? */
-    etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
+    /* by segment and side: layers */
+    etch_expr (*shares)[ETCH_SIDES];
+    /* by segment: where the layers are, for a loop that has classes */
+    etch_layer_intervals *ranges;
+    /* by segment: is there any of it? */
+    bool *held;
+    /* by segment: is that all of it? */
+    bool *whole;
+    /* by cut: messages of a microbatch that the stage sends there */
+    etch_expr *forward, *backward;
 } etch_stage_view;
 
 /* Sizes of a bound chain. */
 typedef struct etch_stage_numbers {
     uint32_t stages, chunks;
-    uint64_t units;
-    const uint64_t *entries; /* units of each entry */
-    const uint64_t *counts;  /* units of each link, or NULL: spread evenly */
+    uint64_t layers;
+    /* layers of each segment */
+    const uint64_t *segments;
+    /* layers of each model chunk, or NULL: spread evenly */
+    const uint64_t *counts;
 } etch_stage_numbers;
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
-/* Units of a link: as they are counted, or spread evenly, when the first links take what is left over. */
-uint64_t etch_link_units(const etch_stage_numbers *numbers, uint64_t link);
+/* Layers of a model chunk: as they are counted, or spread evenly, when the first model chunks take what is
+ * left over. */
+uint64_t etch_model_chunk_layers(const etch_stage_numbers *numbers, uint64_t model_chunk);
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
                                           uint32_t stage);
 
 /* Stages that differ in kind. Formulas hold from two stages on, where the first one holds what comes before
- * the loop of the chain and some of its iterations, and the last one what comes behind it and some. */
+ * the loop of the chain and some of its iterations, and the last one what comes after it and some. */
 typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_LAST } etch_stage_class;
 
-/* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts units. */
+/* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts layers. */
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
-/* Units of a home that the stage holds. */
-etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
-/* Those of them, at the home of a loop, that are iterations of the class of `body`. */
-etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+/* Layers of a stage position that the stage holds. */
+etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
+/* Those of them, at the stage position of a loop, that are iterations of the class of `body`. */
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,
                                 const etch_region *body);
-/* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other
- * stages use it as well. */
-etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
-etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
-etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
+/* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when
+ * other stages use it as well. */
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
+etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
 
 #endif

@@ -3,17 +3,17 @@
 
 #include "graph/stage/stage_int.h"
 
-/* ---- sizes ---------------------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------------------------------------- */
 
-static uint64_t link_count(const etch_stage_numbers *n)
+static uint64_t model_chunk_count(const etch_stage_numbers *n)
 {
     return (uint64_t)n->stages * n->chunks;
 }
 
-uint64_t etch_link_units(const etch_stage_numbers *n, uint64_t link)
+uint64_t etch_model_chunk_layers(const etch_stage_numbers *n, uint64_t model_chunk)
 {
-    const uint64_t links = link_count(n);
-    return n->counts ? n->counts[link] : (n->units + links - 1 - link) / links;
+    const uint64_t model_chunks = model_chunk_count(n);
+    return n->counts ? n->counts[model_chunk] : (n->layers + model_chunks - 1 - model_chunk) / model_chunks;
 }
 
 static bool misfit(etch_diag *diag, const char *help)
@@ -26,9 +26,9 @@ static bool misfit(etch_diag *diag, const char *help)
 static void note_units(etch_diag *diag, const etch_placed *placed, const etch_stage_numbers *n)
 {
     etch_buf text = {.arena = placed->arena};
-    for (uint32_t i = 0; i < placed->stages->entries.count; i++)
-        etch_buf_printf(&text, "%s%s %" PRIu64, i ? ", " : "", placed->stages->entries.at[i].name,
-                        n->entries[i]);
+    for (uint32_t i = 0; i < placed->stages->segments.count; i++)
+        etch_buf_printf(&text, "%s%s %" PRIu64, i ? ", " : "", placed->stages->segments.at[i].name,
+                        n->segments[i]);
     etch_note(diag, (etch_span){0, 0}, "its units: %s", text.text);
 }
 
@@ -37,10 +37,10 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
     const etch_stage_line *line = placed->stages->line;
     uint64_t total = 0;
     bool fits = true;
-    if (line->count_count != link_count(n))
+    if (line->count_count != model_chunk_count(n))
         return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
                                  "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
-                                 link_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
+                                 model_chunk_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
                       "give one for each chunk of each stage, in the order of the model");
     for (uint32_t i = 0; i < line->count_count && fits; i++) {
         if (n->counts[i] == 0)
@@ -49,11 +49,11 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
                           n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
         fits = !__builtin_add_overflow(total, n->counts[i], &total);
     }
-    if (fits && total == n->units)
+    if (fits && total == n->layers)
         return true;
     etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
                                  "the counts add up to %s%" PRIu64 " units, but the model has %" PRIu64,
-                                 fits ? "" : "more than ", fits ? total : UINT64_MAX, n->units);
+                                 fits ? "" : "more than ", fits ? total : UINT64_MAX, n->layers);
     note_units(diag, placed, n);
     return misfit(diag, "units are the iterations of the loops and the blocks that the line lists");
 }
@@ -61,18 +61,18 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
 {
     const etch_stages *stages = placed->stages;
-    for (uint32_t i = 0; i < stages->entries.count; i++)
-        if (n->entries[i] == 0)
-            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->entries.at[i].loop->span,
-                                     "loop %s of the stages runs 0 times", stages->entries.at[i].name),
+    for (uint32_t i = 0; i < stages->segments.count; i++)
+        if (n->segments[i] == 0)
+            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->segments.at[i].loop->span,
+                                     "loop %s of the stages runs 0 times", stages->segments.at[i].name),
                           "leave it out of the stage line");
     if (n->counts)
         return counts_fit(placed, n);
-    if (n->units >= link_count(n))
+    if (n->layers >= model_chunk_count(n))
         return true;
     etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
-                                 "%" PRIu64 " %s not fill %" PRIu64 " %s", n->units,
-                                 n->units == 1 ? "unit does" : "units do", link_count(n),
+                                 "%" PRIu64 " %s not fill %" PRIu64 " %s", n->layers,
+                                 n->layers == 1 ? "unit does" : "units do", model_chunk_count(n),
                                  n->chunks > 1 ? "chunks of stages" : "stages");
     note_units(diag, placed, n);
     return misfit(diag, n->chunks > 1
@@ -92,16 +92,16 @@ static viewing begin(const etch_placed *placed)
     viewing v = {.placed = placed, .stages = placed->stages, .sym = placed->training->graph->sym};
     v.view = ETCH_NEW(placed->arena, etch_stage_view);
     v.view->stages = placed->stages;
-    v.view->shares = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->shares);
-    v.view->ranges = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->ranges);
-    v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
-    v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
+    v.view->shares = etch_alloc_array(placed->arena, v.stages->segments.count, sizeof *v.view->shares);
+    v.view->ranges = etch_alloc_array(placed->arena, v.stages->segments.count, sizeof *v.view->ranges);
+    v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->segments.count, bool);
+    v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->segments.count, bool);
     v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
     v.view->backward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
     return v;
 }
 
-/* ---- with numbers --------------------------------------------------------------------------------------- */
+/* ---- with numbers -------------------------------------------------------------------------------------- */
 
 typedef struct window {
     uint64_t first, end;
@@ -113,27 +113,28 @@ static uint64_t overlap(window a, window b)
     return first < end ? end - first : 0;
 }
 
-/* The units of a link. */
-static window window_of(const etch_stage_numbers *n, uint64_t link)
+/* The layers of a model chunk. */
+static window window_of(const etch_stage_numbers *n, uint64_t model_chunk)
 {
-    const uint64_t links = link_count(n), more = n->units % links; /* links with one unit more */
-    window w = {link * (n->units / links) + (link < more ? link : more), 0};
+    const uint64_t model_chunks = model_chunk_count(n),
+                   more = n->layers % model_chunks; /* model chunks with one layer more */
+    window w = {model_chunk * (n->layers / model_chunks) + (model_chunk < more ? model_chunk : more), 0};
     if (n->counts) {
         w.first = 0;
-        for (uint64_t i = 0; i < link; i++)
+        for (uint64_t i = 0; i < model_chunk; i++)
             w.first += n->counts[i];
     }
-    w.end = w.first + etch_link_units(n, link);
+    w.end = w.first + etch_model_chunk_layers(n, model_chunk);
     return w;
 }
 
-/* The units of a home. */
-static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side side)
+/* The layers of a stage position. */
+static window window_at(const etch_stage_numbers *n, uint32_t segment, etch_side side)
 {
     window w = {0, 0};
-    for (uint32_t i = 0; i <= entry; i++) {
+    for (uint32_t i = 0; i <= segment; i++) {
         w.first = w.end;
-        w.end += n->entries[i];
+        w.end += n->segments[i];
     }
     if (side == ETCH_FIRST_OF)
         w.end = w.first + 1;
@@ -142,49 +143,50 @@ static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side s
     return w;
 }
 
-/* Notes which units of an entry a link holds. */
-static void add_range(const viewing *v, uint32_t entry, window of_entry, window held, uint32_t chunk)
+/* Notes which layers of a segment a model chunk holds. */
+static void add_range(const viewing *v, uint32_t segment, window of_entry, window held, uint32_t chunk)
 {
     const uint64_t count = overlap(held, of_entry);
     if (count == 0)
         return;
     const uint64_t low = held.first > of_entry.first ? held.first - of_entry.first : 0;
-    etch_stretch range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count)), chunk};
-    ETCH_PUSH(v->placed->arena, &v->view->ranges[entry], range);
+    etch_layer_interval range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count)),
+                                 chunk};
+    ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], range);
 }
 
-static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t unit)
+static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t layer)
 {
-    const window entry = window_at(n, cut->entry, ETCH_ALL_OF);
-    return cut->inside ? entry.first < unit && unit < entry.end : entry.first == unit;
+    const window segment = window_at(n, cut->segment, ETCH_ALL_OF);
+    return cut->inside ? segment.first < layer && layer < segment.end : segment.first == layer;
 }
 
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
                                           uint32_t stage)
 {
     viewing v = begin(placed);
-    const uint32_t entries = v.stages->entries.count, cuts = v.stages->cuts.count;
-    const uint64_t links = link_count(n);
-    uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, entries, sizeof *shares);
+    const uint32_t segments = v.stages->segments.count, cuts = v.stages->cuts.count;
+    const uint64_t model_chunks = model_chunk_count(n);
+    uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, segments, sizeof *shares);
     uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
-    for (uint64_t link = stage; link < links; link += n->stages) {
-        const window held = window_of(n, link);
-        for (uint32_t i = 0; i < entries; i++) {
+    for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
+        const window held = window_of(n, model_chunk);
+        for (uint32_t i = 0; i < segments; i++) {
             for (int side = 0; side < ETCH_SIDES; side++)
                 shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
-            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held, (uint32_t)(link / n->stages));
+            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held, (uint32_t)(model_chunk / n->stages));
         }
         for (uint32_t i = 0; i < cuts; i++) {
-            forward[i] += link + 1 < links && is_cut_at(n, &v.stages->cuts.at[i], held.end);
-            backward[i] += link > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
+            forward[i] += model_chunk + 1 < model_chunks && is_cut_at(n, &v.stages->cuts.at[i], held.end);
+            backward[i] += model_chunk > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
         }
     }
-    for (uint32_t i = 0; i < entries; i++) {
+    for (uint32_t i = 0; i < segments; i++) {
         for (int side = 0; side < ETCH_SIDES; side++)
             v.view->shares[i][side] = etch_int(v.sym, (int64_t)shares[i][side]);
         v.view->held[i] = shares[i][ETCH_ALL_OF] > 0;
-        v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->entries[i];
+        v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->segments[i];
     }
     for (uint32_t i = 0; i < cuts; i++) {
         v.view->forward[i] = etch_int(v.sym, (int64_t)forward[i]);
@@ -193,40 +195,41 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     return v.view;
 }
 
-/* ---- as formulas ---------------------------------------------------------------------------------------- */
+/* ---- as formulas --------------------------------------------------------------------------------------- */
 
 /* The one loop of the chain; UINT32_MAX when there is none, or another. */
 static uint32_t only_loop(const etch_stages *stages)
 {
     uint32_t loop = UINT32_MAX, count = 0;
-    for (uint32_t i = 0; i < stages->entries.count; i++)
-        if (stages->entries.at[i].loop) {
+    for (uint32_t i = 0; i < stages->segments.count; i++)
+        if (stages->segments.at[i].loop) {
             loop = i;
             count++;
         }
     return count == 1 ? loop : UINT32_MAX;
 }
 
-/* Units of all chunks of stage number `stage`. */
+/* Layers of all chunks of stage number `stage`. */
 static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
 {
     etch_sym *sym = v->sym;
-    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), sum = etch_int(sym, 0);
+    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), sum = etch_int(sym, 0);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
-        etch_expr top = etch_sub(sym, etch_add(sym, v->stages->units, links), etch_int(sym, 1));
-        sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, link), links));
+        etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr top = etch_sub(sym, etch_add(sym, v->stages->layers, model_chunks), etch_int(sym, 1));
+        sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, model_chunk), model_chunks));
     }
     return sum;
 }
 
-/* The first unit of a link, as they are spread evenly. */
-static etch_expr first_unit(const viewing *v, etch_expr links, etch_expr link)
+/* The first layer of a model chunk, as they are spread evenly. */
+static etch_expr first_unit(const viewing *v, etch_expr model_chunks, etch_expr model_chunk)
 {
     etch_sym *sym = v->sym;
-    etch_expr least = etch_floor_div(sym, v->stages->units, links);
-    etch_expr more = etch_sub(sym, v->stages->units, etch_mul(sym, links, least)); /* links with one more */
-    return etch_add(sym, etch_mul(sym, link, least), etch_min(sym, link, more));
+    etch_expr least = etch_floor_div(sym, v->stages->layers, model_chunks);
+    etch_expr more =
+        etch_sub(sym, v->stages->layers, etch_mul(sym, model_chunks, least)); /* model chunks with one more */
+    return etch_add(sym, etch_mul(sym, model_chunk, least), etch_min(sym, model_chunk, more));
 }
 
 /* Notes the iterations that the chunks of a stage hold. The first of all begins where the loop does, the last
@@ -235,16 +238,16 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
                        bool first, bool last)
 {
     etch_sym *sym = v->sym;
-    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
+    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
-        etch_expr next = etch_add(sym, link, etch_int(sym, 1));
-        etch_stretch range = {etch_sub(sym, first_unit(v, links, link), before),
-                              etch_sub(sym, first_unit(v, links, next), before), chunk};
+        etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr next = etch_add(sym, model_chunk, etch_int(sym, 1));
+        etch_layer_interval range = {etch_sub(sym, first_unit(v, model_chunks, model_chunk), before),
+                                     etch_sub(sym, first_unit(v, model_chunks, next), before), chunk};
         if (first && chunk == 0)
             range.low = etch_int(sym, 0);
         if (last && chunk + 1 == chunks)
-            range.high = v->stages->entries.at[loop].count;
+            range.high = v->stages->segments.at[loop].count;
         ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
     }
 }
@@ -254,20 +257,20 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 {
     viewing v = begin(placed);
     etch_sym *sym = v.sym;
-    const uint32_t loop = only_loop(v.stages), entries = v.stages->entries.count;
+    const uint32_t loop = only_loop(v.stages), segments = v.stages->segments.count;
     const etch_expr zero = etch_int(sym, 0), one = etch_int(sym, 1);
     if (loop == UINT32_MAX || v.stages->line->counts)
         return NULL;
-    const uint32_t before = loop, behind = entries - 1 - loop;
+    const uint32_t before = loop, after = segments - 1 - loop;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
     etch_expr stage = first ? zero : last ? etch_sub(sym, stages, one) : number;
-    for (uint32_t i = 0; i < entries; i++) {
+    for (uint32_t i = 0; i < segments; i++) {
         const bool held = i < loop ? first : i > loop && last;
         for (int side = 0; side < ETCH_SIDES; side++)
             v.view->shares[i][side] = held ? one : zero;
         v.view->held[i] = v.view->whole[i] = held;
     }
-    const uint32_t blocks = (first ? before : 0) + (last ? behind : 0);
+    const uint32_t blocks = (first ? before : 0) + (last ? after : 0);
     v.view->held[loop] = true;
     v.view->shares[loop][ETCH_ALL_OF] =
         etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
@@ -283,44 +286,44 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     return v.view;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
-etch_expr etch_stage_share(const etch_stage_view *view, etch_home home)
+etch_expr etch_stage_share(const etch_stage_view *view, etch_position position)
 {
-    return view->shares[etch_home_entry(home)][etch_home_side(home)];
+    return view->shares[etch_position_segment(position)][etch_position_side(position)];
 }
 
-etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,
                                 const etch_region *body)
 {
-    const uint32_t entry = etch_home_entry(home);
+    const uint32_t segment = etch_position_segment(position);
     etch_expr count = etch_int(sym, 0);
     if (!body->loop->pattern)
-        return etch_stage_share(view, home);
-    for (uint32_t i = 0; i < view->ranges[entry].count; i++) {
-        const etch_stretch *held = &view->ranges[entry].at[i];
+        return etch_stage_share(view, position);
+    for (uint32_t i = 0; i < view->ranges[segment].count; i++) {
+        const etch_layer_interval *held = &view->ranges[segment].at[i];
         count = etch_add(sym, count, etch_class_count(sym, body, held->low, held->high));
     }
     return count;
 }
 
 /* 1 when the stage holds anything of it, else 0. */
-static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_home home)
+static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_position position)
 {
-    if (etch_home_side(home) == ETCH_ALL_OF)
-        return etch_int(sym, view->held[etch_home_entry(home)]);
-    return etch_stage_share(view, home);
+    if (etch_position_side(position) == ETCH_ALL_OF)
+        return etch_int(sym, view->held[etch_position_segment(position)]);
+    return etch_stage_share(view, position);
 }
 
-etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
 {
-    const uint32_t entry = etch_home_entry(uses->at[0]);
-    if (etch_home_is_loop(view->stages, uses->at[0]))
-        return presence(sym, view, etch_home_at(entry, ETCH_FIRST_OF));
+    const uint32_t segment = etch_position_segment(uses->at[0]);
+    if (etch_position_is_loop(view->stages, uses->at[0]))
+        return presence(sym, view, etch_position_at(segment, ETCH_FIRST_OF));
     return presence(sym, view, uses->at[0]);
 }
 
-etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
 {
     etch_expr held = etch_int(sym, 0);
     for (uint32_t i = 0; i < uses->count; i++)
@@ -328,13 +331,13 @@ etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const 
     return held;
 }
 
-etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
 {
     bool all = true;
     for (uint32_t i = 0; i < uses->count; i++) {
-        const uint32_t entry = etch_home_entry(uses->at[i]);
-        all = all && (etch_home_side(uses->at[i]) == ETCH_ALL_OF
-                          ? view->whole[entry]
+        const uint32_t segment = etch_position_segment(uses->at[i]);
+        all = all && (etch_position_side(uses->at[i]) == ETCH_ALL_OF
+                          ? view->whole[segment]
                           : etch_stage_share(view, uses->at[i]) == etch_int(sym, 1));
     }
     return all ? etch_int(sym, 0) : etch_stage_presence(sym, view, uses);

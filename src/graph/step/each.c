@@ -4,7 +4,8 @@
 typedef struct walk {
     const etch_step_program *program;
     const etch_stages *stages;
-    const etch_stage_view *view; /* NULL: everything is on one stage */
+    /* NULL: everything is on one stage */
+    const etch_stage_view *view;
     etch_sym *sym;
     etch_arena *scratch;
     etch_step_visitor *visit;
@@ -42,7 +43,7 @@ static etch_expr iterations(const walk *w, const etch_step_repeat *repeat, const
 {
     if (!w->view)
         return of->count;
-    if (etch_home_is_loop(w->stages, repeat->position))
+    if (etch_position_is_loop(w->stages, repeat->position))
         return etch_stage_iterations(w->sym, w->view, repeat->position, of);
     return etch_mul(w->sym, of->count, etch_stage_share(w->view, repeat->position));
 }
@@ -80,19 +81,19 @@ static void visit_messages(const walk *w)
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
 /* How many iterations of its loop, 1 without one, the stage does something for. */
-static etch_expr groups_of(const walk *w, etch_doers doers, const etch_unit *group)
+static etch_expr groups_of(const walk *w, etch_doers doers, const etch_weight_group *group)
 {
     const etch_expr count = group && group->body ? group->body->count : etch_int(w->sym, 1);
-    const etch_homes *uses = group && w->view ? etch_unit_uses(w->program->placed, group) : NULL;
+    const etch_positions *uses = group && w->view ? etch_weight_group_uses(w->program->placed, group) : NULL;
     if (doers == ETCH_SHARED_USERS && (!uses || uses->count == 0))
         return etch_int(w->sym, 0);
     if (!uses)
         return count;
     if (uses->count == 0) /* with the iterations of a loop whose iterations are positions */
-        return etch_stage_iterations(w->sym, w->view, etch_stage_home_of(w->program->placed, group->loop),
+        return etch_stage_iterations(w->sym, w->view, etch_stage_position_of(w->program->placed, group->loop),
                                      group->body);
     return etch_mul(w->sym, count,
-                    doers == ETCH_SHARED_USERS ? etch_stage_ties(w->sym, w->view, uses)
+                    doers == ETCH_SHARED_USERS ? etch_stage_shares_weight(w->sym, w->view, uses)
                     : doers == ETCH_FIRST_USER ? etch_stage_begins(w->sym, w->view, uses)
                                                : etch_stage_presence(w->sym, w->view, uses));
 }
@@ -150,7 +151,7 @@ static void visit_end(const walk *w)
             ETCH_PUSH(w->scratch, &of_all, program->end.at[i]);
     cursors all = cursors_of(w, &of_all);
     for (uint32_t g = 0; g < program->groups.count; g++) {
-        const etch_unit *weights = program->groups.at[g].weights;
+        const etch_weight_group *weights = program->groups.at[g].weights;
         cursors own = cursors_of(w, &program->groups.at[g].end);
         for (uint32_t i = 0; i < weights->weights.count; i++) {
             visit_next(w, &own, weights->weights.at[i]);

@@ -1,5 +1,5 @@
-/* The end of a step, by weight groups: gradients are reduced, their norm is taken, weights are updated, and gathered
- * where ranks update a part of them each. */
+/* The end of a step, by weight groups: gradients are reduced, their norm is taken, weights are updated, and
+ * gathered where ranks update a part of them each. */
 #include "graph/step/step_int.h"
 
 typedef struct ending {
@@ -7,13 +7,15 @@ typedef struct ending {
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight */
+    /* by weight */
+    etch_tensor **gradients;
     etch_step_tasks *out;
 } ending;
 
 /* ---- what all of it shares ----------------------------------------------------------------------------- */
 
-static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers doers, const etch_unit *group)
+static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers doers,
+                                const etch_weight_group *group)
 {
     etch_step_task *task = ETCH_NEW(e->arena, etch_step_task);
     *task = (etch_step_task){.kind = ETCH_TASK_COMPUTE,
@@ -27,8 +29,8 @@ static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers 
     return task;
 }
 
-static etch_step_task *new_collective(const ending *e, etch_end_role role, const etch_unit *group,
-                                      etch_move move, uint32_t axes)
+static etch_step_task *new_collective(const ending *e, etch_end_role role, const etch_weight_group *group,
+                                      etch_collective collective, uint32_t axes)
 {
     const etch_doers doers = !group                           ? ETCH_EVERY_STAGE
                              : role == ETCH_END_REDUCE_SHARED ? ETCH_SHARED_USERS
@@ -36,13 +38,13 @@ static etch_step_task *new_collective(const ending *e, etch_end_role role, const
     etch_step_task *task = new_task(e, role, doers, group);
     task->kind = ETCH_TASK_COLLECTIVE;
     task->phase = ETCH_SYNC;
-    task->move = move;
+    task->collective = collective;
     task->axes = axes;
     return task;
 }
 
 /* Weight `i` of a group, with a row and no amounts. */
-static etch_step_contribution of_weight(const ending *e, const etch_unit *group, uint32_t i,
+static etch_step_contribution of_weight(const ending *e, const etch_weight_group *group, uint32_t i,
                                         const etch_row *row)
 {
     const etch_tensor *weight = group->weights.at[i];
@@ -87,28 +89,29 @@ static void push(const ending *e, etch_step_task *task)
 
 /* ---- collectives --------------------------------------------------------------------------------------- */
 
-static etch_cause cause_of(const ending *e, const etch_unit *group, const etch_ending_move *move)
+static etch_provenance cause_of(const ending *e, const etch_weight_group *group,
+                                const etch_ending_collective *collective)
 {
-    const bool in_parts = move->move != ETCH_ALL_REDUCE;
-    return (etch_cause){move->move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .unit = group,
-                        .every_microbatch = move->every_microbatch,
-                        .line = in_parts ? e->placed->plan->zero.span : (etch_span){0, 0}};
+    const bool in_parts = collective->collective != ETCH_ALL_REDUCE;
+    return (etch_provenance){collective->collective == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE,
+                             .weight_group = group, .every_microbatch = collective->every_microbatch,
+                             .line = in_parts ? e->placed->plan->zero.span : (etch_span){0, 0}};
 }
 
-/* The collective of the group for this move, made when it is the first of its kind: those from `first` on are the
- * group's, in rising order of axes. */
-static etch_step_task *collective_for(const ending *e, uint32_t first, const etch_unit *group,
-                                      const etch_ending_move *move)
+/* The collective of the group for this move, made when it is the first of its kind: those from `first` on are
+ * the group's, in rising order of axes. */
+static etch_step_task *collective_for(const ending *e, uint32_t first, const etch_weight_group *group,
+                                      const etch_ending_collective *collective)
 {
     uint32_t at = first;
-    while (at < e->out->count && e->out->at[at]->axes < move->axes)
+    while (at < e->out->count && e->out->at[at]->axes < collective->axes)
         at++;
-    if (at < e->out->count && e->out->at[at]->axes == move->axes)
+    if (at < e->out->count && e->out->at[at]->axes == collective->axes)
         return e->out->at[at];
-    const etch_end_role role = move->move == ETCH_ALL_GATHER ? ETCH_END_GATHER : ETCH_END_REDUCE;
-    etch_step_task *task = new_collective(e, role, group, move->move, move->axes);
-    task->when = move->every_microbatch ? ETCH_EACH_MICROBATCH : ETCH_ONCE_A_STEP;
-    task->cause = cause_of(e, group, move);
+    const etch_end_role role = collective->collective == ETCH_ALL_GATHER ? ETCH_END_GATHER : ETCH_END_REDUCE;
+    etch_step_task *task = new_collective(e, role, group, collective->collective, collective->axes);
+    task->when = collective->every_microbatch ? ETCH_EACH_MICROBATCH : ETCH_ONCE_A_STEP;
+    task->provenance = cause_of(e, group, collective);
     ETCH_PUSH(e->arena, e->out, NULL);
     for (uint32_t i = e->out->count - 1; i > at; i--)
         e->out->at[i] = e->out->at[i - 1];
@@ -116,42 +119,43 @@ static etch_step_task *collective_for(const ending *e, uint32_t first, const etc
 }
 
 /* The collectives of a group that are the n-th of a weight: one for each set of axes. */
-static void add_collectives(const ending *e, const etch_unit *group, uint32_t n)
+static void add_collectives(const ending *e, const etch_weight_group *group, uint32_t n)
 {
     const uint32_t first = e->out->count;
     for (uint32_t i = 0; i < group->weights.count; i++) {
         const etch_tensor *weight = group->weights.at[i];
-        etch_ending_move moves[ETCH_ENDING_MOVES];
+        etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES];
         if (!e->gradients[weight->id])
             continue;
-        etch_ending_moves(e->placed, weight, moves);
-        if (moves[n].move == ETCH_NO_MOVE)
+        etch_ending_collectives(e->placed, weight, collectives);
+        if (collectives[n].collective == ETCH_NO_COLLECTIVE)
             continue;
         etch_step_contribution c =
-            of_weight(e, group, i, etch_row_of_move(e->training->graph, moves[n].move));
-        c.payload = moves[n].bytes;
-        contribute(e, collective_for(e, first, group, &moves[n]), c);
+            of_weight(e, group, i, etch_row_of_collective(e->training->graph, collectives[n].collective));
+        c.payload = collectives[n].bytes;
+        contribute(e, collective_for(e, first, group, &collectives[n]), c);
     }
 }
 
 /* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration. */
-static bool may_be_shared(const ending *e, const etch_homes *uses)
+static bool may_be_shared(const ending *e, const etch_positions *uses)
 {
     return uses &&
-           (uses->count > 1 || (uses->count == 1 && etch_home_is_loop(e->placed->stages, uses->at[0])));
+           (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(e->placed->stages, uses->at[0])));
 }
 
 /* Stages that use the same weights add up their gradients. */
-static void add_shared(const ending *e, const etch_unit *group)
+static void add_shared(const ending *e, const etch_weight_group *group)
 {
-    if (!may_be_shared(e, etch_unit_uses(e->placed, group)))
+    if (!may_be_shared(e, etch_weight_group_uses(e->placed, group)))
         return;
     etch_step_task *task =
         new_collective(e, ETCH_END_REDUCE_SHARED, group, ETCH_ALL_REDUCE, etch_stage_axes(e->placed));
-    task->cause = (etch_cause){ETCH_RULE_TIE, .unit = group, .line = e->placed->stages->line->span};
+    task->provenance = (etch_provenance){ETCH_RULE_SHARED_WEIGHT, .weight_group = group,
+                                         .line = e->placed->stages->line->span};
     for (uint32_t i = 0; i < group->weights.count; i++) {
         etch_step_contribution c =
-            of_weight(e, group, i, etch_row_of_move(e->training->graph, ETCH_ALL_REDUCE));
+            of_weight(e, group, i, etch_row_of_collective(e->training->graph, ETCH_ALL_REDUCE));
         const etch_expr elements = etch_update_elements(e->placed, c.tensor);
         if (!c.gradient)
             continue;
@@ -175,9 +179,9 @@ static void add_norm(const ending *e)
 {
     const etch_row *row = etch_row_for(e->training->graph, ETCH_USE_NORM);
     etch_step_task *task = new_task(e, ETCH_END_NORM, ETCH_FIRST_USER, NULL);
-    for (uint32_t u = 0; u < e->placed->units.count; u++)
-        for (uint32_t i = 0; i < e->placed->units.at[u]->weights.count; i++) {
-            etch_step_contribution c = of_weight(e, e->placed->units.at[u], i, row);
+    for (uint32_t u = 0; u < e->placed->weight_groups.count; u++)
+        for (uint32_t i = 0; i < e->placed->weight_groups.at[u]->weights.count; i++) {
+            etch_step_contribution c = of_weight(e, e->placed->weight_groups.at[u], i, row);
             const etch_expr elements = etch_update_elements(e->placed, c.tensor);
             if (!c.gradient)
                 continue;
@@ -197,8 +201,8 @@ static void add_norm_reduce(const ending *e)
         return;
     etch_step_task *task = new_collective(e, ETCH_END_NORM_REDUCE, NULL, ETCH_ALL_REDUCE,
                                           (1u << e->placed->plan->mesh.count) - 1);
-    task->cause = (etch_cause){ETCH_RULE_CLIP, .line = e->training->train.span};
-    etch_step_contribution c = of_norm(e, etch_row_of_move(e->training->graph, ETCH_ALL_REDUCE));
+    task->provenance = (etch_provenance){ETCH_RULE_CLIP, .line = e->training->train.span};
+    etch_step_contribution c = of_norm(e, etch_row_of_collective(e->training->graph, ETCH_ALL_REDUCE));
     c.payload = etch_int(e->sym, ETCH_CLIP_RESULT_BYTES);
     contribute(e, task, c);
     push(e, task);
@@ -206,7 +210,7 @@ static void add_norm_reduce(const ending *e)
 
 /* ---- the optimizer ------------------------------------------------------------------------------------- */
 
-static void add_update(const ending *e, const etch_unit *group)
+static void add_update(const ending *e, const etch_weight_group *group)
 {
     etch_step_task *task = new_task(e, ETCH_END_UPDATE, ETCH_ALL_USERS, group);
     for (uint32_t i = 0; i < group->weights.count; i++) {
@@ -229,8 +233,8 @@ static void add_update(const ending *e, const etch_unit *group)
 static void add_all(const ending *e)
 {
     const etch_train *train = &e->training->train;
-    etch_unit *const *groups = e->placed->units.at;
-    const uint32_t count = e->placed->units.count;
+    etch_weight_group *const *groups = e->placed->weight_groups.at;
+    const uint32_t count = e->placed->weight_groups.count;
     for (uint32_t i = count; i-- > 0;) {
         add_collectives(e, groups[i], 0);
         add_collectives(e, groups[i], 1);

@@ -3,11 +3,11 @@
  * requires: placed regions, items in program order. provides: kernels of every region in issue order,
  * step->kernel.
  *
- * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest
- * operand; where a collective or a loop makes it, or nothing in the region does, the step begins a kernel
- * without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel. By block,
- * a step joins the one before it, as long as no collective and no loop is between them, and the last product,
- * norm, ... is the anchor. Phases stay apart: what is run again is no kernel of backward.
+ * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its
+ * latest operand; where a collective or a loop makes it, or nothing in the region does, the step begins a
+ * kernel without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel.
+ * By block, a step joins the one before it, as long as no collective and no loop is between them, and the
+ * last product, norm, ... is the anchor. Phases stay apart: what is recomputed is no kernel of backward.
  *
  * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
  * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
@@ -18,31 +18,43 @@
 #include "graph/step/step_int.h"
 
 typedef struct group {
-    struct group *into; /* the group that took this one over */
+    /* the group that took this one over */
+    struct group *into;
     const etch_placed_region *region;
-    uint32_t item;     /* where it stands */
-    etch_step *anchor; /* NULL: elementwise steps only */
+    /* where it stands */
+    uint32_t item;
+    /* NULL: elementwise steps only */
+    etch_step *anchor;
     etch_phase phase;
-    etch_home home;   /* steps of two stages are no kernel */
-    bool read;        /* by something that stands outside */
-    bool gathered;    /* reads weights that were gathered for it */
-    uint32_t stretch; /* of the top level: counted over its loops */
+    /* steps of two stages are no kernel */
+    etch_position position;
+    /* by something that stands outside */
+    bool read;
+    /* reads weights that were gathered for it */
+    bool gathered;
+    /* of the top level: counted over its loops */
+    uint32_t interval;
     etch_kernel *kernel;
-    uint32_t index; /* of the kernel */
+    /* of the kernel */
+    uint32_t index;
 } group;
 
-/* What makes a value: a group, a loop, or nothing that runs (region NULL). */
+/* The producer of a value: a group, a loop, or nothing that runs (region NULL). */
 typedef struct maker {
     const etch_placed_region *region;
-    group *group;  /* NULL: a loop */
-    uint32_t item; /* of the loop */
+    /* NULL: a loop */
+    group *group;
+    /* of the loop */
+    uint32_t item;
 } maker;
 
-/* What a granularity lets a step join. */
+/* The steps that a granularity lets a step join. */
 typedef struct rule {
     const char *name;
-    bool operands; /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
-    bool segment;  /* any step: the one before it */
+    /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
+    bool operands;
+    /* any step: the one before it */
+    bool segment;
 } rule;
 
 static const rule rules[ETCH_GRANULARITY_COUNT] = {
@@ -58,18 +70,23 @@ const char *etch_granularity_name(etch_granularity granularity)
 
 typedef struct grouping {
     etch_placed *placed;
-    uint32_t stretch; /* of the top level, at work */
+    /* of the top level, at work */
+    uint32_t interval;
     const rule *rule;
     etch_arena *scratch;
-    maker *makers;         /* by value id */
-    group **groups;        /* by step id; NULL: no node */
-    etch_kernel **made_by; /* by value id */
+    /* by value id */
+    maker *makers;
+    /* by step id; NULL: no node */
+    group **groups;
+    /* by value id */
+    etch_kernel **made_by;
 } grouping;
 
 /* An operand, traced to what makes it. */
 typedef struct origin {
     maker by;
-    bool sharded; /* a rank's own shard of it is read */
+    /* a rank's own shard of it is read */
+    bool sharded;
 } origin;
 
 static group *group_now(group *g)
@@ -117,21 +134,21 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
             latest = from;
     }
     group *before = latest.by.group;
-    if (!before || before->phase != step->phase || before->home != step->home)
+    if (!before || before->phase != step->phase || before->position != step->position)
         return NULL;
-    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_MOVE;
+    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_RESHARD;
     return collective ? NULL : before;
 }
 
-/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last until
- * a loop has run. */
+/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last
+ * until a loop has run. */
 static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;
-    if (taken && taken->gathered && taken->stretch != taker->stretch)
+    if (taken && taken->gathered && taken->interval != taker->interval)
         return false;
     return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
-           taken->phase == taker->phase && taken->home == taker->home;
+           taken->phase == taker->phase && taken->position == taker->position;
 }
 
 static void take_over_operands(const grouping *g, group *taker)
@@ -155,19 +172,19 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     made->region = region;
     made->item = item;
     made->phase = first->phase;
-    made->home = first->home;
-    made->stretch = g->stretch;
+    made->position = first->position;
+    made->interval = g->interval;
     return made;
 }
 
-/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL behind a
+/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL after a
  * collective or a loop. */
 static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
                             etch_role role, group *open)
 {
-    if (role == ETCH_ROLE_MOVE)
+    if (role == ETCH_ROLE_RESHARD)
         return NULL;
-    if (g->rule->segment && open && open->phase == step->phase && open->home == step->home)
+    if (g->rule->segment && open && open->phase == step->phase && open->position == step->position)
         return open;
     return g->rule->operands && role == ETCH_ROLE_POINTWISE ? group_before(g, region, step) : NULL;
 }
@@ -260,7 +277,7 @@ static void group_region(grouping *g, etch_placed_region *region)
         if (step) {
             group *own = g->groups[step->id] = group_step(g, region, i, step, open);
             if (own)
-                open = etch_step_role(step) == ETCH_ROLE_MOVE ? NULL : own;
+                open = etch_step_role(step) == ETCH_ROLE_RESHARD ? NULL : own;
             continue;
         }
         open = NULL;
@@ -268,7 +285,7 @@ static void group_region(grouping *g, etch_placed_region *region)
             read_by_loop(g, etch_loop_carries(loop)->at[k].init);
         for (uint32_t b = 0; b < loop->bodies.count; b++)
             group_body(g, loop->bodies.at[b]);
-        g->stretch += !region->loop;
+        g->interval += !region->loop;
         for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
             const etch_value *result = etch_loop_carries(loop)->at[k].result;
             if (result)
@@ -311,7 +328,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
     group_region(&g, placed->forward);
     if (placed->backward)
         group_region(&g, placed->backward);
-    etch_travel_find(placed);
+    etch_comm_dtypes_find(placed);
     etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
     check_order(&g, placed->forward);

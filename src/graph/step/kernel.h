@@ -3,13 +3,13 @@
 #define ETCH_GRAPH_STEP_KERNEL_H
 
 #include "graph/place/steps.h"
-#include "graph/stage/chain.h"
+#include "graph/stage/layers.h"
 #include "graph/step/program.h"
 #include "graph/step/step.h"
 
 /* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
 bool etch_zero_find(etch_placed *placed);
-/* Where ranks hold weights in parts: puts gathers in front of what reads them. Needs `zero_axes`; called once, by
+/* Where ranks hold weights in parts: puts gathers before what reads them. Needs `zero_axes`; called once, by
  * `etch_place`, before kernels are made. */
 void etch_shard_weights(etch_placed *placed);
 /* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
@@ -20,8 +20,8 @@ void etch_step_program_make(etch_placed *placed);
 /* The axes that number the stages; none without stages. */
 uint32_t etch_stage_axes(const etch_placed *placed);
 /* Bytes that a rank puts into a move; of one operand of it. */
-etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
-etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload(const etch_placed *placed, const etch_step *collective);
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *collective, uint32_t operand);
 /* FLOP of one execution on one rank. */
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
@@ -35,19 +35,21 @@ etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena
 etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight);
 
 /* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
-typedef struct etch_ending_move {
-    etch_move move; /* ETCH_NO_MOVE: there is none in this place */
+typedef struct etch_ending_collective {
+    /* ETCH_NO_COLLECTIVE: there is none in this place */
+    etch_collective collective;
     uint32_t axes;
     bool every_microbatch;
-    etch_expr bytes; /* payload of one rank, for one copy */
-} etch_ending_move;
+    /* payload of one rank, for one copy */
+    etch_expr bytes;
+} etch_ending_collective;
 
-enum { ETCH_ENDING_MOVES = 3 };
+enum { ETCH_ENDING_COLLECTIVES = 3 };
 
-void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
-                       etch_ending_move moves[ETCH_ENDING_MOVES]);
-/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
- * zero without an optimizer. */
+void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
+                             etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES]);
+/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads`
+ * may be NULL); zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 /* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
 uint32_t etch_master_bytes(const etch_training *training);

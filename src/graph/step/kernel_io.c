@@ -1,4 +1,4 @@
-/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value
+/* Reads, writes and FLOP of kernels. A value that only its own kernel reads is never in memory; a value
  * that anything else reads is written once, and every kernel that reads it reads it once. */
 #include "graph/step/step_int.h"
 
@@ -7,9 +7,12 @@
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
-    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
-    const etch_dim *shown;   /* keys, of which the part of the queries that a rank has sees.. */
-    etch_expr seen;          /* ..so many */
+    /* queries whose pairs are counted all together, or NULL */
+    const etch_dim *counted;
+    /* keys, of which the part of the queries that a rank has sees.. */
+    const etch_dim *shown;
+    /* ..so many */
+    etch_expr seen;
 } local;
 
 static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
@@ -38,15 +41,15 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and those of
- * the parts before. What a convention counts of a causal attention, and pairs that only the user knows, are spread
- * evenly all the same. */
+/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and
+ * those of the parts before. What a convention counts of a causal attention, and pairs that only the user
+ * knows, are spread evenly all the same. */
 static bool see_part(local *l, const etch_flop_rule *rule)
 {
     const etch_attrs *attrs = &l->step->op->attrs;
     const etch_training *training = l->placed->training;
     etch_sym *sym = training->graph->sym;
-    if (!l->step->part || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
+    if (!l->step->work_share || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
         return false;
     etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
     for (uint32_t i = 0; i < attrs->over_count; i++) {
@@ -54,7 +57,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
         keys = etch_mul(sym, keys, size);
         others = i > 0 ? etch_mul(sym, others, size) : others;
     }
-    const etch_expr end = etch_add(sym, l->step->part, etch_int(sym, 1));
+    const etch_expr end = etch_add(sym, l->step->work_share, etch_int(sym, 1));
     const etch_expr own = etch_div(sym, queries, parts_of(l, l->counted));
     l->shown = attrs->over[0];
     l->seen = etch_div(sym, etch_add(sym, etch_sub(sym, keys, queries), etch_mul(sym, end, own)), others);
@@ -65,7 +68,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
 {
     etch_sym *sym = placed->training->graph->sym;
-    if (step->move != ETCH_NO_MOVE)
+    if (step->collective != ETCH_NO_COLLECTIVE)
         return etch_int(sym, 0);
     local here = {placed, step, etch_op_counted_queries(step->op), NULL, NULL};
     if (see_part(&here, rule))
@@ -88,12 +91,18 @@ typedef struct io {
     etch_placed *placed;
     etch_sym *sym;
     etch_kernel *const *made_by;
-    bool *used;       /* by value id: something reads it */
-    bool *leaves;     /* by value id: something outside its kernel reads it */
-    uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
-    uint32_t *whole;  /* by value id: the last kernel that reads all of it */
-    uint32_t *adder;  /* by tensor id of a gradient: the last kernel that adds to all of it */
-    uint32_t kernels; /* counted so far */
+    /* by value id: something reads it */
+    bool *used;
+    /* by value id: something outside its kernel reads it */
+    bool *leaves;
+    /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t *reader;
+    /* by value id: the last kernel that reads all of it */
+    uint32_t *whole;
+    /* by tensor id of a gradient: the last kernel that adds to all of it */
+    uint32_t *adder;
+    /* counted so far */
+    uint32_t kernels;
 } io;
 
 static void use(const io *x, etch_value *value, const etch_kernel *by)
@@ -165,8 +174,8 @@ static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
     return NULL;
 }
 
-/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out; in
- * training every expert has some. */
+/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out;
+ * in training every expert has some. */
 static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
 {
     etch_expr all = etch_value_elements(x->placed, root);
@@ -246,7 +255,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }
-    if (etch_step_role(kernel->anchor) != ETCH_ROLE_MOVE)
+    if (etch_step_role(kernel->anchor) != ETCH_ROLE_RESHARD)
         return;
     kernel->bytes = etch_payload(x->placed, kernel->anchor);
     kernel->read = etch_int(x->sym, 0);

@@ -1,5 +1,5 @@
-/* The step program of a placed graph: its kernels and loops in issue order, the messages between stages, and the end
- * of the step.
+/* The step program of a placed graph: its kernels and loops in issue order, the messages between stages, and
+ * the end of the step.
  *
  * requires: kernels, weight groups. provides: placed->program. */
 #include "graph/step/step_int.h"
@@ -70,18 +70,18 @@ static void add_operands(const builder *b, etch_step_task *task)
 static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
 {
     const etch_step *anchor = kernel->anchor;
-    const bool collective = etch_step_role(anchor) == ETCH_ROLE_MOVE;
+    const bool collective = etch_step_role(anchor) == ETCH_ROLE_RESHARD;
     etch_step_task *task = ETCH_NEW(b->arena, etch_step_task);
     *task = (etch_step_task){.kind = collective ? ETCH_TASK_COLLECTIVE : ETCH_TASK_COMPUTE,
                              .phase = anchor->phase,
                              .when = anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH,
-                             .move = anchor->move,
+                             .collective = anchor->collective,
                              .axes = anchor->axes,
-                             .cause = anchor->cause,
+                             .provenance = anchor->provenance,
                              .flop = kernel->flop,
                              .bytes = kernel->bytes,
                              .kernel = kernel,
-                             .position = anchor->home};
+                             .position = anchor->position};
     if (collective)
         add_operands(b, task);
     else
@@ -95,7 +95,7 @@ static etch_step_repeat *repeat_of(const builder *b, const etch_placed_loop *loo
 {
     etch_step_repeat *repeat = ETCH_NEW(b->arena, etch_step_repeat);
     repeat->loop = loop;
-    repeat->position = loop->home;
+    repeat->position = loop->position;
     for (uint32_t i = 0; i < loop->bodies.count; i++)
         ETCH_PUSH(b->arena, &repeat->bodies, body_of(b, loop->bodies.at[i]));
     return repeat;
@@ -126,9 +126,9 @@ static etch_step_task *message_of(const builder *b, etch_phase phase, const etch
     etch_step_task *task = ETCH_NEW(b->arena, etch_step_task);
     *task = (etch_step_task){.kind = ETCH_TASK_MESSAGE,
                              .phase = phase,
-                             .move = ETCH_SEND,
+                             .collective = ETCH_SEND,
                              .axes = etch_stage_axes(b->placed),
-                             .cause = {ETCH_RULE_STAGE, .cut = cut, .line = line},
+                             .provenance = {ETCH_RULE_STAGE, .cut = cut, .line = line},
                              .flop = etch_int(b->sym, 0),
                              .bytes = bytes,
                              .cut = cut};
@@ -156,8 +156,8 @@ static void add_messages(const builder *b, etch_step_program *program)
 /* What stages do together comes last. */
 static void find_groups(const builder *b, etch_step_program *program)
 {
-    for (uint32_t i = 0; i < b->placed->units.count; i++)
-        ETCH_PUSH(b->arena, &program->groups, (etch_weight_group){.weights = b->placed->units.at[i]});
+    for (uint32_t i = 0; i < b->placed->weight_groups.count; i++)
+        ETCH_PUSH(b->arena, &program->groups, (etch_group_end){.weights = b->placed->weight_groups.at[i]});
     for (int shared = 0; shared < 2; shared++)
         for (uint32_t i = 0; i < program->end.count; i++) {
             etch_step_task *task = program->end.at[i];

@@ -1,44 +1,52 @@
-/* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers in front of what reads them.
+/* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers before what reads them.
  *
- * requires: placed regions whose steps read weights whole, homes, zero_axes. provides: the same regions with
- * gathers, and steps that read their copies; placed->gatherings.
+ * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same
+ * regions with gathers, and steps that read their copies; placed->gatherings.
  *
- * A unit is an iteration of an outermost loop, or what lies between two of them and runs in one stage. Where it
- * begins there is one all-gather for each set of axes, of all weights that the unit reads. Backward has units of
- * its own, which gather again, unless copies last longer: what they read, and the weights whose gradients they
- * make. Units have copies of their own; only what iterations of a loop share is gathered once, in front of the
- * loop, where copies last and there is one stage. */
+ * a weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
+ * stage. Where it begins there is one all-gather for each set of axes, of all weights that the weight group
+ * reads. Backward has weight groups of its own, which gather again, unless copies last longer: what they
+ * read, and the weights whose gradients they make. Units have copies of their own; only what iterations of a
+ * loop share is gathered once, before the loop, where copies last and there is one stage. */
 #include "graph/step/step_int.h"
 
 /* A weight whose whole copy is at hand. */
-typedef struct at_hand {
+typedef struct gathered_copy {
     const etch_tensor *weight;
     etch_value *whole;
-    etch_value *part;        /* what backward gathers from, if that is no part of the rank's own; else NULL */
-    const etch_region *body; /* of the forward pass: where it is gathered; NULL at the top level */
-    etch_home home;          /* at the top level */
-} at_hand;
+    /* what backward gathers from, if that is no part of the rank's own; else NULL */
+    etch_value *shard;
+    /* of the forward pass: where it is gathered; NULL at the top level */
+    const etch_region *body;
+    /* at the top level */
+    etch_position position;
+} gathered_copy;
 
 typedef struct wanted {
-    etch_value *weight; /* as the plan's shards place it */
-    etch_phase phase;   /* of what reads it first */
-    uint32_t axes;      /* to gather it over; 0: a copy is at hand */
-    const at_hand *kept;
+    /* as the plan's shards place it */
+    etch_value *weight;
+    /* of what reads it first */
+    etch_phase phase;
+    /* to gather it over; 0: a copy is at hand */
+    uint32_t axes;
+    const gathered_copy *kept;
 } wanted;
 
-typedef struct unit {
-    uint32_t stretch; /* of the top level: counted over its loops */
-    etch_home home;
-    uint32_t first; /* item in front of which it gathers */
+typedef struct weight_group {
+    /* of the top level: counted over its loops */
+    uint32_t interval;
+    etch_position position;
+    /* item before which it gathers */
+    uint32_t first;
     ETCH_VEC(wanted) wants;
-    ETCH_VEC(at_hand) copies;
-} unit;
+    ETCH_VEC(gathered_copy) copies;
+} weight_group;
 
 /* A view of a weight, or a rank's shard of one, made anew of a copy. */
-typedef struct look {
+typedef struct view {
     const etch_value *old, *copy;
     etch_value *new;
-} look;
+} view;
 
 typedef ETCH_VEC(etch_placed_item) item_list;
 
@@ -47,13 +55,17 @@ typedef struct sharder {
     const etch_zero *zero;
     etch_arena *arena, *scratch;
     bool backward;
-    etch_value **parts;     /* by tensor id: the rank's own part of a weight, once it is asked for */
-    bool *shared;           /* by the same: iterations of a loop read a weight of the top level */
-    ETCH_VEC(at_hand) kept; /* what forward has gathered */
+    /* by tensor id: the rank's own part of a weight, once it is asked for */
+    etch_value **shards;
+    /* by the same: iterations of a loop read a weight of the top level */
+    bool *shared;
+    /* what forward has gathered */
+    ETCH_VEC(gathered_copy) kept;
     /* of the region at work */
-    item_list items; /* made anew */
-    ETCH_VEC(look) looks;
-    uint32_t first_look;
+    /* made anew */
+    item_list items;
+    ETCH_VEC(view) views;
+    uint32_t first_view;
 } sharder;
 
 /* ---- values -------------------------------------------------------------------------------------------- */
@@ -65,7 +77,7 @@ static bool is_free(const etch_step *step)
 }
 
 /* The divided weight that the value shows all or a shard of; NULL for most. */
-static etch_value *weight_behind(const sharder *s, etch_value *value)
+static etch_value *weight_under_views(const sharder *s, etch_value *value)
 {
     etch_value *memory = etch_value_memory(value, NULL);
     const bool divided =
@@ -73,11 +85,11 @@ static etch_value *weight_behind(const sharder *s, etch_value *value)
     return divided ? memory : NULL;
 }
 
-static etch_value *value_like(const sharder *s, const etch_value *like, uint32_t flat)
+static etch_value *value_like(const sharder *s, const etch_value *like, uint32_t sharded_flat)
 {
     etch_value *value = ETCH_NEW(s->arena, etch_value);
     *value = *like;
-    value->flat = flat;
+    value->sharded_flat = sharded_flat;
     value->step = NULL;
     value->id = s->placed->value_count++;
     return value;
@@ -105,17 +117,17 @@ static etch_value *set_result(etch_step *step, uint32_t result, etch_value *valu
     return step->outs[result] = value;
 }
 
-/* ---- what units read ----------------------------------------------------------------------------------- */
+/* ---- what weight groups read --------------------------------------------------------------------------- */
 
-/* Are copies of the weight made once, for all that reads it? Else each unit has its own. */
+/* Are copies of the weight made once, for all that reads it? Else each weight group has its own. */
 static bool is_common(const sharder *s, const etch_tensor *weight)
 {
-    return s->zero->keep != ETCH_KEEP_UNIT && !s->placed->stages && s->shared[weight->id];
+    return s->zero->keep != ETCH_KEEP_GROUP && !s->placed->stages && s->shared[weight->id];
 }
 
-static void want(const sharder *s, unit *u, etch_value *value, etch_phase phase)
+static void want(const sharder *s, weight_group *u, etch_value *value, etch_phase phase)
 {
-    etch_value *weight = weight_behind(s, value);
+    etch_value *weight = weight_under_views(s, value);
     if (!weight)
         return;
     for (uint32_t i = 0; i < u->wants.count; i++)
@@ -124,16 +136,16 @@ static void want(const sharder *s, unit *u, etch_value *value, etch_phase phase)
     ETCH_PUSH(s->scratch, &u->wants, (wanted){.weight = weight, .phase = phase});
 }
 
-static void want_inits(const sharder *s, unit *u, const etch_placed_loop *loop)
+static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (etch_loop_carries(loop)->at[i].init)
             want(s, u, etch_loop_carries(loop)->at[i].init, etch_loop_phase(loop->loop));
 }
 
-/* A unit is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as the flat
- * parameters of FSDP. */
-static void want_step(const sharder *s, unit *u, const etch_step *step)
+/* a weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as
+ * the flat parameters of FSDP. */
+static void want_step(const sharder *s, weight_group *u, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count && !is_free(step); i++)
         want(s, u, step->ins[i], step->phase);
@@ -143,7 +155,7 @@ static void want_step(const sharder *s, unit *u, const etch_step *step)
 }
 
 /* All that a body reads, at any depth. */
-static void want_body(const sharder *s, unit *u, const etch_placed_region *body)
+static void want_body(const sharder *s, weight_group *u, const etch_placed_region *body)
 {
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_placed_loop *loop = body->items.at[i].loop;
@@ -159,8 +171,8 @@ static void want_body(const sharder *s, unit *u, const etch_placed_region *body)
         want(s, u, body->carries.at[k].out, etch_loop_phase(body->loop->loop));
 }
 
-/* Leaves of what the unit wants that which is common, or that which is not. */
-static void leave(const sharder *s, unit *u, uint32_t from, bool common)
+/* Leaves of what the weight group wants that which is common, or that which is not. */
+static void leave(const sharder *s, weight_group *u, uint32_t from, bool common)
 {
     uint32_t left = from;
     for (uint32_t i = from; i < u->wants.count; i++)
@@ -171,13 +183,13 @@ static void leave(const sharder *s, unit *u, uint32_t from, bool common)
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-/* The forward copy that a unit finds. */
-static const at_hand *kept_copy(const sharder *s, const etch_tensor *weight, const etch_region *body,
-                                etch_home home)
+/* The forward copy that a weight group finds. */
+static const gathered_copy *kept_copy(const sharder *s, const etch_tensor *weight, const etch_region *body,
+                                      etch_position position)
 {
     for (uint32_t i = 0; i < s->kept.count; i++) {
-        const at_hand *k = &s->kept.at[i];
-        const bool here = is_common(s, weight) || (k->body == body && (body || k->home == home));
+        const gathered_copy *k = &s->kept.at[i];
+        const bool here = is_common(s, weight) || (k->body == body && (body || k->position == position));
         if (k->weight == weight && here)
             return k;
     }
@@ -188,10 +200,11 @@ static const at_hand *kept_copy(const sharder *s, const etch_tensor *weight, con
 static uint32_t axes_of(const sharder *s, const etch_tensor *weight)
 {
     const uint32_t axes = s->placed->zero_axes[weight->id];
-    return s->backward && s->zero->again ? axes & s->zero->again : axes;
+    return s->backward && s->zero->backward_axes ? axes & s->zero->backward_axes : axes;
 }
 
-/* How often one run of the unit finds the weight: once for each iteration of the loops inside the unit. */
+/* How often one run of the weight group finds the weight: once for each iteration of the loops inside the
+ * weight group. */
 static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
 {
     etch_sym *sym = s->placed->training->graph->sym;
@@ -201,15 +214,16 @@ static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
     return copies;
 }
 
-/* The part of a forward copy that backward gathers from, where that is not the rank's own part of the weight. */
-static etch_value *leave_part(sharder *s, const etch_step *gather, etch_value *whole)
+/* The part of a forward copy that backward gathers from, where that is not the rank's own part of the
+ * weight. */
+static etch_value *leave_shard(sharder *s, const etch_step *gather, etch_value *whole)
 {
-    const uint32_t axes = gather->axes & s->zero->again;
+    const uint32_t axes = gather->axes & s->zero->backward_axes;
     if (s->backward || !axes || axes == gather->axes)
         return NULL;
     etch_step *slice = add_step(s, gather, 1, 1);
-    slice->move = ETCH_SLICE;
-    slice->row = etch_row_of_move(s->placed->training->graph, ETCH_SLICE);
+    slice->collective = ETCH_SLICE;
+    slice->row = etch_row_of_collective(s->placed->training->graph, ETCH_SLICE);
     slice->axes = axes;
     slice->copies = NULL;
     slice->ins[0] = whole;
@@ -218,30 +232,31 @@ static etch_value *leave_part(sharder *s, const etch_step *gather, etch_value *w
 
 static etch_value *part_of(const sharder *s, const wanted *w)
 {
-    if (s->backward && w->kept && w->kept->part)
-        return w->kept->part;
+    if (s->backward && w->kept && w->kept->shard)
+        return w->kept->shard;
     const uint32_t id = w->weight->tensor->id;
-    if (!s->parts[id])
-        s->parts[id] = value_like(s, w->weight, s->placed->zero_axes[id]);
-    return s->parts[id];
+    if (!s->shards[id])
+        s->shards[id] = value_like(s, w->weight, s->placed->zero_axes[id]);
+    return s->shards[id];
 }
 
-/* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over nothing. */
+/* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over
+ * nothing. */
 static etch_keep lasting(const sharder *s, uint32_t axes)
 {
-    const bool over_nothing = !s->backward && s->zero->again && !(axes & s->zero->again);
+    const bool over_nothing = !s->backward && s->zero->backward_axes && !(axes & s->zero->backward_axes);
     return over_nothing ? ETCH_KEEP_MICROBATCH : s->zero->keep;
 }
 
-static void note_gather(sharder *s, unit *u, const etch_placed_region *region, etch_step *gather)
+static void note_gather(sharder *s, weight_group *u, const etch_placed_region *region, etch_step *gather)
 {
     const etch_gathering g = {.step = gather, .lasts = lasting(s, gather->axes)};
     for (uint32_t i = 0; i < gather->in_count; i++) {
-        const at_hand copy = {.weight = gather->outs[i]->tensor,
-                              .whole = gather->outs[i],
-                              .part = leave_part(s, gather, gather->outs[i]),
-                              .body = region->loop ? etch_forward_body(region->of) : NULL,
-                              .home = u->home};
+        const gathered_copy copy = {.weight = gather->outs[i]->tensor,
+                                    .whole = gather->outs[i],
+                                    .shard = leave_shard(s, gather, gather->outs[i]),
+                                    .body = region->loop ? etch_forward_body(region->of) : NULL,
+                                    .position = u->position};
         ETCH_PUSH(s->scratch, &u->copies, copy);
         if (!s->backward)
             ETCH_PUSH(s->scratch, &s->kept, copy);
@@ -249,8 +264,8 @@ static void note_gather(sharder *s, unit *u, const etch_placed_region *region, e
     ETCH_PUSH(s->arena, &s->placed->gatherings, g);
 }
 
-/* One collective for what the unit gathers over `axes`. */
-static void add_gather(sharder *s, unit *u, const etch_placed_region *region, uint32_t axes)
+/* One collective for what the weight group gathers over `axes`. */
+static void add_gather(sharder *s, weight_group *u, const etch_placed_region *region, uint32_t axes)
 {
     uint32_t count = 0, first = UINT32_MAX;
     for (uint32_t i = 0; i < u->wants.count; i++) {
@@ -259,15 +274,15 @@ static void add_gather(sharder *s, unit *u, const etch_placed_region *region, ui
             first = i;
     }
     const etch_step like = {
-        .row = etch_row_of_move(s->placed->training->graph, ETCH_ALL_GATHER),
-        .move = ETCH_ALL_GATHER,
+        .row = etch_row_of_collective(s->placed->training->graph, ETCH_ALL_GATHER),
+        .collective = ETCH_ALL_GATHER,
         .axes = axes,
         .phase = u->wants.at[first].phase,
         .scope = u->wants.at[first].weight->tensor->scope,
-        .cause = {ETCH_RULE_WHOLE, .loop = region->loop ? etch_forward_body(region->of)->loop : NULL,
-                  .line = s->zero->span},
+        .provenance = {ETCH_RULE_WHOLE, .loop = region->loop ? etch_forward_body(region->of)->loop : NULL,
+                       .line = s->zero->span},
         .once = s->zero->keep == ETCH_KEEP_STEP,
-        .home = region->loop ? 0 : u->home,
+        .position = region->loop ? 0 : u->position,
     };
     etch_step *gather = add_step(s, &like, count, count);
     etch_expr *copies = ETCH_NEW_ARRAY(s->arena, count, etch_expr);
@@ -284,8 +299,8 @@ static void add_gather(sharder *s, unit *u, const etch_placed_region *region, ui
     note_gather(s, u, region, gather);
 }
 
-/* The least set of axes above `axes` that the unit gathers over; 0: none. */
-static uint32_t next_axes(const unit *u, uint32_t axes)
+/* The least set of axes above `axes` that the weight group gathers over; 0: none. */
+static uint32_t next_axes(const weight_group *u, uint32_t axes)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < u->wants.count; i++)
@@ -295,15 +310,15 @@ static uint32_t next_axes(const unit *u, uint32_t axes)
 }
 
 /* Finds the copies that last from before, and gathers the others. */
-static void begin_unit(sharder *s, unit *u, const etch_placed_region *region)
+static void begin_group(sharder *s, weight_group *u, const etch_placed_region *region)
 {
     const etch_region *body = region->loop ? etch_forward_body(region->of) : NULL;
     for (uint32_t i = 0; i < u->wants.count; i++) {
         wanted *w = &u->wants.at[i];
         const etch_tensor *weight = w->weight->tensor;
         if (s->backward || is_common(s, weight))
-            w->kept = kept_copy(s, weight, body, u->home);
-        w->axes = w->kept && s->zero->keep != ETCH_KEEP_UNIT ? 0 : axes_of(s, weight);
+            w->kept = kept_copy(s, weight, body, u->position);
+        w->axes = w->kept && s->zero->keep != ETCH_KEEP_GROUP ? 0 : axes_of(s, weight);
         if (w->axes == 0)
             ETCH_PUSH(s->scratch, &u->copies, *w->kept);
     }
@@ -313,7 +328,7 @@ static void begin_unit(sharder *s, unit *u, const etch_placed_region *region)
 
 /* ---- readers ------------------------------------------------------------------------------------------- */
 
-static etch_value *whole_copy(const sharder *s, const unit *u, const etch_tensor *weight)
+static etch_value *whole_copy(const sharder *s, const weight_group *u, const etch_tensor *weight)
 {
     for (uint32_t i = 0; i < u->copies.count; i++)
         if (u->copies.at[i].weight == weight)
@@ -321,30 +336,30 @@ static etch_value *whole_copy(const sharder *s, const unit *u, const etch_tensor
     return kept_copy(s, weight, NULL, 0)->whole; /* a common one */
 }
 
-/* The same value of the unit's copy. Views are made anew, in front of what reads them. */
-static etch_value *seen_by(sharder *s, const unit *u, etch_value *value)
+/* The same value of the weight group's copy. Views are made anew, before what reads them. */
+static etch_value *seen_by(sharder *s, const weight_group *u, etch_value *value)
 {
-    const etch_value *weight = weight_behind(s, value);
+    const etch_value *weight = weight_under_views(s, value);
     if (!weight)
         return value;
     etch_value *copy = whole_copy(s, u, weight->tensor);
     if (value == weight)
         return copy;
-    for (uint32_t i = s->first_look; i < s->looks.count; i++)
-        if (s->looks.at[i].old == value && s->looks.at[i].copy == copy)
-            return s->looks.at[i].new;
+    for (uint32_t i = s->first_view; i < s->views.count; i++)
+        if (s->views.at[i].old == value && s->views.at[i].copy == copy)
+            return s->views.at[i].new;
     const etch_step *old = value->step;
     etch_value *before = seen_by(s, u, old->ins[0]);
     etch_step *step = add_step(s, old, 1, old->out_count);
     step->ins[0] = before;
     for (uint32_t i = 0; i < old->out_count; i++) {
         set_result(step, i, value_like(s, old->outs[i], 0));
-        ETCH_PUSH(s->scratch, &s->looks, (look){old->outs[i], copy, step->outs[i]});
+        ETCH_PUSH(s->scratch, &s->views, (view){old->outs[i], copy, step->outs[i]});
     }
     return seen_by(s, u, value);
 }
 
-static void read_inits(sharder *s, const unit *u, const etch_placed_loop *loop)
+static void read_inits(sharder *s, const weight_group *u, const etch_placed_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
         etch_value *init = etch_loop_carries(loop)->at[i].init;
@@ -357,10 +372,10 @@ static void read_inits(sharder *s, const unit *u, const etch_placed_loop *loop)
 }
 
 /* Views of whole weights have no readers any more. */
-static void read_step(sharder *s, const unit *u, etch_step *step)
+static void read_step(sharder *s, const weight_group *u, etch_step *step)
 {
     if (is_free(step)) {
-        if (!weight_behind(s, step->outs[0]))
+        if (!weight_under_views(s, step->outs[0]))
             ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.step = step});
         return;
     }
@@ -378,15 +393,15 @@ static void set_items(const sharder *s, etch_placed_region *region)
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
-/* `begins`: the region is a unit; else it is inside of one. Goes as deep as loops are nested. */
-static void shard_body(sharder *s, unit *u, etch_placed_region *body, bool begins)
+/* `begins`: the region is a weight group; else it is inside of one. Goes as deep as loops are nested. */
+static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bool begins)
 {
     const item_list outer = s->items;
-    const uint32_t outer_look = s->first_look;
+    const uint32_t outer_view = s->first_view;
     s->items = (item_list){0};
-    s->first_look = s->looks.count;
+    s->first_view = s->views.count;
     if (begins)
-        begin_unit(s, u, body);
+        begin_group(s, u, body);
     for (uint32_t i = 0; i < body->items.count; i++) {
         etch_placed_loop *loop = body->items.at[i].loop;
         if (!loop) {
@@ -402,15 +417,15 @@ static void shard_body(sharder *s, unit *u, etch_placed_region *body, bool begin
         body->carries.at[k].out = seen_by(s, u, body->carries.at[k].out);
     set_items(s, body);
     s->items = outer;
-    s->looks.count = s->first_look;
-    s->first_look = outer_look;
+    s->views.count = s->first_view;
+    s->first_view = outer_view;
 }
 
-static void shard_loop(sharder *s, const unit *u, etch_placed_loop *loop)
+static void shard_loop(sharder *s, const weight_group *u, etch_placed_loop *loop)
 {
     read_inits(s, u, loop);
     for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        unit own = {0};
+        weight_group own = {0};
         want_body(s, &own, loop->bodies.at[k]);
         leave(s, &own, 0, false);
         shard_body(s, &own, loop->bodies.at[k], true);
@@ -418,27 +433,30 @@ static void shard_loop(sharder *s, const unit *u, etch_placed_loop *loop)
     ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.loop = loop});
 }
 
-typedef ETCH_VEC(unit) unit_list;
+typedef ETCH_VEC(weight_group) group_list;
 
-/* The unit of the top level that runs in the stretch, with this part of the chain. */
-static uint32_t unit_at(const sharder *s, unit_list *units, uint32_t stretch, etch_home home, uint32_t item)
+/* The weight group of the top level that runs in the interval, with this part of the chain. */
+static uint32_t group_at(const sharder *s, group_list *weight_groups, uint32_t interval,
+                         etch_position position, uint32_t item)
 {
-    for (uint32_t i = 0; i < units->count; i++)
-        if (units->at[i].stretch == stretch && units->at[i].home == home)
+    for (uint32_t i = 0; i < weight_groups->count; i++)
+        if (weight_groups->at[i].interval == interval && weight_groups->at[i].position == position)
             return i;
-    ETCH_PUSH(s->scratch, units, (unit){.stretch = stretch, .home = home, .first = item});
-    return units->count - 1;
+    ETCH_PUSH(s->scratch, weight_groups,
+              (weight_group){.interval = interval, .position = position, .first = item});
+    return weight_groups->count - 1;
 }
 
 /* Where the loop takes what it begins with. */
-static etch_home home_before(const sharder *s, const etch_placed_loop *loop)
+static etch_position position_before(const sharder *s, const etch_placed_loop *loop)
 {
-    if (!s->placed->stages || !etch_home_is_loop(s->placed->stages, loop->home))
-        return loop->home;
-    return etch_home_at(etch_home_entry(loop->home), s->backward ? ETCH_LAST_OF : ETCH_FIRST_OF);
+    if (!s->placed->stages || !etch_position_is_loop(s->placed->stages, loop->position))
+        return loop->position;
+    return etch_position_at(etch_position_segment(loop->position),
+                            s->backward ? ETCH_LAST_OF : ETCH_FIRST_OF);
 }
 
-static void want_before_loop(const sharder *s, unit *u, const etch_placed_loop *loop)
+static void want_before_loop(const sharder *s, weight_group *u, const etch_placed_loop *loop)
 {
     want_inits(s, u, loop);
     const uint32_t from = u->wants.count;
@@ -449,27 +467,28 @@ static void want_before_loop(const sharder *s, unit *u, const etch_placed_loop *
 
 static void shard_top(sharder *s, etch_placed_region *region)
 {
-    unit_list units = {0};
+    group_list weight_groups = {0};
     const uint32_t count = region->items.count;
-    uint32_t *unit_of = ETCH_NEW_ARRAY(s->scratch, count, uint32_t), stretch = 0;
+    uint32_t *group_of = ETCH_NEW_ARRAY(s->scratch, count, uint32_t), interval = 0;
     for (uint32_t i = 0; i < count; i++) {
         etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (step && is_free(step))
             continue;
-        unit_of[i] = unit_at(s, &units, stretch, loop ? home_before(s, loop) : step->home, i);
+        group_of[i] =
+            group_at(s, &weight_groups, interval, loop ? position_before(s, loop) : step->position, i);
         if (loop)
-            want_before_loop(s, &units.at[unit_of[i]], loop);
+            want_before_loop(s, &weight_groups.at[group_of[i]], loop);
         else
-            want_step(s, &units.at[unit_of[i]], step);
-        stretch += loop != NULL;
+            want_step(s, &weight_groups.at[group_of[i]], step);
+        interval += loop != NULL;
     }
     s->items = (item_list){0};
-    s->first_look = s->looks.count = 0;
+    s->first_view = s->views.count = 0;
     for (uint32_t i = 0, next = 0; i < count; i++) {
-        for (; next < units.count && units.at[next].first == i; next++)
-            begin_unit(s, &units.at[next], region);
-        const unit *u = units.count ? &units.at[unit_of[i]] : NULL;
+        for (; next < weight_groups.count && weight_groups.at[next].first == i; next++)
+            begin_group(s, &weight_groups.at[next], region);
+        const weight_group *u = weight_groups.count ? &weight_groups.at[group_of[i]] : NULL;
         if (region->items.at[i].loop)
             shard_loop(s, u, region->items.at[i].loop);
         else
@@ -478,12 +497,12 @@ static void shard_top(sharder *s, etch_placed_region *region)
     set_items(s, region);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* Finds the weights of the top level that iterations of loops read. */
 static void find_shared(sharder *s, const etch_placed_region *region)
 {
-    unit all = {0};
+    weight_group all = {0};
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
@@ -499,7 +518,7 @@ void etch_shard_weights(etch_placed *placed)
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     sharder s = {.placed = placed, .zero = &placed->plan->zero, .arena = placed->arena, .scratch = scratch};
     if (s.zero->level == 3) {
-        s.parts = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, etch_value *);
+        s.shards = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, etch_value *);
         s.shared = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, bool);
         find_shared(&s, placed->forward);
         shard_top(&s, placed->forward);

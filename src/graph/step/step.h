@@ -1,5 +1,5 @@
-/* What a step runs: kernels, the weights that are gathered for them, and what its end reduces and updates. Part of
- * what other rooms see of graph. */
+/* The contents of a step: kernels, the weights that are gathered for them, and what its end reduces and
+ * updates. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_STEP_STEP_H
 #define ETCH_GRAPH_STEP_STEP_H
 
@@ -7,9 +7,12 @@
 
 /* Which steps run as one node. Collectives are nodes of their own in each of them, and FLOP are the same. */
 typedef enum etch_granularity {
-    ETCH_GRANULARITY_KERNEL, /* a product, norm, ... with the elementwise steps beside it */
-    ETCH_GRANULARITY_OP,     /* each op that does anything */
-    ETCH_GRANULARITY_BLOCK,  /* all steps of a phase from one collective, or end of a loop, to the next */
+    /* a product, norm, ... with the elementwise steps beside it */
+    ETCH_GRANULARITY_KERNEL,
+    /* each op that does anything */
+    ETCH_GRANULARITY_OP,
+    /* all steps of a phase from one collective, or end of a loop, to the next */
+    ETCH_GRANULARITY_BLOCK,
     ETCH_GRANULARITY_COUNT
 } etch_granularity;
 
@@ -18,42 +21,56 @@ const char *etch_granularity_name(etch_granularity granularity);
 
 /* Several steps that run as one node, or one collective. */
 typedef struct etch_kernel {
-    ETCH_VEC(etch_step *) steps; /* program order */
-    etch_step *anchor; /* the product, norm, ... that names it; the collective; else the first step */
-    ETCH_VEC(etch_value *) reads;  /* values that enter: roots, each once */
-    ETCH_VEC(etch_value *) writes; /* values that leave */
-    etch_expr flop;                /* of one rank, one execution */
-    etch_expr bytes;               /* read plus written; of a collective: its payload */
-    etch_expr read;                /* of them, those that are read; of a collective: nothing */
-    uint32_t item;                 /* place in the order of the region: index among its items */
+    /* program order */
+    ETCH_VEC(etch_step *) steps;
+    /* the product, norm, ... that names it; the collective; else the first step */
+    etch_step *anchor;
+    /* values that enter: roots, each once */
+    ETCH_VEC(etch_value *) reads;
+    /* values that leave */
+    ETCH_VEC(etch_value *) writes;
+    /* of one rank, one execution */
+    etch_expr flop;
+    /* read plus written; of a collective: its payload */
+    etch_expr bytes;
+    /* of them, those that are read; of a collective: nothing */
+    etch_expr read;
+    /* place in the order of the region: index among its items */
+    uint32_t item;
 } etch_kernel;
 
-/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
-etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
-etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one
+ * copy. */
+etch_dtype etch_comm_dtype_of(const etch_placed *placed, const etch_step *collective, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective, uint32_t operand,
                           etch_expr elements);
 
-/* ---- weights that ranks hold in parts ------------------------------------------------------------------ */
+/* ---- weights that ranks hold in shards ----------------------------------------------------------------- */
 
-/* What a rank holds of a weight from step to step. */
+/* The memory that a rank holds for a weight from step to step. */
 typedef enum etch_holding {
-    ETCH_HOLDS_STATES,   /* the optimizer's, master weights among them */
-    ETCH_HOLDS_GRADIENT, /* the sum over the microbatches so far */
+    /* the optimizer's, master weights among them */
+    ETCH_HOLDS_STATES,
+    /* the sum over the microbatches so far */
+    ETCH_HOLDS_GRADIENT,
     ETCH_HOLDS_WEIGHT
 } etch_holding;
 
 /* The axes among whose ranks it is divided, beside those of the plan's shards. */
 uint32_t etch_zero_divides(const struct etch_placed *placed, const struct etch_tensor *weight,
                            etch_holding what);
-/* Elements of one copy of the weight (a loop has one for each iteration) that a rank holds, padding included. */
+/* Elements of one copy of the weight (a loop has one for each iteration) that a rank holds, padding
+ * included. */
 etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch_tensor *weight,
                              etch_holding what);
 
-/* One all-gather of the weights that a unit of level 3 reads: a unit is an iteration of an outermost loop, or what
- * lies between loops and in one stage. It stands where the unit begins; lowering may issue it up to
- * `plan->zero.ahead` units earlier. Copies live until the unit has computed, unless `lasts` says more. */
+/* One all-gather of the weights that a weight group of level 3 reads: a weight group is an iteration of an
+ * outermost loop, or what lies between loops and in one stage. It stands where the weight group begins;
+ * lowering may issue it up to `plan->zero.ahead` weight groups earlier. Copies live until the weight group
+ * has computed, unless `lasts` says more. */
 typedef struct etch_gathering {
-    struct etch_step *step; /* its operands are the parts, its results the copies */
+    /* its operands are the parts, its results the copies */
+    struct etch_step *step;
     etch_keep lasts;
 } etch_gathering;
 

@@ -1,4 +1,4 @@
-/* What the files of step share. */
+/* Declarations that the files of step share. */
 #ifndef ETCH_GRAPH_STEP_STEP_INT_H
 #define ETCH_GRAPH_STEP_STEP_INT_H
 
@@ -7,9 +7,9 @@
 /* Fills reads, writes, FLOP and bytes of all kernels. `made_by` says by value id which kernel makes a
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
-/* The tasks of the end of a step. Needs the weight groups (`units`), `sync_axes` and `zero_axes`. */
+/* The tasks of the end of a step. Needs the weight groups (`weight_groups`), `sync_axes` and `zero_axes`. */
 void etch_step_end(etch_placed *placed, etch_step_tasks *out);
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
-void etch_travel_find(etch_placed *placed);
+void etch_comm_dtypes_find(etch_placed *placed);
 
 #endif

@@ -25,8 +25,8 @@ uint32_t etch_moment_bytes(const etch_training *training)
 }
 
 /* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
- * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written and read
- * besides. */
+ * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written
+ * and read besides. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
     const etch_row *row = training->train.optimizer.row;
@@ -72,10 +72,10 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 }
 
 /* Over axes that divide the states, partial gradients become shards, and what is left partial is all-reduced
- * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. Where
- * ranks hold gradients in parts, each microbatch adds to the parts. */
-void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
-                       etch_ending_move moves[ETCH_ENDING_MOVES])
+ * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves.
+ * Where ranks hold gradients in parts, each microbatch adds to the parts. */
+void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
+                             etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES])
 {
     const etch_training *training = placed->training;
     etch_sym *sym = training->graph->sym;
@@ -87,18 +87,20 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
         etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(etch_dtype_or(gathered, weight->dtype))));
     const bool each = placed->plan->reduce_each;
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
-    moves[0] = (etch_ending_move){
-        .move = ETCH_REDUCE_SCATTER,
+    collectives[0] = (etch_ending_collective){
+        .collective = ETCH_REDUCE_SCATTER,
         .axes = partial & zero,
         .every_microbatch = each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
         .bytes = etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
-    moves[1] = (etch_ending_move){
-        .move = ETCH_ALL_REDUCE, .axes = partial & ~zero, .every_microbatch = each, .bytes = of_gradient};
-    moves[2] = (etch_ending_move){
-        .move = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
-    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++)
-        if (!moves[i].axes)
-            moves[i].move = ETCH_NO_MOVE;
+    collectives[1] = (etch_ending_collective){.collective = ETCH_ALL_REDUCE,
+                                              .axes = partial & ~zero,
+                                              .every_microbatch = each,
+                                              .bytes = of_gradient};
+    collectives[2] = (etch_ending_collective){
+        .collective = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
+    for (uint32_t i = 0; i < ETCH_ENDING_COLLECTIVES; i++)
+        if (!collectives[i].axes)
+            collectives[i].collective = ETCH_NO_COLLECTIVE;
 }
 
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena)

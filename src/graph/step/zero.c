@@ -17,7 +17,7 @@ uint32_t etch_zero_divides(const etch_placed *placed, const etch_tensor *weight,
 etch_expr etch_held_elements(const etch_placed *placed, const etch_tensor *weight, etch_holding what)
 {
     etch_value held = *placed->weight_of[weight->id];
-    held.flat = etch_zero_divides(placed, weight, what);
+    held.sharded_flat = etch_zero_divides(placed, weight, what);
     return etch_value_elements(placed, &held);
 }
 
@@ -51,7 +51,7 @@ static bool report_nothing_divided(const etch_placed *placed)
     return false;
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 static const etch_loop *loop_named(const etch_region *region, const char *name)
 {
@@ -69,15 +69,15 @@ static const etch_loop *loop_named(const etch_region *region, const char *name)
 }
 
 /* A name that nothing has was warned of when the plan was read. */
-static bool check_units(const etch_placed *placed)
+static bool check_groups(const etch_placed *placed)
 {
     const etch_zero *zero = &placed->plan->zero;
-    for (uint32_t i = 0; i < zero->unit_count; i++) {
-        const etch_loop *loop = loop_named(placed->training->graph->forward, zero->units[i]);
+    for (uint32_t i = 0; i < zero->group_count; i++) {
+        const etch_loop *loop = loop_named(placed->training->graph->forward, zero->weight_groups[i]);
         const etch_region *around = loop ? loop->bodies.at[0]->parent : NULL;
         if (!around || !around->loop)
             continue;
-        etch_diag *diag = etch_error(placed->diags, ETCH_E_ZERO_UNIT, zero->unit_spans[i],
+        etch_diag *diag = etch_error(placed->diags, ETCH_E_ZERO_UNIT, zero->group_spans[i],
                                      "weights are gathered by the iterations of outermost loops, and '%s' is "
                                      "inside of '%s'",
                                      loop->name, around->loop->name);
@@ -87,16 +87,16 @@ static bool check_units(const etch_placed *placed)
     return true;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
-/* What is neither read nor trained has nothing to divide before level 3. */
+/* A weight that is neither read nor trained has nothing to divide before level 3. */
 static bool *updated_weights(const etch_placed *placed, etch_arena *scratch)
 {
     const etch_training *training = placed->training;
     bool *updated = ETCH_NEW_ARRAY(scratch, training->graph->tensors.count, bool);
-    for (uint32_t u = 0; u < training->units.count; u++)
-        for (uint32_t i = 0; i < training->units.at[u]->weights.count; i++)
-            updated[training->units.at[u]->weights.at[i]->id] = true;
+    for (uint32_t u = 0; u < training->weight_groups.count; u++)
+        for (uint32_t i = 0; i < training->weight_groups.at[u]->weights.count; i++)
+            updated[training->weight_groups.at[u]->weights.at[i]->id] = true;
     return updated;
 }
 
@@ -107,7 +107,7 @@ bool etch_zero_find(etch_placed *placed)
     uint32_t divided = 0, concerned = 0;
     if (zero->level == 0)
         return true;
-    if (!check_units(placed))
+    if (!check_groups(placed))
         return false;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     const bool *updated = updated_weights(placed, scratch);

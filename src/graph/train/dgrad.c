@@ -1,5 +1,5 @@
-/* The two parts of the backward pass: cotangents of activations, which earlier layers wait for (dgrad), and gradients
- * of weights, which nothing waits for before the end of the step (wgrad). */
+/* The two parts of the backward pass: cotangents of activations, which earlier layers wait for (dgrad), and
+ * gradients of weights, which nothing waits for before the end of the step (wgrad). */
 #include "graph/train/train_int.h"
 
 /* A weight, or computed from weights alone. Operands have smaller ids. */

@@ -1,13 +1,13 @@
 /* Derivation of the backward pass.
  *
- * requires: a checked forward graph. provides: the backward region, gradients, units.
+ * requires: a checked forward graph. provides: the backward region, gradients, weight groups.
  *
  * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are
  * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
  * are added and moved. Gradients of weights are not collected: each contribution is added into the
  * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
- * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
- * trainable weight needs is derived. */
+ * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only
+ * what a trainable weight needs is derived. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
     etch_sym *sym = training->graph->sym;
-    const bool divided = training->train.batch && etch_dim_holds(dim, training->train.batch);
+    const bool divided = training->train.batch && etch_dim_is_packed_from(dim, training->train.batch);
     return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
@@ -69,7 +69,7 @@ static bool mark_carry(etch_deriver *d, const etch_loop *loop, uint32_t i)
     return true;
 }
 
-/* A value that an iteration hands on needs one when its first or any later version does, of any class. */
+/* A loop-carried value needs one when its first or any later version does, of any class. */
 static void mark_loop(etch_deriver *d, const etch_loop *loop)
 {
     bool changed = true;
@@ -158,66 +158,66 @@ static etch_tensor *gradient_of(const etch_deriver *d, const etch_tensor *weight
     return NULL;
 }
 
-static void add_part(etch_deriver *d, const etch_tensor *to, etch_tensor *part)
+static void add_term(etch_deriver *d, const etch_tensor *to, etch_tensor *term)
 {
-    etch_tensor_list *parts = &d->parts->to[to->id];
-    if (parts->count == 0)
-        ETCH_PUSH(d->graph->arena, &d->parts->ids, to->id);
-    ETCH_PUSH(d->graph->arena, parts, part);
+    etch_tensor_list *terms = &d->terms->to[to->id];
+    if (terms->count == 0)
+        ETCH_PUSH(d->graph->arena, &d->terms->ids, to->id);
+    ETCH_PUSH(d->graph->arena, terms, term);
 }
 
-static etch_cotangent_parts *begin_parts(etch_deriver *d)
+static etch_cotangent_terms *begin_terms(etch_deriver *d)
 {
     if (d->idle.count > 0)
         return d->idle.at[--d->idle.count];
-    etch_cotangent_parts *parts = ETCH_NEW(d->graph->arena, etch_cotangent_parts);
-    parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, etch_tensor_list);
-    return parts;
+    etch_cotangent_terms *terms = ETCH_NEW(d->graph->arena, etch_cotangent_terms);
+    terms->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, etch_tensor_list);
+    return terms;
 }
 
-static void end_parts(etch_deriver *d, etch_cotangent_parts *parts)
+static void end_terms(etch_deriver *d, etch_cotangent_terms *terms)
 {
-    for (uint32_t i = 0; i < parts->ids.count; i++)
-        parts->to[parts->ids.at[i]] = (etch_tensor_list){0};
-    parts->ids.count = 0;
-    ETCH_PUSH(d->graph->arena, &d->idle, parts);
+    for (uint32_t i = 0; i < terms->ids.count; i++)
+        terms->to[terms->ids.at[i]] = (etch_tensor_list){0};
+    terms->ids.count = 0;
+    ETCH_PUSH(d->graph->arena, &d->idle, terms);
 }
 
-/* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add
+/* Adds `term` to the cotangent of `target`. `fresh`: nothing else uses `term`, so that its producer can add
  * into a gradient itself. */
-static void contribute(etch_deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part,
+static void contribute(etch_deriver *d, etch_region *region, etch_tensor *target, etch_tensor *term,
                        bool fresh)
 {
     if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
-        add_part(d, target, part);
+        add_term(d, target, term);
         return;
     }
     if (!fresh) {
-        etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_ACCUMULATION), &part, 1, 1, NULL);
+        etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_ACCUMULATION), &term, 1, 1, NULL);
         op->scope = target->scope;
-        part = op->outs[0] = derived_tensor(d, "d", target, d->graph->dtypes.grads);
+        term = op->outs[0] = derived_tensor(d, "d", target, d->graph->dtypes.grads);
         etch_region_add_op(d->graph, region, op);
     }
-    part->dtype = d->graph->dtypes.grads;
-    part->adds_to = gradient_of(d, target);
+    term->dtype = d->graph->dtypes.grads;
+    term->adds_to = gradient_of(d, target);
 }
 
 /* The cotangent of a forward value: the sum of what was contributed so far. NULL when there is nothing. */
 static etch_tensor *total_of(etch_deriver *d, etch_region *region, etch_tensor *tensor,
                              const etch_op *forward)
 {
-    etch_tensor_list *parts = &d->parts->to[tensor->id];
-    if (parts->count == 0)
+    etch_tensor_list *terms = &d->terms->to[tensor->id];
+    if (terms->count == 0)
         return NULL;
-    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_TOTAL), parts->at, parts->count, 1, NULL);
+    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_TOTAL), terms->at, terms->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
     op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), cotangent_dtype(d, tensor));
     op->outs[0]->of = etch_recompute_version(d, tensor);
     etch_region_add_op(d->graph, region, op);
-    *parts = (etch_tensor_list){0};
+    *terms = (etch_tensor_list){0};
     return op->outs[0];
 }
 
@@ -258,18 +258,18 @@ static bool same_dims(const etch_tensor *a, const etch_tensor *b)
 }
 
 /* A part of what a concat has made has the dims along which the operand was broadcast. */
-static void give_part_dims(etch_deriver *d, const etch_op *made, uint32_t part)
+static void give_part_dims(etch_deriver *d, const etch_op *made, uint32_t term)
 {
     etch_dim_list dims = {0};
-    etch_part_dims(made, made->ins[0], part, d->graph, &dims);
-    made->outs[part]->dims = dims.at;
-    made->outs[part]->rank = dims.count;
+    etch_part_dims(made, made->ins[0], term, d->graph, &dims);
+    made->outs[term]->dims = dims.at;
+    made->outs[term]->rank = dims.count;
 }
 
 /* The cotangent of an operand that was broadcast. */
-static etch_tensor *sum_to(etch_deriver *d, etch_region *region, etch_tensor *part, etch_tensor *target)
+static etch_tensor *sum_to(etch_deriver *d, etch_region *region, etch_tensor *term, etch_tensor *target)
 {
-    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_REDUCTION), &part, 1, 1, NULL);
+    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_REDUCTION), &term, 1, 1, NULL);
     op->scope = target->scope;
     op->span = target->span;
     op->outs[0] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
@@ -309,13 +309,13 @@ static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, 
     }
     etch_region_add_op(d->graph, region, made);
     for (uint32_t i = 0; i < count; i++) {
-        etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
+        etch_tensor *target = op->ins[targets[i]], *term = made->outs[i];
         bool fresh = row->role != ETCH_ROLE_FREE; /* a view is no node, so it adds into nothing */
-        if (etch_row_is_several(row) && d->needs[target->id] && !same_dims(part, target)) {
-            part = sum_to(d, region, part, target);
+        if (etch_row_is_several(row) && d->needs[target->id] && !same_dims(term, target)) {
+            term = sum_to(d, region, term, target);
             fresh = true;
         }
-        contribute(d, region, target, part, fresh);
+        contribute(d, region, target, term, fresh);
     }
 }
 
@@ -349,7 +349,7 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
                        "%s is tagged loss but has dims; a loss is a scalar", result->name),
                 d->failed = true;
         etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
-        add_part(d, result, seed);
+        add_term(d, result, seed);
     }
     etch_tensor_list cotangents = {0};
     if (!d->needs[result->id] || !collect_cotangents(d, region, op, &cotangents))
@@ -424,7 +424,7 @@ static bool loop_trains(const etch_deriver *d, const etch_loop *loop)
 static bool loop_matters(const etch_deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (d->parts->to[etch_loop_carries(loop)->at[i].result->id].count)
+        if (d->terms->to[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
     return loop_trains(d, loop);
 }
@@ -432,7 +432,7 @@ static bool loop_matters(const etch_deriver *d, const etch_loop *loop)
 static bool op_matters(const etch_deriver *d, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
-    return d->needs[result->id] && (d->parts->to[result->id].count || is_loss(result));
+    return d->needs[result->id] && (d->terms->to[result->id].count || is_loss(result));
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
@@ -447,16 +447,18 @@ static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tens
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    etch_tensor **inits;          /* by value that the loop hands on: the cotangent of its result, or NULL */
-    etch_cotangent_parts **parts; /* by class */
+    /* by loop-carried value: the cotangent of its result, or NULL */
+    etch_tensor **inits;
+    /* by class */
+    etch_cotangent_terms **terms;
 } undoing;
 
 typedef ETCH_VEC(uint32_t) ids_list;
 
-/* What follows adds to the contributions of a class, in its backward body. */
+/* Makes the terms of a class, in its backward body, those that contributions are added to. */
 static etch_region *enter_class(etch_deriver *d, const undoing *u, uint32_t class)
 {
-    d->parts = u->parts[class];
+    d->terms = u->terms[class];
     return d->graph->region = u->back->bodies.at[class];
 }
 
@@ -466,13 +468,13 @@ static void derive_body(etch_deriver *d, const undoing *u, uint32_t class)
     const etch_region *body = u->loop->bodies.at[class];
     etch_region *back = enter_class(d, u, class);
     back->count = body->count;
-    d->undone_by[u->loop->id] = back;
+    d->reverse_of[u->loop->id] = back;
     etch_recompute_body(d, body, back);
     d->graph->region = back;
     for (uint32_t i = 0; i < body->carries.count; i++) {
         const etch_carry *c = &body->carries.at[i];
         if (d->needs[c->in->id])
-            add_part(d, c->out, backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
+            add_term(d, c->out, backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
     }
     derive_region(d, body, back);
     d->graph->region = back;
@@ -496,9 +498,9 @@ static ids_list outer_ids(const etch_deriver *d, const undoing *u)
 {
     ids_list ids = {0};
     for (uint32_t k = 0; k < u->loop->bodies.count; k++)
-        for (uint32_t i = 0; i < u->parts[k]->ids.count; i++) {
-            const uint32_t id = u->parts[k]->ids.at[i];
-            if (u->parts[k]->to[id].count)
+        for (uint32_t i = 0; i < u->terms[k]->ids.count; i++) {
+            const uint32_t id = u->terms[k]->ids.at[i];
+            if (u->terms[k]->to[id].count)
                 ETCH_PUSH(d->graph->arena, &ids, id);
         }
     if (ids.count > 0)
@@ -520,10 +522,10 @@ static void accumulate_outer(etch_deriver *d, const undoing *u, etch_tensor_list
         etch_tensor *tensor = d->graph->tensors.at[ids.at[i]];
         for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
             etch_region *back = enter_class(d, u, k);
-            const bool adds = d->parts->to[tensor->id].count > 0;
+            const bool adds = d->terms->to[tensor->id].count > 0;
             etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
             if (adds) {
-                add_part(d, tensor, in);
+                add_term(d, tensor, in);
                 out = total_of(d, back, tensor, NULL);
             }
             back->carries.at[back->carries.count - 1].out = out;
@@ -565,27 +567,27 @@ static void derive_loop(etch_deriver *d, const etch_loop *loop, etch_region *int
     const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
     undoing u = {.loop = loop};
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
-    u.parts = ETCH_NEW_ARRAY(g->arena, classes, etch_cotangent_parts *);
-    etch_cotangent_parts *outside = d->parts;
-    etch_tensor_list handed = {0};
+    u.terms = ETCH_NEW_ARRAY(g->arena, classes, etch_cotangent_terms *);
+    etch_cotangent_terms *outside = d->terms;
+    etch_tensor_list carried = {0};
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
         if (d->needs[c->in->id])
-            ETCH_PUSH(g->arena, &handed, c->init);
+            ETCH_PUSH(g->arena, &carried, c->init);
     }
     u.back = begin_backward(d, loop, into);
     for (uint32_t k = 0; k < classes; k++) {
-        u.parts[k] = begin_parts(d);
+        u.terms[k] = begin_terms(d);
         derive_body(d, &u, k);
     }
-    accumulate_outer(d, &u, &handed);
+    accumulate_outer(d, &u, &carried);
     g->region = into;
-    d->parts = outside;
+    d->terms = outside;
     for (uint32_t k = 0; k < classes; k++)
-        end_parts(d, u.parts[k]);
-    for (uint32_t i = 0; i < handed.count; i++)
-        leave_backward(d, u.back, i, handed.at[i], into);
+        end_terms(d, u.terms[k]);
+    for (uint32_t i = 0; i < carried.count; i++)
+        leave_backward(d, u.back, i, carried.at[i], into);
 }
 
 static void derive_region(etch_deriver *d, const etch_region *forward, etch_region *into)
@@ -602,25 +604,25 @@ static void derive_region(etch_deriver *d, const etch_region *forward, etch_regi
     }
 }
 
-/* ---- units ------------------------------------------------------------------------------------------ */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 /* `body`: of an outermost loop, or NULL. */
-static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_region *body)
+static etch_weight_group *group_at(etch_training *training, uint32_t segment, etch_region *body)
 {
-    for (uint32_t i = 0; i < training->units.count; i++)
-        if (training->units.at[i]->segment == segment && training->units.at[i]->body == body)
-            return training->units.at[i];
-    etch_unit *unit = ETCH_NEW(training->graph->arena, etch_unit);
-    unit->segment = segment;
-    unit->loop = body ? body->loop : NULL;
-    unit->body = body;
-    ETCH_PUSH(training->graph->arena, &training->units, unit);
-    return unit;
+    for (uint32_t i = 0; i < training->weight_groups.count; i++)
+        if (training->weight_groups.at[i]->segment == segment && training->weight_groups.at[i]->body == body)
+            return training->weight_groups.at[i];
+    etch_weight_group *weight_group = ETCH_NEW(training->graph->arena, etch_weight_group);
+    weight_group->segment = segment;
+    weight_group->loop = body ? body->loop : NULL;
+    weight_group->body = body;
+    ETCH_PUSH(training->graph->arena, &training->weight_groups, weight_group);
+    return weight_group;
 }
 
-/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside
- * the outermost one. */
-static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
+/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration
+ * inside the outermost one. */
+static etch_expr copies_in_group(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);
     for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
@@ -628,13 +630,13 @@ static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
     return copies;
 }
 
-static void add_weight(etch_deriver *d, etch_unit *unit, etch_tensor *weight, bool *seen)
+static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_tensor *weight, bool *seen)
 {
     if (seen[weight->id] || !is_trainable(weight))
         return;
     seen[weight->id] = true;
-    ETCH_PUSH(d->graph->arena, &unit->weights, weight);
-    ETCH_PUSH(d->graph->arena, &unit->copies, copies_in_unit(d->graph->sym, weight));
+    ETCH_PUSH(d->graph->arena, &weight_group->weights, weight);
+    ETCH_PUSH(d->graph->arena, &weight_group->copies, copies_in_group(d->graph->sym, weight));
 }
 
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
@@ -658,24 +660,26 @@ static void unit_region(etch_deriver *d, const etch_region *region, etch_region 
             if (w->kind != ETCH_WEIGHT)
                 continue;
             bool shared = outermost && !w->region->loop;
-            etch_unit *unit = unit_at(d->training, *segment - shared, shared ? NULL : outermost);
-            add_weight(d, unit, w, seen);
+            etch_weight_group *weight_group =
+                group_at(d->training, *segment - shared, shared ? NULL : outermost);
+            add_weight(d, weight_group, w, seen);
         }
     }
 }
 
-static void sort_units(etch_training *training)
+static void sort_groups(etch_training *training)
 {
-    for (uint32_t i = 1; i < training->units.count; i++)
-        for (uint32_t k = i; k > 0 && training->units.at[k]->segment < training->units.at[k - 1]->segment;
+    for (uint32_t i = 1; i < training->weight_groups.count; i++)
+        for (uint32_t k = i;
+             k > 0 && training->weight_groups.at[k]->segment < training->weight_groups.at[k - 1]->segment;
              k--) {
-            etch_unit *swap = training->units.at[k];
-            training->units.at[k] = training->units.at[k - 1];
-            training->units.at[k - 1] = swap;
+            etch_weight_group *swap = training->weight_groups.at[k];
+            training->weight_groups.at[k] = training->weight_groups.at[k - 1];
+            training->weight_groups.at[k - 1] = swap;
         }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static void make_gradients(etch_deriver *d)
 {
@@ -734,9 +738,9 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
         training->train.micro = etch_int(graph->sym, 1);
     etch_deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
-    d.parts = begin_parts(&d);
+    d.terms = begin_terms(&d);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
-    d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
+    d.reverse_of = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
     d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
@@ -763,9 +767,9 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     uint32_t segment = 0;
     bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
     unit_region(&d, graph->forward, NULL, &segment, seen);
-    sort_units(training);
-    for (uint32_t i = 0; i < training->units.count; i++)
-        training->units.at[i]->id = i;
+    sort_groups(training);
+    for (uint32_t i = 0; i < training->weight_groups.count; i++)
+        training->weight_groups.at[i]->id = i;
     graph->region = graph->forward;
     return d.failed ? NULL : training;
 }

@@ -1,12 +1,12 @@
 /* Recomputation: values of the forward pass that are made again in backward instead of being kept.
  *
- * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides: copies of
- * forward ops in the backward region, of phase `recompute`.
+ * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides:
+ * copies of forward ops in the backward region, of phase `recompute`.
  *
- * A loop, or a call of a module, is run again as a whole from what enters it, right before the first of its ops is
- * undone; what it hands on stays kept where later ops read it. A statement that is chosen by a tag or as module.tensor
- * keeps nothing of what it makes, its result included: an op of it is run again when one of its values is first read.
- * Something chosen inside of something chosen is run once more for each. */
+ * A loop, or a call of a module, is recomputed as a whole from what enters it, right before the first of its
+ * ops is undone; what it carries on stays kept where later ops read it. A statement that is chosen by a tag
+ * or as module.tensor keeps nothing of what it makes, its result included: an op of it is recomputed when one
+ * of its values is first read. Something chosen inside of something chosen is run once more for each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static bool find_loops(etch_deriver *d, const etch_region *region, const char *n
             continue;
         const etch_op *op = within ? op_in_loop(loop) : NULL;
         const bool called = (name ? strcmp(loop->name, name) == 0 : !region->loop) && (!op || within[op->id]);
-        d->again.loops[loop->id] = d->again.loops[loop->id] || called;
+        d->recomputed.loops[loop->id] = d->recomputed.loops[loop->id] || called;
         found = found || called;
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             found = find_loops(d, loop->bodies.at[k], name, within) || found;
@@ -84,9 +84,9 @@ static bool is_of_call(const etch_item *item, const etch_scope *scope)
 /* Blocks that hold others come before them. */
 static void add_block(etch_deriver *d, etch_recompute_block block)
 {
-    ETCH_PUSH(d->graph->arena, &d->again.blocks, block);
-    etch_recompute_block *at = d->again.blocks.at;
-    for (uint32_t i = d->again.blocks.count - 1; i > 0; i--) {
+    ETCH_PUSH(d->graph->arena, &d->recomputed.blocks, block);
+    etch_recompute_block *at = d->recomputed.blocks.at;
+    for (uint32_t i = d->recomputed.blocks.count - 1; i > 0; i--) {
         if (at[i - 1].end - at[i - 1].first >= at[i].end - at[i].first)
             break;
         const etch_recompute_block swap = at[i];
@@ -97,8 +97,8 @@ static void add_block(etch_deriver *d, etch_recompute_block block)
 
 static bool has_block(const etch_deriver *d, const etch_scope *scope)
 {
-    for (uint32_t i = 0; i < d->again.blocks.count; i++)
-        if (d->again.blocks.at[i].scope == scope)
+    for (uint32_t i = 0; i < d->recomputed.blocks.count; i++)
+        if (d->recomputed.blocks.at[i].scope == scope)
             return true;
     return false;
 }
@@ -164,15 +164,15 @@ static bool find_statements(etch_deriver *d, const char *path, const bool *withi
     return found;
 }
 
-/* What is not kept is not kept under other names either. */
+/* A value that is not saved is not saved under other names either. */
 static void drop_results(etch_deriver *d, const bool *op_dropped)
 {
     for (uint32_t i = 0; i < d->forward_count; i++) {
         const etch_tensor *tensor = d->graph->tensors.at[i];
         const etch_op *op = tensor->producer;
         if (op && !tensor->of)
-            d->again.dropped[i] =
-                op_dropped[op->id] || (op->row->role == ETCH_ROLE_FREE && d->again.dropped[op->ins[0]->id]);
+            d->recomputed.dropped[i] = op_dropped[op->id] || (op->row->role == ETCH_ROLE_FREE &&
+                                                              d->recomputed.dropped[op->ins[0]->id]);
     }
 }
 
@@ -198,10 +198,10 @@ void etch_recompute_begin(etch_deriver *d)
     etch_graph *g = d->graph;
     const etch_train *train = &d->training->train;
     bool *op_dropped = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
-    d->again.loops = ETCH_NEW_ARRAY(g->arena, g->loop_count, bool);
-    d->again.wanted = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
-    d->again.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
-    d->again.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
+    d->recomputed.loops = ETCH_NEW_ARRAY(g->arena, g->loop_count, bool);
+    d->recomputed.wanted = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
+    d->recomputed.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
+    d->recomputed.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
     if (train->recompute_all)
         find_loops(d, g->forward, NULL, NULL);
     for (uint32_t i = 0; i < train->recompute_count; i++) {
@@ -219,7 +219,7 @@ void etch_recompute_begin(etch_deriver *d)
 
 etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor)
 {
-    etch_tensor *copy = tensor->id < d->forward_count ? d->again.version[tensor->id] : NULL;
+    etch_tensor *copy = tensor->id < d->forward_count ? d->recomputed.version[tensor->id] : NULL;
     return copy ? copy : tensor;
 }
 
@@ -233,11 +233,12 @@ static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
     copy->of = of;
     copy->producer = NULL;
     copy->region = d->graph->region;
-    d->again.version[of->id] = copy;
+    d->recomputed.version[of->id] = copy;
     return copy;
 }
 
-/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside it. */
+/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside
+ * it. */
 static void add_copy(etch_deriver *d, etch_op *copy, etch_region *into)
 {
     etch_region_add_op(d->graph, into, copy);
@@ -266,7 +267,7 @@ static void clone_op(etch_deriver *d, const etch_op *op, etch_region *into)
 static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into);
 
-/* `inits`: of the values that the loop hands on. */
+/* `inits`: of the loop-carried values. */
 static void clone_body(etch_deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
 {
     etch_graph *g = d->graph;
@@ -303,7 +304,7 @@ static void clone_loop(etch_deriver *d, const etch_loop *loop, etch_region *into
     }
 }
 
-/* Copies items of a forward region to the end of `into`: everything is run again, also what nobody reads. */
+/* Copies items of a forward region to the end of `into`: everything is recomputed, also what nobody reads. */
 static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into)
 {
@@ -319,17 +320,17 @@ static void clone_items(etch_deriver *d, const etch_region *region, uint32_t fir
 
 void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into)
 {
-    if (d->again.loops[body->loop->id])
+    if (d->recomputed.loops[body->loop->id])
         clone_items(d, body, 0, body->items.count, into);
 }
 
 void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into)
 {
-    for (uint32_t i = 0; i < d->again.blocks.count; i++) {
-        etch_recompute_block *block = &d->again.blocks.at[i];
-        if (block->region != region || block->again || item < block->first || item >= block->end)
+    for (uint32_t i = 0; i < d->recomputed.blocks.count; i++) {
+        etch_recompute_block *block = &d->recomputed.blocks.at[i];
+        if (block->region != region || block->recomputed || item < block->first || item >= block->end)
             continue;
-        block->again = true;
+        block->recomputed = true;
         clone_items(d, region, block->first, block->end, into);
     }
 }
@@ -338,16 +339,17 @@ void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t 
 
 static bool is_missing(const etch_deriver *d, const etch_tensor *tensor)
 {
-    return tensor->id < d->forward_count && d->again.dropped[tensor->id] && !d->again.version[tensor->id];
+    return tensor->id < d->forward_count && d->recomputed.dropped[tensor->id] &&
+           !d->recomputed.version[tensor->id];
 }
 
 typedef ETCH_VEC(const etch_op *) op_list;
 
 static void want_op(etch_deriver *d, op_list *wanted, const etch_op *op)
 {
-    if (!d->again.wanted[op->id])
+    if (!d->recomputed.wanted[op->id])
         ETCH_PUSH(d->graph->arena, wanted, op);
-    d->again.wanted[op->id] = true;
+    d->recomputed.wanted[op->id] = true;
 }
 
 static int by_id(const void *a, const void *b)
@@ -368,7 +370,7 @@ static void make_again(etch_deriver *d, const etch_tensor *tensor)
     qsort(wanted.at, wanted.count, sizeof *wanted.at, by_id);
     for (uint32_t i = 0; i < wanted.count; i++) {
         const etch_loop *loop = wanted.at[i]->outs[0]->region->loop;
-        clone_op(d, wanted.at[i], loop ? d->undone_by[loop->id] : d->training->backward);
+        clone_op(d, wanted.at[i], loop ? d->reverse_of[loop->id] : d->training->backward);
     }
 }
 
@@ -382,10 +384,13 @@ etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor)
 /* ---- what nobody reads ------------------------------------------------------------------------------ */
 
 typedef struct sifting {
-    bool *read; /* by tensor id */
+    /* by tensor id */
+    bool *read;
     bool changed;
-    bool *made;      /* by tensor id: what is left makes it */
-    bool *loop_left; /* by loop */
+    /* by tensor id: what is left makes it */
+    bool *made;
+    /* by loop */
+    bool *loop_left;
 } sifting;
 
 static void note_read(sifting *s, const etch_tensor *tensor)
@@ -483,7 +488,7 @@ static void note_made(const sifting *s, const etch_region *region)
     }
 }
 
-/* What spoke of a copy that was left out speaks of what it was a copy of. */
+/* Readers of a copy that was left out read its original. */
 static void point_back(const sifting *s, const etch_graph *graph, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {

@@ -1,64 +1,84 @@
-/* Training graphs: the backward pass, recomputation, gradients. Part of what other rooms see of graph. */
+/* Training graphs: the backward pass, recomputation, gradients. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_TRAIN_TRAIN_H
 #define ETCH_GRAPH_TRAIN_TRAIN_H
 
 #include "graph/plan/plan.h"
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw, sgd, ... */
-    bool master;         /* keeps a master copy of the weights */
-    bool main_grads;     /* works on a copy of the gradients, which it makes and keeps */
+    /* adamw, sgd, ... */
+    const etch_row *row;
+    /* keeps a master copy of the weights */
+    bool master;
+    /* works on a copy of the gradients, which it makes and keeps */
+    bool main_grads;
 } etch_optimizer;
 
 typedef struct etch_train {
-    etch_dim *batch; /* the dim that `accumulate` names; NULL: one microbatch */
-    etch_expr micro; /* number of microbatches of a step */
+    /* the dim that `accumulate` names; NULL: one microbatch */
+    etch_dim *batch;
+    /* number of microbatches of a step */
+    etch_expr micro;
     etch_optimizer optimizer;
-    const char *const *recompute;     /* as in etch_recompute */
-    const etch_span *recompute_spans; /* NULL: `span` */
-    const uint32_t *recompute_places; /* as in etch_recompute; NULL: all 0 */
-    const struct etch_plan *plan;     /* whose scopes those are */
+    /* as in etch_recompute */
+    const char *const *recompute;
+    /* NULL: `span` */
+    const etch_span *recompute_spans;
+    /* as in etch_recompute; NULL: all 0 */
+    const uint32_t *recompute_places;
+    /* whose scopes those are */
+    const struct etch_plan *plan;
     uint32_t recompute_count;
-    bool recompute_all;    /* every outermost loop */
-    bool recompute_needed; /* without what nobody reads */
+    /* every outermost loop */
+    bool recompute_all;
+    /* without what nobody reads */
+    bool recompute_needed;
     const etch_span *freeze_spans;
-    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    /* modules, loops, tags, module.tensor: their weights are not trained */
+    const char *const *freeze;
     uint32_t freeze_count;
-    bool clip; /* a global norm of the gradients before the optimizer */
+    /* a global norm of the gradients before the optimizer */
+    bool clip;
     etch_span span;
 } etch_train;
 
 /* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies
  * between loops. Each class of iterations has its own. */
-typedef struct etch_unit {
-    etch_loop *loop;   /* forward loop, or NULL */
-    etch_region *body; /* of its iterations: the class; NULL without a loop */
-    uint32_t segment;  /* order of first use at top level */
-    uint32_t id;       /* index in the list that it is of: of the training graph, or of a placement */
+typedef struct etch_weight_group {
+    /* forward loop, or NULL */
+    etch_loop *loop;
+    /* of its iterations: the class; NULL without a loop */
+    etch_region *body;
+    /* order of first use at top level */
+    uint32_t segment;
+    /* index in the list that it is of: of the training graph, or of a placement */
+    uint32_t id;
     ETCH_VEC(etch_tensor *) weights;
-    ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
-} etch_unit;
+    /* how often each weight exists in one weight group: 1, or the count of inner loops */
+    ETCH_VEC(etch_expr) copies;
+} etch_weight_group;
 
 /* A training graph: the forward region of `graph` and what was derived from it. */
 typedef struct etch_training {
     etch_graph *graph;
     etch_train train;
-    etch_region *backward;             /* NULL when the model has no loss */
-    ETCH_VEC(etch_tensor *) gradients; /* by order of weights; NULL where a weight has none */
-    ETCH_VEC(etch_unit *) units;
+    /* NULL when the model has no loss */
+    etch_region *backward;
+    /* by order of weights; NULL where a weight has none */
+    ETCH_VEC(etch_tensor *) gradients;
+    ETCH_VEC(etch_weight_group *) weight_groups;
 } etch_training;
 
-/* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */
+/* Replaces what is recomputed. `plan`: whose scopes it speaks of; NULL: of none. */
 void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
-/* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
- */
+/* Derives backward, recomputation and the weight groups. A graph may be trained in several ways, one after
+ * the other. NULL after an error (no loss, an op that has no gradient). */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
 /* An etch_size_fn: the data is the etch_training. */
 etch_expr etch_size_in_training(const void *training, const etch_dim *dim);
-/* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from weights alone?
- */
+/* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from
+ * weights alone? */
 const bool *etch_weight_gradients(const etch_training *training);
 /* Does the op compute nothing else? */
 bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);

@@ -1,46 +1,60 @@
-/* What the derivation of the backward pass and recomputation share. */
+/* Declarations that the derivation of the backward pass and recomputation share. */
 #ifndef ETCH_GRAPH_TRAIN_TRAIN_INT_H
 #define ETCH_GRAPH_TRAIN_TRAIN_INT_H
 
 #include "graph/ir/row.h"
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 #include "graph/train/train.h"
 
 typedef ETCH_VEC(etch_tensor *) etch_tensor_list;
 
-/* Consecutive items of a forward region that are run again together: one call of a module. */
+/* Consecutive items of a forward region that are recomputed together: one call of a module. */
 typedef struct etch_recompute_block {
     const etch_scope *scope;
     const etch_region *region;
-    uint32_t first, end; /* its items */
-    bool again;          /* has been run again */
+    /* its items */
+    uint32_t first, end;
+    /* has been recomputed */
+    bool recomputed;
 } etch_recompute_block;
 
 typedef struct etch_recomputing {
-    bool *loops;                           /* by forward loop: its iterations are run again */
-    ETCH_VEC(etch_recompute_block) blocks; /* outer ones before those inside them */
-    bool *dropped;         /* by forward tensor id: not kept, but made again when it is first read */
-    bool *wanted;          /* by forward op id: it has been run again for that */
-    etch_tensor **version; /* by forward tensor id: the copy in force, or NULL */
+    /* by forward loop: its iterations are recomputed */
+    bool *loops;
+    /* outer ones before those inside them */
+    ETCH_VEC(etch_recompute_block) blocks;
+    /* by forward tensor id: not kept, but made again when it is first read */
+    bool *dropped;
+    /* by forward op id: it has been recomputed for that */
+    bool *wanted;
+    /* by forward tensor id: the copy in force, or NULL */
+    etch_tensor **version;
 } etch_recomputing;
 
 /* Contributions to the cotangents of forward values, in one region. */
-typedef struct etch_cotangent_parts {
-    etch_tensor_list *to;   /* by forward id */
-    ETCH_VEC(uint32_t) ids; /* to which something was contributed */
-} etch_cotangent_parts;
+typedef struct etch_cotangent_terms {
+    /* by forward id */
+    etch_tensor_list *to;
+    /* to which something was contributed */
+    ETCH_VEC(uint32_t) ids;
+} etch_cotangent_terms;
 
 typedef struct etch_deriver {
     etch_graph *graph;
     etch_training *training;
-    uint32_t forward_count;      /* tensors of the forward graph: ids below it */
-    bool *needs;                 /* by forward id: does a trainable weight stand behind it? */
-    etch_cotangent_parts *parts; /* of the region in work */
+    /* tensors of the forward graph: ids below it */
+    uint32_t forward_count;
+    /* by forward id: does a trainable weight stand after it? */
+    bool *needs;
+    /* of the region in work */
+    etch_cotangent_terms *terms;
     /* Empty ones: there is one for every region that is open, not for all. */
-    ETCH_VEC(etch_cotangent_parts *) idle;
-    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    etch_region **undone_by;  /* by forward loop: the body in work that undoes it */
-    etch_recomputing again;
+    ETCH_VEC(etch_cotangent_terms *) idle;
+    /* by forward loop: its recomputed copy, or NULL */
+    etch_loop **loop_version;
+    /* by forward loop: the body in work that undoes it */
+    etch_region **reverse_of;
+    etch_recomputing recomputed;
     bool failed, found_integer;
 } etch_deriver;
 
@@ -50,7 +64,7 @@ void etch_recompute_begin(etch_deriver *d);
 etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor);
 /* The same for reading it: a value that was not kept is made again first. */
 etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor);
-/* Runs a body of a loop again at the begin of `into`, which undoes it, where that is asked for. */
+/* Recomputes a body of a loop at the begin of `into`, which undoes it, where that is asked for. */
 void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into);
 /* The same at the end of `into` for blocks that hold item `item` of a region, before it is undone. */
 void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into);

@@ -1,4 +1,5 @@
-/* What loading and binding ask of models: those that programs build, options of train and infer blocks. */
+/* Questions of loading and binding about models: those that programs build, options of train and infer
+ * blocks. */
 #ifndef ETCH_LANG_MODEL_BLOCKS_H
 #define ETCH_LANG_MODEL_BLOCKS_H
 
@@ -23,14 +24,14 @@ const char *etch_infer_option_at(uint32_t index);
 /* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
-/* How often an infer block runs its model, each time behind what the runs before have left in the caches; NULL:
- * once, or after an error. */
+/* How often an infer block runs its model, each time behind what the runs before have left in the caches;
+ * NULL: once, or after an error. */
 etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol);
 /* `accumulate = (B, micro)`, of both kinds of blocks. */
 void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
                          etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
-/* Reads the lines of an infer block: microbatches into `train`; `outputs`: the names after `output =`, none when
- * it is left out. False after an error. */
+/* Reads the lines of an infer block: microbatches into `train`; `outputs`: the names after `output =`, none
+ * when it is left out. False after an error. */
 bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train,
                      etch_ast_names *outputs);

@@ -35,7 +35,8 @@ static uint32_t positional_count(const etch_ast_expr *call)
     return count;
 }
 
-/* What an argument that is a name stands for, seen from `env`; ETCH_BOUND_NUMBER when it is to be evaluated. */
+/* What an argument that is a name stands for, seen from `env`; ETCH_BOUND_NUMBER when it is to be
+ * evaluated. */
 static etch_bound_name bound_of_name(etch_env *env, etch_ast_name name)
 {
     etch_spec *spec = env->builder->spec;
@@ -229,8 +230,8 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
     return true;
 }
 
-/* Calls end somewhere. A module without parameters does the same again in itself, for ever; one that has some may
- * count them down. */
+/* Calls end somewhere. A module without parameters does the same again in itself, for ever; one that has some
+ * may count them down. */
 static bool may_enter(etch_builder *b, const etch_symbol *symbol, const etch_ast_expr *call)
 {
     const char *way = etch_calls_itself(b, symbol), *name = symbol->item->name.text;
@@ -504,7 +505,7 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     const etch_keyword_info *info = find_keyword(row, arg->name.text);
     if (info)
         return read_keyword(env, info, arg, attrs);
-    uint32_t slot = etch_operands_slot(ins, arg->name.text);
+    uint32_t slot = etch_operands_index(ins, arg->name.text);
     if (slot == UINT32_MAX)
         return unknown_keyword(env, row, arg);
     if (!ins->at[slot])
@@ -559,7 +560,7 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
     return out[0] != NULL;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static bool unknown_function(etch_env *env, const etch_ast_expr *call)
 {

@@ -6,7 +6,8 @@ typedef struct operand {
     etch_tensor *tensor;
     etch_expr number;
     bool failed;
-    bool fresh; /* made by this expression */
+    /* made by this expression */
+    bool fresh;
 } operand;
 
 typedef ETCH_VEC(const etch_ast_expr *) expr_list;
@@ -90,8 +91,8 @@ static void flatten(etch_env *env, const etch_ast_expr *expr, expr_list *out)
     }
 }
 
-/* Dims to keep after a factor: those of the result and those that later factors have. A list also where they are none:
- * `l[] = a * b` sums all. */
+/* Dims to keep after a factor: those of the result and those that later factors have. A list also where they
+ * are none: `l[] = a * b` sums all. */
 static etch_dims kept_dims(etch_env *env, const etch_dims *want, const operand *later, uint32_t count)
 {
     etch_arena *arena = env->builder->spec->arena;

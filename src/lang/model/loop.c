@@ -1,25 +1,29 @@
 /* Loops: `repeat n as i { ... }` becomes one body for each class of iterations.
  *
- * Conditions on the index decide what an iteration does. The body is elaborated once for each way in which they
- * can come out: a condition that the decisions before it leave open is taken to hold, and once the body is done
- * it is elaborated again with the last of these decisions turned round, until all have been. So only conditions
- * that are reached make classes, and what cannot happen makes none.
+ * Conditions on the index decide what an iteration does. The body is elaborated once for each way in which
+ * they can come out: a condition that the decisions before it leave open is taken to hold, and once the body
+ * is done it is elaborated again with the last of these decisions turned round, until all have been. So only
+ * conditions that are reached make classes, and what cannot happen makes none.
  *
- * What a condition says is kept as breaks, iterations from which on it holds, and as residues modulo a period.
- * Breaks are formulas, and their order need not be known: for every set of breaks that an iteration can have
- * passed there is a segment from the greatest of them to the least of the others. */
+ * What a condition says is kept as breaks, iterations from which on it holds, and as residues modulo a
+ * period. Breaks are formulas, and their order need not be known: for every set of breaks that an iteration
+ * can have passed there is a segment from the greatest of them to the least of the others. */
 #include <string.h>
 
 #include "lang/model/model_int.h"
 
-enum { MOST_BREAKS = 30, MOST_STRETCHES = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
+enum { MOST_BREAKS = 30, MOST_INTERVALS = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
 #define NO_BREAK UINT32_MAX
 
-/* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the contrary. */
+/* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the
+ * contrary. */
 typedef struct index_test {
-    uint32_t low, high; /* NO_BREAK: says nothing */
-    uint32_t modulus;   /* 1: says nothing */
-    bool *residues;     /* by residue: does it hold? */
+    /* NO_BREAK: says nothing */
+    uint32_t low, high;
+    /* 1: says nothing */
+    uint32_t modulus;
+    /* by residue: does it hold? */
+    bool *residues;
     bool negated;
 } index_test;
 
@@ -31,28 +35,33 @@ typedef struct decision {
 typedef ETCH_VEC(decision) decisions;
 
 /* Iterations that have passed the same breaks. */
-typedef struct stretch {
-    uint32_t passed; /* bits of breaks */
+typedef struct interval {
+    /* bits of breaks */
+    uint32_t passed;
     etch_expr first, end;
-} stretch;
+} interval;
 
 struct etch_turn {
     etch_env *env;
     const char *name;
     etch_expr count;
     ETCH_VEC(etch_expr) breaks;
-    /* What facts say of a break, as bits: the breaks that are not behind it; and whether it is at the start or
-     * before it, at the end or behind it. */
+    /* What facts say of a break, as bits: the breaks that are not after it; and whether it is at the start or
+     * before it, at the end or after it. */
     uint32_t reaches[MOST_BREAKS], at_start, at_end;
     uint32_t period;
     ETCH_VEC(index_test) tests;
-    ETCH_VEC(stretch) stretches; /* those that may have iterations */
-    decisions path;              /* of the body in work, */
-    uint32_t at;                 /* as far as it has come to them */
-    ETCH_VEC(decisions) classes; /* of the bodies that are done */
+    /* those that may have iterations */
+    ETCH_VEC(interval) intervals;
+    /* of the body in work, */
+    decisions path;
+    /* as far as it has come to them */
+    uint32_t at;
+    /* of the bodies that are done */
+    ETCH_VEC(decisions) classes;
 };
 
-/* ---- what an iteration can be --------------------------------------------------------------------------- */
+/* ---- what an iteration can be -------------------------------------------------------------------------- */
 
 /* Are there no iterations from `first` to before `end`, whatever the params are? */
 static bool is_empty(etch_sym *sym, etch_expr first, etch_expr end)
@@ -74,10 +83,10 @@ static bool can_be(const etch_turn *t, uint32_t passed, uint32_t at, bool is_pas
 }
 
 /* The iterations that have passed these breaks and no others; false when there are none. */
-static bool stretch_of(const etch_turn *t, uint32_t passed, stretch *out)
+static bool interval_of(const etch_turn *t, uint32_t passed, interval *out)
 {
     etch_sym *sym = t->env->builder->spec->sym;
-    *out = (stretch){.passed = passed, .first = etch_int(sym, 0), .end = t->count};
+    *out = (interval){.passed = passed, .first = etch_int(sym, 0), .end = t->count};
     for (uint32_t i = 0; i < t->breaks.count; i++) {
         etch_expr at = etch_larger(sym, etch_int(sym, 0), etch_smaller(sym, t->breaks.at[i], t->count));
         if (passed >> i & 1)
@@ -89,31 +98,31 @@ static bool stretch_of(const etch_turn *t, uint32_t passed, stretch *out)
 }
 
 /* Goes as deep as there are breaks. */
-static void add_stretches(etch_turn *t, uint32_t passed, uint32_t at)
+static void add_intervals(etch_turn *t, uint32_t passed, uint32_t at)
 {
-    stretch s;
-    if (t->stretches.count > MOST_STRETCHES)
+    interval s;
+    if (t->intervals.count > MOST_INTERVALS)
         return;
     if (at == t->breaks.count) {
-        if (stretch_of(t, passed, &s))
-            ETCH_PUSH(t->env->builder->spec->arena, &t->stretches, s);
+        if (interval_of(t, passed, &s))
+            ETCH_PUSH(t->env->builder->spec->arena, &t->intervals, s);
         return;
     }
     if (can_be(t, passed, at, false))
-        add_stretches(t, passed, at + 1);
+        add_intervals(t, passed, at + 1);
     if (can_be(t, passed, at, true))
-        add_stretches(t, passed | UINT32_C(1) << at, at + 1);
+        add_intervals(t, passed | UINT32_C(1) << at, at + 1);
 }
 
-static void find_stretches(etch_turn *t)
+static void find_intervals(etch_turn *t)
 {
-    t->stretches.count = 0;
+    t->intervals.count = 0;
     if (t->breaks.count <= MOST_BREAKS)
-        add_stretches(t, 0, 0);
+        add_intervals(t, 0, 0);
 }
 
-/* May the stretch have an iteration with this residue? */
-static bool has_residue(const etch_turn *t, const stretch *s, uint32_t residue)
+/* May the interval have an iteration with this residue? */
+static bool has_residue(const etch_turn *t, const interval *s, uint32_t residue)
 {
     int64_t first, end;
     if (!etch_to_i64(s->first, &first) || !etch_to_i64(s->end, &end) || end - first >= t->period)
@@ -141,7 +150,7 @@ static bool agrees(const etch_turn *t, const decisions *path, uint32_t count, ui
     return true;
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------------ */
+/* ---- decisions ----------------------------------------------------------------------------------------- */
 
 /* Does the test hold in the body in work? Where that is open, it is decided. */
 static bool decide(etch_turn *t, uint32_t test)
@@ -149,9 +158,9 @@ static bool decide(etch_turn *t, uint32_t test)
     bool can_hold = false, can_fail = false;
     if (t->at < t->path.count && t->path.at[t->at].test == test)
         return t->path.at[t->at++].holds;
-    for (uint32_t i = 0; i < t->stretches.count; i++)
+    for (uint32_t i = 0; i < t->intervals.count; i++)
         for (uint32_t residue = 0; residue < t->period; residue++) {
-            const stretch *s = &t->stretches.at[i];
+            const interval *s = &t->intervals.at[i];
             if (!agrees(t, &t->path, t->at, s->passed, residue) || !has_residue(t, s, residue))
                 continue;
             const bool yes = holds(&t->tests.at[test], s->passed, residue);
@@ -178,7 +187,7 @@ static bool turn_round(etch_turn *t)
     return true;
 }
 
-/* ---- conditions ----------------------------------------------------------------------------------------- */
+/* ---- conditions ---------------------------------------------------------------------------------------- */
 
 /* The bound name of an index in the expression, or NULL. The tree's height bounds the recursion. */
 static const etch_bound_name *index_in(const etch_env *env, const etch_ast_expr *expr)
@@ -333,7 +342,7 @@ static uint32_t known_test(etch_turn *t, index_test test)
         if (same_test(&t->tests.at[i], &test))
             return i;
     ETCH_PUSH(t->env->builder->spec->arena, &t->tests, test);
-    find_stretches(t);
+    find_intervals(t);
     return t->tests.count - 1;
 }
 
@@ -360,9 +369,11 @@ static etch_relation mirrored(etch_relation relation)
 
 /* A condition taken apart: `side RELATION right`; right NULL: 0. */
 typedef struct condition {
-    const etch_ast_expr *side, *right; /* the index or its remainder; what it is compared with */
+    /* the index or its remainder; what it is compared with */
+    const etch_ast_expr *side, *right;
     etch_relation relation;
-    bool divisor; /* `right | side` */
+    /* `right | side` */
+    bool divisor;
 } condition;
 
 static bool take_apart(const etch_env *env, const etch_ast_expr *expr, condition *c)
@@ -421,7 +432,7 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     if (!read_condition(t, env, &c, &test))
         return ETCH_UNKNOWN;
     const uint32_t known = known_test(t, test);
-    if (t->breaks.count > MOST_BREAKS || t->stretches.count > MOST_STRETCHES) {
+    if (t->breaks.count > MOST_BREAKS || t->intervals.count > MOST_INTERVALS) {
         report_classes(t, expr->span,
                        etch_text(env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
         return ETCH_UNKNOWN;
@@ -429,7 +440,7 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     return decide(t, known) ? ETCH_YES : ETCH_NO;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------------------------------ */
 
 static uint32_t class_of(const etch_turn *t, uint32_t passed, uint32_t residue)
 {
@@ -444,8 +455,8 @@ static const etch_pattern *pattern_of(const etch_turn *t)
     etch_arena *arena = t->env->builder->spec->arena;
     etch_pattern *pattern = ETCH_NEW(arena, etch_pattern);
     pattern->period = t->period;
-    for (uint32_t i = 0; i < t->stretches.count; i++) {
-        const stretch *s = &t->stretches.at[i];
+    for (uint32_t i = 0; i < t->intervals.count; i++) {
+        const interval *s = &t->intervals.at[i];
         etch_segment segment = {.first = s->first, .end = s->end};
         segment.class_of = ETCH_NEW_ARRAY(arena, t->period, uint32_t);
         for (uint32_t r = 0; r < t->period; r++)
@@ -497,7 +508,7 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     const uint32_t outer = env->names.count, errors = etch_error_count(spec->diags);
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, carried->count, etch_tensor *);
     etch_turn t = {.env = env, .name = loop->name, .count = count, .period = 1};
-    find_stretches(&t);
+    find_intervals(&t);
     for (;;) {
         if (stmt->index.text)
             etch_env_bind(env,

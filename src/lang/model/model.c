@@ -410,7 +410,8 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
     }
 }
 
-/* What the statements of the model itself called so last: a program that builds one gives names to results. */
+/* What the statements of the model itself called so last: a program that builds one gives names to
+ * results. */
 static etch_tensor *made_as(const etch_env *env, const char *name)
 {
     const etch_graph *graph = env->builder->graph;
@@ -453,7 +454,8 @@ static bool batch_is_of_inputs(etch_spec *spec, const etch_graph *graph, const e
     return false;
 }
 
-/* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
+/* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is
+ * computed. */
 static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *train, etch_tensor **results,
                          uint32_t count)
 {

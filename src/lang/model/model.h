@@ -1,4 +1,4 @@
-/* Models of a spec, and those that programs build. Part of what other rooms see of lang. */
+/* Models of a spec, and those that programs build. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_MODEL_MODEL_H
 #define ETCH_LANG_MODEL_MODEL_H
 
@@ -11,17 +11,23 @@ etch_dim *etch_site_dim(etch_site *site, const char *name);
 
 typedef struct etch_model {
     etch_graph *graph;
-    etch_train train; /* meaningful when `trains`; when `serves`, the microbatches */
-    bool trains;      /* its run is a train block */
-    bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
+    /* meaningful when `trains`; when `serves`, the microbatches */
+    etch_train train;
+    /* its run is a train block */
+    bool trains;
+    /* its run is an infer block: only what the run asks for is left of the graph */
+    bool serves;
     const char *name;
-    const char *run;    /* the block's name; NULL when it has none */
-    etch_span run_span; /* of the block's name; nowhere without a block */
+    /* the block's name; NULL when it has none */
+    const char *run;
+    /* of the block's name; nowhere without a block */
+    etch_span run_span;
 } etch_model;
 
 /* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is
- * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
- * a param has neither). `precision` (may be NULL) changes the dtypes of the spec. NULL after an error. */
+ * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not,
+ * defaults do (a remark says so when a param has neither). `precision` (may be NULL) changes the dtypes of
+ * the spec. NULL after an error. */
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
                                 const etch_precision *precision);
 

@@ -1,4 +1,4 @@
-/* What the files that elaborate models share: the environment of a module body. */
+/* Declarations that the files that elaborate models share: the environment of a module body. */
 #ifndef ETCH_LANG_MODEL_MODEL_INT_H
 #define ETCH_LANG_MODEL_MODEL_INT_H
 
@@ -6,7 +6,8 @@
 
 enum {
     ETCH_CALL_DEPTH = 64,
-    ETCH_MODEL_OPS = 50000, /* and weights, and bodies of loops */
+    /* and weights, and bodies of loops */
+    ETCH_MODEL_OPS = 50000,
     ETCH_MODEL_STATEMENTS = 400000
 };
 
@@ -15,29 +16,38 @@ typedef enum etch_bound_kind {
     ETCH_BOUND_TENSOR,
     ETCH_BOUND_DIM,
     ETCH_BOUND_NUMBER,
-    ETCH_BOUND_FUNCTION, /* row: an op that was passed as an argument */
-    ETCH_BOUND_MODULE,   /* module */
-    ETCH_BOUND_NOTHING,  /* `none`: an optional operand that was left out */
-    ETCH_BOUND_INDEX     /* of a loop */
+    /* row: an op that was passed as an argument */
+    ETCH_BOUND_FUNCTION,
+    /* module */
+    ETCH_BOUND_MODULE,
+    /* `none`: an optional operand that was left out */
+    ETCH_BOUND_NOTHING,
+    /* of a loop */
+    ETCH_BOUND_INDEX
 } etch_bound_kind;
 
 typedef struct etch_bound_name {
     const char *name;
     etch_bound_kind kind;
-    etch_tensor *tensor; /* NULL after an error: whatever uses it stays silent */
+    /* NULL after an error: whatever uses it stays silent */
+    etch_tensor *tensor;
     etch_dim *dim;
     etch_expr number;
     const etch_row *row;
     const etch_symbol *module;
-    struct etch_turn *turn; /* of the loop whose index it is */
-    etch_span span;         /* where it was declared; nowhere for results of statements */
+    /* of the loop whose index it is */
+    struct etch_turn *turn;
+    /* where it was declared; nowhere for results of statements */
+    etch_span span;
 } etch_bound_name;
 
 typedef struct etch_dims {
     etch_dim **at;
     uint32_t count;
-    bool known;  /* declared at all */
-    bool broken; /* a dim of it was not found, which has been reported */
+    /* declared at all */
+    bool known;
+    /* a dim of it was not found, which has been reported */
+    bool broken;
 } etch_dims;
 
 /* A dim and its prime. */
@@ -51,24 +61,36 @@ typedef struct etch_builder {
     etch_graph *graph;
     const etch_settings *settings;
     const struct etch_inside *inside;
-    etch_dim **global_dims; /* by symbol id; made on first use */
+    /* by symbol id; made on first use */
+    etch_dim **global_dims;
     ETCH_VEC(etch_prime) primes;
-    uint32_t depth;                      /* of module calls */
-    uint32_t bodies;                     /* of loops */
-    uint32_t statements;                 /* that were elaborated */
-    uint32_t loops;                      /* that are open, those of callers included */
-    ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
-    bool stopped;                        /* a limit was reached: nothing more is elaborated */
-    uint32_t errors;                     /* there were when elaboration began */
+    /* of module calls */
+    uint32_t depth;
+    /* of loops */
+    uint32_t bodies;
+    /* that were elaborated */
+    uint32_t statements;
+    /* that are open, those of callers included */
+    uint32_t loops;
+    /* modules that are being called, the outermost first */
+    ETCH_VEC(const etch_symbol *) calls;
+    /* a limit was reached: nothing more is elaborated */
+    bool stopped;
+    /* there were when elaboration began */
+    uint32_t errors;
 } etch_builder;
 
 /* The body of one module call or model. */
 typedef struct etch_env {
     etch_builder *builder;
-    const etch_namespace *home;      /* of the module's file */
-    ETCH_VEC(etch_bound_name) names; /* later ones hide earlier ones */
-    etch_dims rest;                  /* what `..` stands for */
-    const etch_ast_tensors *results; /* of the signature: declares dims of names in the body */
+    /* of the module's file */
+    const etch_namespace *home;
+    /* later ones hide earlier ones */
+    ETCH_VEC(etch_bound_name) names;
+    /* what `..` stands for */
+    etch_dims rest;
+    /* of the signature: declares dims of names in the body */
+    const etch_ast_tensors *results;
 } etch_env;
 
 /* What calls and loops come back to: expressions and statements inside of them. */
@@ -98,8 +120,8 @@ etch_dims etch_env_result(etch_env *env, const char *name);
 etch_lookup etch_env_lookup(etch_env *env);
 /* Reports an index where its value would be needed. */
 void etch_report_index(etch_spec *spec, etch_span span, const char *index);
-/* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out without a
- * word. */
+/* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out
+ * without a word. */
 void etch_builder_lost(const etch_builder *builder);
 /* Reports syntax that has no meaning yet. */
 void etch_later(etch_spec *spec, etch_span span, const char *what);
@@ -114,7 +136,7 @@ etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 /* The elaboration of one loop. */
 typedef struct etch_turn etch_turn;
 
-/* Names of the values that a loop hands on. */
+/* Names of the loop-carried values. */
 typedef ETCH_VEC(const char *) etch_carried;
 
 /* Does the test of a branch speak of the index of a loop? Then this decides it, for the class of iterations
@@ -146,7 +168,8 @@ void etch_native_build(etch_env *env, const etch_native *native);
 /* "mlp(x[B,S,H]) -> y[B,S,H]"; "gelu(x)" */
 const char *etch_module_signature(etch_spec *spec, const etch_ast_item *item);
 const char *etch_row_signature(etch_spec *spec, const etch_row *row);
-/* The way from a module that is being called to the call of it: "a -> b -> a". NULL: it is not being called. */
+/* The way from a module that is being called to the call of it: "a -> b -> a". NULL: it is not being
+ * called. */
 const char *etch_calls_itself(const etch_builder *b, const etch_symbol *module);
 
 /* ---- model.c: statements ---- */

@@ -94,7 +94,7 @@ static etch_dim *prime_of(etch_builder *b, etch_dim *base, etch_span span)
         if (b->primes.at[i].base == base)
             return b->primes.at[i].prime;
     const char *name = etch_name_of(b->spec->names, etch_text(b->spec->arena, "%s'", base->name));
-    etch_dim *prime = etch_graph_dim(b->graph, name, base->size, base->ragged, span);
+    etch_dim *prime = etch_graph_dim(b->graph, name, base->size, base->average_sized, span);
     ETCH_PUSH(b->spec->arena, &b->primes, (etch_prime){base, prime});
     return prime;
 }

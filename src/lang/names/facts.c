@@ -134,7 +134,7 @@ void etch_params_declare(etch_spec *spec)
 
 void etch_params_evaluate(etch_spec *spec)
 {
-    /* Sizes that facts were stated with do not know the facts behind them. */
+    /* Sizes that facts were stated with do not know the facts after them. */
     for (uint32_t i = 0; i < spec->symbols.count; i++)
         if (spec->dim_sizes[i]) /* what failed was reported and stays so */
             spec->dim_states[i] = 0;

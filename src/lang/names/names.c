@@ -217,7 +217,8 @@ static void add_own(etch_spec *spec, etch_namespace *space)
 
 typedef struct declared {
     uint32_t names, params, plans;
-    bool too_many; /* which has been reported */
+    /* which has been reported */
+    bool too_many;
 } declared;
 
 static void count_item(etch_spec *spec, const etch_ast_item *item, declared *n)

@@ -1,4 +1,4 @@
-/* What a spec names: params, their settings, lists of names. Part of what other rooms see of lang. */
+/* The names of a spec: params, their settings, lists of names. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_NAMES_NAMES_H
 #define ETCH_LANG_NAMES_NAMES_H
 
@@ -18,7 +18,8 @@ typedef struct etch_native {
 typedef struct etch_param {
     const char *name;
     etch_expr var;
-    etch_expr value; /* default, or NULL */
+    /* default, or NULL */
+    etch_expr value;
     etch_span span;
 } etch_param;
 
@@ -36,17 +37,22 @@ uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *co
 /* ---- settings ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_setting {
-    etch_expr var; /* of a param or a mesh axis */
+    /* of a param or a mesh axis */
+    etch_expr var;
     const char *name;
-    etch_expr value;  /* a constant, or an expression over params */
-    const char *from; /* "run", "set", "config", "default" */
-    etch_span span;   /* where the value is written */
+    /* a constant, or an expression over params */
+    etch_expr value;
+    /* "run", "set", "config", "default" */
+    const char *from;
+    /* where the value is written */
+    etch_span span;
 } etch_setting;
 
 /* A value of `sets` that has no effect, because the run binds the param itself. */
 typedef struct etch_hidden {
     const char *name, *run;
-    etch_span set, bound; /* where both are written */
+    /* where both are written */
+    etch_span set, bound;
 } etch_hidden;
 
 typedef struct etch_settings {
@@ -61,7 +67,8 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
 
 /* ---- claims -------------------------------------------------------------------------------------------- */
 
-/* Does a claim hold under the facts? `witness` (may be NULL) is filled where one value of each variable refutes it. */
+/* Does a claim hold under the facts? `witness` (may be NULL) is filled where one value of each variable
+ * refutes it. */
 etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
 
 #endif

@@ -60,7 +60,8 @@ uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **l
 typedef struct choice {
     etch_symbol_kind kind;
     uint32_t count;
-    const etch_symbol *only; /* when `count` is 1 */
+    /* when `count` is 1 */
+    const etch_symbol *only;
 } choice;
 
 static choice choose(const etch_spec *spec)
@@ -79,7 +80,8 @@ static choice choose(const etch_spec *spec)
     return c;
 }
 
-/* The run called `name`: a candidate, else what the spec sees under this name, else one whose model it sees. */
+/* The run called `name`: a candidate, else what the spec sees under this name, else one whose model it
+ * sees. */
 static const etch_symbol *run_named(const etch_spec *spec, const char *name)
 {
     const etch_symbol *const *list;

@@ -1,7 +1,7 @@
 /* Symbols of the files of a spec, the spec itself, and values of expressions: what elaboration works with.
  *
- * names.c finds names, facts.c what the spec declares and knows; value.c evaluates numbers; settings.c puts values into
- * them; run.c chooses train and infer blocks. */
+ * names.c finds names, facts.c what the spec declares and knows; value.c evaluates numbers; settings.c puts
+ * values into them; run.c chooses train and infer blocks. */
 #ifndef ETCH_LANG_NAMES_SYMBOLS_H
 #define ETCH_LANG_NAMES_SYMBOLS_H
 
@@ -11,43 +11,61 @@
 /* ---- names of a file ----------------------------------------------------------------------------------- */
 
 typedef enum etch_symbol_kind {
-    ETCH_SYMBOL_PARAM,  /* def, param */
-    ETCH_SYMBOL_DIM,    /* def */
-    ETCH_SYMBOL_MODULE, /* item */
-    ETCH_SYMBOL_MODEL,  /* item */
-    ETCH_SYMBOL_CONFIG, /* item */
-    ETCH_SYMBOL_TRAIN,  /* item; unnamed blocks are called "train" */
-    ETCH_SYMBOL_INFER,  /* item */
-    ETCH_SYMBOL_PLAN,   /* item */
-    ETCH_SYMBOL_SWEEP   /* item */
+    /* def, param */
+    ETCH_SYMBOL_PARAM,
+    /* def */
+    ETCH_SYMBOL_DIM,
+    /* item */
+    ETCH_SYMBOL_MODULE,
+    /* item */
+    ETCH_SYMBOL_MODEL,
+    /* item */
+    ETCH_SYMBOL_CONFIG,
+    /* item; unnamed blocks are called "train" */
+    ETCH_SYMBOL_TRAIN,
+    /* item */
+    ETCH_SYMBOL_INFER,
+    /* item */
+    ETCH_SYMBOL_PLAN,
+    /* item */
+    ETCH_SYMBOL_SWEEP
 } etch_symbol_kind;
 
 typedef struct etch_symbol {
     etch_symbol_kind kind;
-    uint32_t id;      /* over all files, in order of declaration */
-    const char *name; /* interned */
+    /* over all files, in order of declaration */
+    uint32_t id;
+    /* interned */
+    const char *name;
     const etch_ast_item *item;
     const etch_ast_def *def;
-    const struct etch_namespace *home; /* the file that declares it: its own names resolve there */
-    const etch_param *param;           /* ETCH_SYMBOL_PARAM */
+    /* the file that declares it: its own names resolve there */
+    const struct etch_namespace *home;
+    /* ETCH_SYMBOL_PARAM */
+    const etch_param *param;
 } etch_symbol;
 
 /* What a file, or else what it imports, says of a class of tensors: `dtype act = bf16`. */
 typedef struct etch_dtype_line {
     bool given;
     etch_dtype dtype;
-    uint32_t block; /* elements that share a scale; 0: there are no scales */
+    /* elements that share a scale; 0: there are no scales */
+    uint32_t block;
     etch_span span;
 } etch_dtype_line;
 
 /* The names that one file sees: its own and what it imports. */
 typedef struct etch_namespace {
     const etch_ast *ast;
-    ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
-    ETCH_VEC(const char *) names;          /* of each: "x.B" after `import .. as x` */
+    /* by order of declaration, imports first */
+    ETCH_VEC(const etch_symbol *) symbols;
+    /* of each: "x.B" after `import .. as x` */
+    ETCH_VEC(const char *) names;
     etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
-    uint32_t *places;  /* 1 + index of a name, by hash of its address */
-    uint32_t capacity; /* of places: a power of two */
+    /* 1 + index of a name, by hash of its address */
+    uint32_t *places;
+    /* of places: a power of two */
+    uint32_t capacity;
 } etch_namespace;
 
 /* The symbol `name` (interned) that the file sees, or NULL. */
@@ -56,8 +74,10 @@ const char *etch_symbol_kind_name(etch_symbol_kind kind); /* "param", "dim", ...
 
 /* What values a param may have. */
 typedef struct etch_range {
-    int64_t least; /* of an integer */
-    bool real;     /* any number above 0 instead */
+    /* of an integer */
+    int64_t least;
+    /* any number above 0 instead */
+    bool real;
 } etch_range;
 
 typedef ETCH_VEC(etch_expr) etch_divisors;
@@ -74,24 +94,36 @@ struct etch_spec {
     etch_diags *diags;
     etch_names *names;
     etch_ast_context context;
-    etch_ast_files files;                  /* the spec itself is the last */
-    ETCH_VEC(etch_namespace *) spaces;     /* by file */
-    etch_namespace *main;                  /* of the spec itself */
-    ETCH_VEC(const etch_symbol *) symbols; /* all, by id */
+    /* the spec itself is the last */
+    etch_ast_files files;
+    /* by file */
+    ETCH_VEC(etch_namespace *) spaces;
+    /* of the spec itself */
+    etch_namespace *main;
+    /* all, by id */
+    ETCH_VEC(const etch_symbol *) symbols;
     ETCH_VEC(etch_param) params;
-    etch_range *ranges;   /* by param */
-    etch_expr *dim_sizes; /* by symbol id, as far as dim_states says that they are known */
+    /* by param */
+    etch_range *ranges;
+    /* by symbol id, as far as dim_states says that they are known */
+    etch_expr *dim_sizes;
     uint8_t *dim_states;
     uint32_t dim_depth;
-    etch_divisors *divisors; /* while a claim is read: what it divides by */
+    /* while a claim is read: what it divides by */
+    etch_divisors *divisors;
     ETCH_VEC(etch_claim) assumptions;
     ETCH_VEC(etch_native_model) natives;
     etch_dtypes dtypes;
-    const char *use_config, *use_plan;  /* NULL without a `use` line */
-    ETCH_VEC(etch_plan *) plans;        /* built on demand */
-    ETCH_VEC(const char *) named_plans; /* by the expression that is being read: `plan = NAME` */
-    etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
-    ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
+    /* NULL without a `use` line */
+    const char *use_config, *use_plan;
+    /* built on demand */
+    ETCH_VEC(etch_plan *) plans;
+    /* by the expression that is being read: `plan = NAME` */
+    ETCH_VEC(const char *) named_plans;
+    /* the plan that is being built, when it comes from an imported file; else NULL */
+    etch_plan *shared_plan;
+    /* those with errors, which have been reported */
+    ETCH_VEC(const etch_symbol *) broken_plans;
 };
 
 /* A piece of text as it stands in its source. */
@@ -110,7 +142,7 @@ void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char 
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
-/* What all files of a spec declare. Each plan is placed where a spec is checked. */
+/* The declarations of all files of a spec. Each plan is placed where a spec is checked. */
 enum { ETCH_SPEC_NAMES = 100000, ETCH_SPEC_PLANS = 500 };
 /* Fills spaces and symbols. Nothing, after a reported error, when there are too many. */
 void etch_names_collect(etch_spec *spec);

@@ -12,10 +12,13 @@ enum { ANY_COUNT = 1000 };
 
 typedef struct function {
     const char *name;
-    uint32_t least, most; /* arguments */
+    /* arguments */
+    uint32_t least, most;
     etch_expr (*one)(etch_sym *sym, etch_expr a);
-    etch_expr (*two)(etch_sym *sym, etch_expr a, etch_expr b); /* of more: from the left */
-    bool divides;                                              /* by the second */
+    /* of more: from the left */
+    etch_expr (*two)(etch_sym *sym, etch_expr a, etch_expr b);
+    /* by the second */
+    bool divides;
 } function;
 
 static etch_expr ceil_div(etch_sym *sym, etch_expr a, etch_expr b)

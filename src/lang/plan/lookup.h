@@ -1,4 +1,4 @@
-/* What expressions and settings ask of plans. */
+/* Questions of expressions and settings about plans. */
 #ifndef ETCH_LANG_PLAN_LOOKUP_H
 #define ETCH_LANG_PLAN_LOOKUP_H
 

@@ -1,5 +1,5 @@
-/* The plans that one expression or statement names, `plan = NAME`: an axis of one of them may have a value although
- * another has no such axis. */
+/* The plans that one expression or statement names, `plan = NAME`: an axis of one of them may have a value
+ * although another has no such axis. */
 #include "lang/plan/lookup.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What plans say beside placement: options with a value. */
+/* Lines of plans beside placement: options with a value. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def)
 /* What a rank holds, by the names of memory(C). */
 static const struct held {
     const char *name;
-    uint32_t bits; /* 0: the passes need it all the time */
+    /* 0: the passes need it all the time */
+    uint32_t bits;
 } held[] = {{"master", ETCH_OFFLOAD_MASTER},
             {"moments", ETCH_OFFLOAD_MOMENTS},
             {"optimizer", ETCH_OFFLOAD_MASTER | ETCH_OFFLOAD_MOMENTS},

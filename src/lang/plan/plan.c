@@ -138,7 +138,7 @@ static bool is_option(const etch_ast_def *def, const char *name)
     return strcmp(def->name.text, name) == 0;
 }
 
-/* What is run again under this plan, whatever the train block says. */
+/* What is recomputed under this plan, whatever the train block says. */
 static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place)
 {
     if (etch_plan_is_first(b, def, place ? b->scope_recompute : b->plan_recompute))
@@ -314,9 +314,6 @@ static void refuse_pad_in_scope(etch_plan_builder *b, const etch_ast_line *line)
 static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_t place)
 {
     switch (line->kind) {
-    case ETCH_AST_STREAM:
-        refuse(b, line->span, "'stream' in a plan");
-        break;
     case ETCH_AST_PAD:
         if (place > 0)
             refuse_pad_in_scope(b, line);
@@ -425,8 +422,6 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 {
     for (uint32_t i = 0; i < lines->count; i++)
         switch (lines->at[i].kind) {
-        case ETCH_AST_STREAM:
-            return true;
         case ETCH_AST_DTYPES:
             if (in_scope || has_class_without_meaning(&lines->at[i].defs))
                 return true;
@@ -472,7 +467,7 @@ static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines,
     return found;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
 {

@@ -1,4 +1,4 @@
-/* Plans of a spec. Part of what other rooms see of lang. */
+/* Plans of a spec. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_PLAN_PLAN_H
 #define ETCH_LANG_PLAN_PLAN_H
 
@@ -10,8 +10,8 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
 /* May quantities of one rank be asked? False after an error: a line of the plan that has no meaning yet would
  * have an effect, because its mesh axis has no value, or one larger than 1. */
 bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
-/* While quantities are asked for: the plans that the expression names, "a, b"; NULL unless there are several. An axis that
- * one of them has may have a value with all of them. */
+/* While quantities are asked for: the plans that the expression names, "a, b"; NULL unless there are several.
+ * An axis that one of them has may have a value with all of them. */
 const char *etch_spec_named_plans(etch_spec *spec);
 
 #endif

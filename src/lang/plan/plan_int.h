@@ -1,4 +1,5 @@
-/* What the files that build plans share: the mesh of the plan at hand, and names that plans may select. */
+/* Declarations that the files that build plans share: the mesh of the plan at hand, and names that plans may
+ * select. */
 #ifndef ETCH_LANG_PLAN_PLAN_INT_H
 #define ETCH_LANG_PLAN_PLAN_INT_H
 
@@ -7,18 +8,23 @@
 /* An axis of the mesh, or a product of axes, while the plan is built. */
 typedef struct etch_mesh_name {
     etch_ast_name name;
-    const etch_ast_def *def;     /* of an axis */
-    const etch_ast_place *place; /* of a product */
-    uint8_t state;               /* of its evaluation */
+    /* of an axis */
+    const etch_ast_def *def;
+    /* of a product */
+    const etch_ast_place *place;
+    /* of its evaluation */
+    uint8_t state;
 } etch_mesh_name;
 
 typedef struct etch_plan_builder {
     etch_spec *spec;
     const etch_symbol *symbol;
     etch_plan *plan;
-    ETCH_VEC(etch_mesh_name) axes; /* as in plan->mesh */
+    /* as in plan->mesh */
+    ETCH_VEC(etch_mesh_name) axes;
     ETCH_VEC(etch_mesh_name) products;
-    etch_span plan_recompute, scope_recompute; /* where the plan, and the scope in work, say so; or nowhere */
+    /* where the plan, and the scope in work, say so; or nowhere */
+    etch_span plan_recompute, scope_recompute;
 } etch_plan_builder;
 
 /* Options of a plan that have a meaning, by index; NULL past the end. */
@@ -40,8 +46,8 @@ bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_l
 
 /* ---- recompute.c ---- */
 
-/* `recompute = ...` in the plan, or in the scope at this place of its list (counted from 1). What scopes say is added to
- * what the plan says. */
+/* `recompute = ...` in the plan, or in the scope at this place of its list (counted from 1). What scopes say
+ * is added to what the plan says. */
 void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place);
 
 /* ---- pad.c ---- */
@@ -58,7 +64,7 @@ void etch_plan_read_ranks(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- stage.c ---- */
 
-/* What a stage line on these axes says. What is wrong is reported, and is left at its default. */
+/* Reads a stage line on these axes. What is wrong is reported, and is left at its default. */
 const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line *line,
                                        const etch_axis_list *axes);
 
@@ -70,14 +76,15 @@ const char *etch_stage_option_at(uint32_t index);
 
 /* ---- zero.c ---- */
 
-/* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
+/* Reads a zero line. What is wrong is reported; false when there is no line to speak of. */
 bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
 /* Its options by index; NULL past the end. */
 const char *etch_zero_option_at(uint32_t index);
 
 /* ---- options.c: what a plan says beside placement, given for the first time ---- */
 
-/* Is this the first time that the plan says so? Else that is reported. `earlier`: where it did, nowhere for the first. */
+/* Is this the first time that the plan says so? Else that is reported. `earlier`: where it did, nowhere for
+ * the first. */
 bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier);
 /* Was the option at `index` of the line given before in it? Then that is reported. */
 bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index);
@@ -88,8 +95,8 @@ void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 
-/* ---- select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
-  * among its lacks ---- */
+/* ---- select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file
+ * notes it among its lacks ---- */
 
 /* Has a dim of the spec this name? Warns where none has. */
 bool etch_select_dim(etch_spec *spec, etch_ast_name dim);

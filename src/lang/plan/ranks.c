@@ -1,5 +1,5 @@
-/* What a plan says of its ranks as a whole: `order = (tp, dp)`, how they are numbered, and `ranks = 64`, how many
- * there are. */
+/* Lines of a plan about its ranks as a whole: `order = (tp, dp)`, how they are numbered, and `ranks = 64`,
+ * how many there are. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>

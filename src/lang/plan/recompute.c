@@ -9,7 +9,7 @@ static void add_selector(etch_plan_builder *b, const char *selector, etch_span s
     ETCH_PUSH(b->spec->arena, &all->places, place);
 }
 
-/* A scope that is run again as a whole: all that it speaks of. */
+/* A scope that is recomputed as a whole: all that it speaks of. */
 static void add_scope(etch_plan_builder *b, uint32_t place, etch_span span)
 {
     const etch_override *scope = &b->plan->overrides.at[place - 1];

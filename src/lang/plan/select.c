@@ -1,4 +1,4 @@
-/* What a plan may select: dims, tags, tensors, modules. */
+/* Names that a plan may select: dims, tags, tensors, modules. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -66,8 +66,8 @@ static bool holds(const char *const *names, uint32_t count, const char *name)
     return false;
 }
 
-/* A plan of an imported file is made for many models: notes what this one lacks. False for a plan of the spec's own
- * file, where the name is a mistake. */
+/* A plan of an imported file is made for many models: notes what this one lacks. False for a plan of the
+ * spec's own file, where the name is a mistake. */
 static bool note_lack(etch_spec *spec, etch_span span, const char *kind, const char *name)
 {
     etch_plan *plan = spec->shared_plan;

@@ -158,7 +158,7 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
     return out;
 }
 
-/* ---- axes ----------------------------------------------------------------------------------------------- */
+/* ---- axes ---------------------------------------------------------------------------------------------- */
 
 /* Ranks of different stages hold different parts of the model: there is nothing that they could divide. */
 static void refuse_axes(etch_plan_builder *b, const uint32_t *axes, uint32_t count, etch_span span)

@@ -1,4 +1,4 @@
-/* `zero 3 @ (nodes,gpus), unit = layer, keep = false, again = gpus, prefetch = 1, reduce = microbatch`. */
+/* `zero 3 @ (nodes,gpus), group = layer, keep = false, again = gpus, prefetch = 1, reduce = microbatch`. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -46,14 +46,14 @@ static void read_again(etch_plan_builder *b, const etch_ast_def *def, etch_zero 
         etch_note(diag, out->span, "these are here");
         return;
     }
-    out->again = axes.bits;
+    out->backward_axes = axes.bits;
 }
 
 static void read_keep(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_expr *value = def->value;
     if (value->kind == ETCH_AST_TRUTH)
-        out->keep = value->truth ? ETCH_KEEP_MICROBATCH : ETCH_KEEP_UNIT;
+        out->keep = value->truth ? ETCH_KEEP_MICROBATCH : ETCH_KEEP_GROUP;
     else if (is_word(value, "microbatch"))
         out->keep = ETCH_KEEP_MICROBATCH;
     else if (is_word(value, "step"))
@@ -67,7 +67,7 @@ static void read_prefetch(etch_plan_builder *b, const etch_ast_def *def, etch_ze
     enum { MOST_DIGITS = 9 };
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_INTEGER || strlen(value->name.text) > MOST_DIGITS) {
-        report(b, def, "a number: how many units ahead weights are gathered");
+        report(b, def, "a number: how many groups ahead weights are gathered");
         return;
     }
     out->ahead = 0;
@@ -85,32 +85,38 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def, etch_zero
         report(b, def, "step: zero 1 adds up whole gradients");
 }
 
-static void read_unit(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
+static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_names names = names_of(b, def->value);
-    const char **units = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
+    if (out->weight_groups) {
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
+                   "'group' and 'unit', its old name, are one option");
+        return;
+    }
+    const char **weight_groups = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
     etch_span *spans = ETCH_NEW_ARRAY(b->spec->arena, names.count, etch_span);
     for (uint32_t i = 0; i < names.count; i++) {
         etch_select_loop(b->spec, names.at[i]);
-        units[i] = names.at[i].text;
+        weight_groups[i] = names.at[i].text;
         spans[i] = names.at[i].span;
     }
     if (names.count == 0)
         report(b, def, "a loop, whose iterations gather what they read: layer, (enc, dec)");
-    out->units = units;
-    out->unit_spans = spans;
-    out->unit_count = names.count;
+    out->weight_groups = weight_groups;
+    out->group_spans = spans;
+    out->group_count = names.count;
 }
 
 static const struct option {
     const char *name;
-    uint32_t level; /* the least that it means something for */
+    /* the least that it means something for */
+    uint32_t level;
+    /* of an old name: the one that took its place */
+    const char *now;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out);
-} options[] = {{"again", 3, read_again},
-               {"keep", 3, read_keep},
-               {"prefetch", 3, read_prefetch},
-               {"reduce", 1, read_reduce},
-               {"unit", 3, read_unit}};
+} options[] = {{"again", 3, NULL, read_again},   {"group", 3, NULL, read_group},
+               {"keep", 3, NULL, read_keep},     {"prefetch", 3, NULL, read_prefetch},
+               {"reduce", 1, NULL, read_reduce}, {"unit", 3, "group", read_group}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 const char *etch_zero_option_at(uint32_t index)
@@ -131,17 +137,23 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero
     const struct option *option = option_named(def->name.text);
     if (!option) {
         const char *names[OPTION_COUNT];
+        uint32_t count = 0;
         for (uint32_t i = 0; i < OPTION_COUNT; i++)
-            names[i] = options[i].name;
+            if (!options[i].now)
+                names[count++] = options[i].name;
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "a zero line has no option '%s'", def->name.text);
-        etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
+        etch_suggest_name(diag, def->name.text, names, count);
     } else if (out->level < option->level) {
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "'%s' speaks of weights that are gathered, and zero %u divides none",
                                      option->name, out->level);
         etch_help(diag, "zero 3 divides the weights, too");
     } else {
+        if (option->now)
+            etch_remark(b->spec->diags, ETCH_E_OLD_WORD, def->name.span,
+                        "'%s' of a zero line is called '%s' now; the old word is understood until etch 0.2",
+                        option->name, option->now);
         option->read(b, def, out);
     }
 }
@@ -164,7 +176,7 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
     for (uint32_t i = 0; i < line->defs.count; i++)
         if (fine && !etch_plan_given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
-    if (fine && out->again && out->keep != ETCH_KEEP_UNIT)
+    if (fine && out->backward_axes && out->keep != ETCH_KEEP_GROUP)
         etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
                    "'again' says what backward gathers, and with this 'keep' it gathers nothing");
     return fine;

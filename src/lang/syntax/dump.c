@@ -297,9 +297,6 @@ static void dump_line(const etch_ast_line *line, unsigned depth, etch_buf *out)
     case ETCH_AST_SHARD:
         dump_places("shard", &line->places, out);
         break;
-    case ETCH_AST_STREAM:
-        dump_places("stream", &line->places, out);
-        break;
     case ETCH_AST_PIN:
         etch_buf_printf(out, "(pin %s ", line->what.at[0].text);
         dump_axes(&line->shape, out);

@@ -25,23 +25,32 @@ typedef enum etch_token_kind {
 typedef struct etch_token {
     etch_token_kind kind;
     etch_span span;
-    const char *text; /* points into the source; span.end - span.start bytes */
-    uint32_t column;  /* bytes since the start of its line */
-    uint32_t indent;  /* column of the first token of its line */
+    /* points into the source; span.end - span.start bytes */
+    const char *text;
+    /* bytes since the start of its line */
+    uint32_t column;
+    /* column of the first token of its line */
+    uint32_t indent;
     bool first_on_line;
 } etch_token;
 
 typedef struct etch_lexer {
     const etch_source *source;
-    etch_diags *diags; /* NULL: look ahead without reporting */
-    uint32_t at;       /* next byte */
+    /* NULL: look ahead without reporting */
+    etch_diags *diags;
+    /* next byte */
+    uint32_t at;
     uint32_t line_start;
     uint32_t indent;
-    uint32_t depth; /* open ( and [ */
+    /* open ( and [ */
+    uint32_t depth;
     etch_token_kind last;
-    bool line_empty; /* no token on this line yet */
-    bool bracketed;  /* a text from a command line: newlines end nothing */
-    bool broken;     /* not a text: reported once, then only END */
+    /* no token on this line yet */
+    bool line_empty;
+    /* a text from a command line: newlines end nothing */
+    bool bracketed;
+    /* not a text: reported once, then only END */
+    bool broken;
 } etch_lexer;
 
 /* At the start of `source`. A byte order mark is skipped. `bracketed`: newlines never end anything (text

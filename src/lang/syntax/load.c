@@ -8,23 +8,27 @@
 
 /* A file that was found, also while its imports are still being read. */
 typedef struct loaded {
-    const char *identity; /* interned absolute path without links */
+    /* interned absolute path without links */
+    const char *identity;
     etch_ast *ast;
-    bool open; /* its imports are being read */
+    /* its imports are being read */
+    bool open;
 } loaded;
 
 /* The way from the spec to the file that is being read. */
 typedef struct chain {
     const struct chain *importer;
     const loaded *file;
-    etch_span import; /* the path in the file above */
+    /* the path in the file above */
+    etch_span import;
 } chain;
 
 typedef struct loader {
     const etch_ast_context *context;
     etch_ast_files *files;
     ETCH_VEC(loaded *) known;
-    const char *text; /* of the spec itself; NULL: it is a file */
+    /* of the spec itself; NULL: it is a file */
+    const char *text;
 } loader;
 
 static const char *identity_of(loader *l, const char *path)

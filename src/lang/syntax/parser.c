@@ -1,6 +1,8 @@
 /* The parser's tools: tokens, errors, recovery, brackets, blocks. */
 #include "lang/syntax/parser_int.h"
 
+#include <string.h>
+
 #include <stdio.h>
 
 enum { MAX_ERRORS = 20, MAX_SHOWN = 60 };
@@ -533,7 +535,7 @@ static const char *home_of(unsigned starts)
                                      : "in a 'sweep' block";
 }
 
-/* Is a name with `next` behind it meant as a keyword? */
+/* Is a name with `next` after it meant as a keyword? */
 static bool is_headword(unsigned lines, etch_token_kind next)
 {
     if (lines != ETCH_LINE_BODY) {
@@ -557,6 +559,16 @@ static const char *headwords(etch_parser *p, unsigned lines)
     return text.text;
 }
 
+/* `stream S @ cp`, which the first drafts of the language had. */
+static void report_stream(etch_parser *p, etch_span span)
+{
+    etch_diag *diag =
+        etch_parse_fail(p, ETCH_E_GONE_WORD, span, "'stream' is no word of the language any more");
+    if (diag) {
+        etch_help(diag, "write `shard S @ cp`: ranks share the dim, and what needs all of it is gathered");
+    }
+}
+
 etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *where)
 {
     etch_token token = p->token;
@@ -577,6 +589,10 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
         return ETCH_TOKEN_NONE;
     }
     const char *word = etch_parse_text(p, &token);
+    if (lines == ETCH_LINE_PLAN && strcmp(word, "stream") == 0) {
+        report_stream(p, token.span);
+        return ETCH_TOKEN_PANIC;
+    }
     etch_token_kind meant = etch_token_nearest(word, lines);
     etch_diag *diag = etch_parse_complain(p, ETCH_E_UNKNOWN_STATEMENT, token.span,
                                           "no statement %s starts with '%s'", where, word);

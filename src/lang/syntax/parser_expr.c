@@ -3,7 +3,8 @@
 #include "lang/syntax/parser_int.h"
 
 typedef struct etch_power {
-    uint8_t left, right; /* left 0: not an operator */
+    /* left 0: not an operator */
+    uint8_t left, right;
     char op;
 } etch_power;
 

@@ -1,4 +1,4 @@
-/* What the parts of the parser share. Recursive descent; expressions by binding power.
+/* Declarations that the files of the parser share. Recursive descent; expressions by binding power.
  *
  * Errors. The first error of a statement is reported and puts the parser into panic: the current token
  * becomes PANIC, which no rule accepts, so every rule on the way out returns without reading or
@@ -13,9 +13,12 @@
 /* An open { }. */
 typedef struct etch_open_block {
     const struct etch_open_block *outer;
-    const char *what; /* "module" */
-    const char *name; /* or NULL */
-    unsigned lines;   /* ETCH_LINE_...: the keywords that start its lines */
+    /* "module" */
+    const char *what;
+    /* or NULL */
+    const char *name;
+    /* ETCH_LINE_...: the keywords that start its lines */
+    unsigned lines;
     etch_span opened;
     uint32_t indent;
 } etch_open_block;
@@ -23,7 +26,8 @@ typedef struct etch_open_block {
 typedef struct etch_bracket {
     etch_span span;
     etch_token_kind close;
-    const char *what; /* "argument list" */
+    /* "argument list" */
+    const char *what;
 } etch_bracket;
 
 typedef struct etch_parser {
@@ -31,16 +35,24 @@ typedef struct etch_parser {
     etch_names *names;
     etch_diags *diags;
     etch_lexer lexer;
-    etch_token token;    /* the current one */
-    etch_token previous; /* the last one that was accepted */
-    etch_token held;     /* in panic: the token that did not fit */
+    /* the current one */
+    etch_token token;
+    /* the last one that was accepted */
+    etch_token previous;
+    /* in panic: the token that did not fit */
+    etch_token held;
     bool panic;
-    bool stopped; /* nothing more is read: too deep, too many errors, not a text */
+    /* nothing more is read: too deep, too many errors, not a text */
+    bool stopped;
     uint32_t depth;
-    const etch_open_block *block; /* the innermost open one */
-    const etch_bracket *shape;    /* the list of dims that is being read */
-    uint32_t open_reported;       /* start of the token before which open blocks have been reported */
-    etch_span odd_close;          /* a } that does not stand under the line it closes, and what it closes */
+    /* the innermost open one */
+    const etch_open_block *block;
+    /* the list of dims that is being read */
+    const etch_bracket *shape;
+    /* start of the token before which open blocks have been reported */
+    uint32_t open_reported;
+    /* a } that does not stand under the line it closes, and what it closes */
+    etch_span odd_close;
     etch_span odd_open;
 } etch_parser;
 

@@ -115,10 +115,6 @@ static void parse_plan_line(etch_parser *p, void *into)
     case ETCH_TOKEN_SHARD:
         parse_places(p, &line, ETCH_AST_SHARD, ETCH_TOKEN_AT, "a dim to shard");
         break;
-    case ETCH_TOKEN_STREAM:
-        line.kind = ETCH_AST_STREAM;
-        ETCH_PUSH(p->arena, &line.places, parse_place(p, ETCH_TOKEN_AT, "a dim to stream"));
-        break;
     case ETCH_TOKEN_PIN:
         parse_pin(p, &line);
         break;

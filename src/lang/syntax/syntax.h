@@ -27,23 +27,37 @@ typedef ETCH_VEC(etch_ast_name) etch_ast_names;
 /* ---- expressions ------------------------------------------------------------------------------------- */
 
 typedef enum etch_ast_expr_kind {
-    ETCH_AST_BROKEN,  /* after a reported error */
-    ETCH_AST_INTEGER, /* text: digits */
-    ETCH_AST_REAL,    /* text: digits.digits, exact */
-    ETCH_AST_STRING,  /* text: without quotes */
-    ETCH_AST_TRUTH,   /* truth */
-    ETCH_AST_NAME,    /* text: qualified name, also "model" */
-    ETCH_AST_CALL,    /* text(args) */
-    ETCH_AST_RENAME,  /* text[renames] */
-    ETCH_AST_NEGATE,  /* -left */
-    ETCH_AST_BINARY,  /* left op right: '+' '-' '*' '/' '%' '^', or 'f' for // */
-    ETCH_AST_COMPARE, /* left op right: '=' (==) 'n' (!=) 'l' (<=) 'g' (>=) '<' '>' '|'; a predicate */
-    ETCH_AST_TUPLE,   /* (items), two or more */
-    ETCH_AST_LIST     /* [items], one or more */
+    /* after a reported error */
+    ETCH_AST_BROKEN,
+    /* text: digits */
+    ETCH_AST_INTEGER,
+    /* text: digits.digits, exact */
+    ETCH_AST_REAL,
+    /* text: without quotes */
+    ETCH_AST_STRING,
+    /* truth */
+    ETCH_AST_TRUTH,
+    /* text: qualified name, also "model" */
+    ETCH_AST_NAME,
+    /* text(args) */
+    ETCH_AST_CALL,
+    /* text[renames] */
+    ETCH_AST_RENAME,
+    /* -left */
+    ETCH_AST_NEGATE,
+    /* left op right: '+' '-' '*' '/' '%' '^', or 'f' for // */
+    ETCH_AST_BINARY,
+    /* left op right: '=' (==) 'n' (!=) 'l' (<=) 'g' (>=) '<' '>' '|'; a predicate */
+    ETCH_AST_COMPARE,
+    /* (items), two or more */
+    ETCH_AST_TUPLE,
+    /* [items], one or more */
+    ETCH_AST_LIST
 } etch_ast_expr_kind;
 
 typedef struct etch_ast_arg {
-    etch_ast_name name; /* left out: by position */
+    /* left out: by position */
+    etch_ast_name name;
     etch_ast_expr *value;
 } etch_ast_arg;
 typedef ETCH_VEC(etch_ast_arg) etch_ast_args;
@@ -58,12 +72,14 @@ typedef ETCH_VEC(etch_ast_rename) etch_ast_renames;
 struct etch_ast_expr {
     etch_ast_expr_kind kind;
     char op;
-    uint16_t height; /* 1 for a leaf */
+    /* 1 for a leaf */
+    uint16_t height;
     etch_span span;
     union {
-        etch_ast_name
-            name; /* NAME, CALL, RENAME: text and the span of the name alone; INTEGER, REAL, STRING: text */
-        etch_span op_span; /* NEGATE, BINARY, COMPARE */
+        /* NAME, CALL, RENAME: text and the span of the name alone; INTEGER, REAL, STRING: text */
+        etch_ast_name name;
+        /* NEGATE, BINARY, COMPARE */
+        etch_span op_span;
         bool truth;
     };
     union {
@@ -82,10 +98,14 @@ struct etch_ast_expr {
  * options, mesh axes. */
 typedef struct etch_ast_def {
     etch_ast_name name;
-    etch_ast_name type;   /* param x real; else left out */
-    etch_ast_expr *least; /* NULL: none */
-    etch_ast_expr *value; /* NULL: none */
-    bool average;         /* declared with ~ */
+    /* param x real; else left out */
+    etch_ast_name type;
+    /* NULL: none */
+    etch_ast_expr *least;
+    /* NULL: none */
+    etch_ast_expr *value;
+    /* declared with ~ */
+    bool average;
     etch_span span;
 } etch_ast_def;
 typedef ETCH_VEC(etch_ast_def) etch_ast_defs;
@@ -98,9 +118,12 @@ typedef struct etch_ast_mesh {
 
 /* One entry of [..., D, S@(cp,tp)]. */
 typedef struct etch_ast_axis {
-    bool rest;           /* .. */
-    bool placed;         /* has an @ */
-    etch_ast_expr *size; /* a name in most places; NULL for .. */
+    /* .. */
+    bool rest;
+    /* has an @ */
+    bool placed;
+    /* a name in most places; NULL for .. */
+    etch_ast_expr *size;
     etch_ast_mesh mesh;
     etch_span span;
 } etch_ast_axis;
@@ -121,17 +144,23 @@ typedef ETCH_VEC(etch_ast_tensor) etch_ast_tensors;
 typedef ETCH_VEC(struct etch_ast_stmt) etch_ast_body;
 
 typedef enum etch_ast_stmt_kind {
-    ETCH_AST_WEIGHT, /* tensors, tags */
-    ETCH_AST_DIM,    /* dims */
-    ETCH_AST_LET,    /* tensors = value, tags; `tuple` when the left side stands in ( ) */
-    ETCH_AST_REPEAT, /* repeat count as index { body }; index may be left out */
-    ETCH_AST_IF      /* arms in order; the test of a last plain else is NULL */
+    /* tensors, tags */
+    ETCH_AST_WEIGHT,
+    /* dims */
+    ETCH_AST_DIM,
+    /* tensors = value, tags; `tuple` when the left side stands in ( ) */
+    ETCH_AST_LET,
+    /* repeat count as index { body }; index may be left out */
+    ETCH_AST_REPEAT,
+    /* arms in order; the test of a last plain else is NULL */
+    ETCH_AST_IF
 } etch_ast_stmt_kind;
 
 typedef struct etch_ast_arm {
     etch_ast_expr *test;
     etch_ast_body body;
-    etch_span span; /* from if or else to the brace */
+    /* from if or else to the brace */
+    etch_span span;
 } etch_ast_arm;
 typedef ETCH_VEC(etch_ast_arm) etch_ast_arms;
 
@@ -160,17 +189,26 @@ typedef struct etch_ast_stmt {
 typedef ETCH_VEC(struct etch_ast_line) etch_ast_lines;
 
 typedef enum etch_ast_line_kind {
-    ETCH_AST_MESH,    /* defs: axes, outermost first, each with a size or none */
-    ETCH_AST_AXIS,    /* places: a name for a product of axes */
-    ETCH_AST_SHARD,   /* places: dim @ axes */
-    ETCH_AST_STREAM,  /* places: one */
-    ETCH_AST_PIN,     /* what[0], shape */
-    ETCH_AST_PAD,     /* defs */
-    ETCH_AST_DTYPES,  /* defs */
-    ETCH_AST_OPTIONS, /* defs: key = value */
-    ETCH_AST_ZERO,    /* level @ mesh, defs */
-    ETCH_AST_STAGE,   /* what @ mesh, defs */
-    ETCH_AST_SCOPE    /* for what { lines } */
+    /* defs: axes, outermost first, each with a size or none */
+    ETCH_AST_MESH,
+    /* places: a name for a product of axes */
+    ETCH_AST_AXIS,
+    /* places: dim @ axes */
+    ETCH_AST_SHARD,
+    /* what[0], shape */
+    ETCH_AST_PIN,
+    /* defs */
+    ETCH_AST_PAD,
+    /* defs */
+    ETCH_AST_DTYPES,
+    /* defs: key = value */
+    ETCH_AST_OPTIONS,
+    /* level @ mesh, defs */
+    ETCH_AST_ZERO,
+    /* what @ mesh, defs */
+    ETCH_AST_STAGE,
+    /* for what { lines } */
+    ETCH_AST_SCOPE
 } etch_ast_line_kind;
 
 typedef struct etch_ast_place {
@@ -183,14 +221,16 @@ typedef ETCH_VEC(etch_ast_place) etch_ast_places;
 typedef struct etch_ast_line {
     etch_ast_line_kind kind;
     etch_span span;
-    etch_ast_names what; /* selectors */
+    /* selectors */
+    etch_ast_names what;
     etch_ast_defs defs;
     union {
         etch_ast_places places;
         etch_ast_axes shape;
         etch_ast_lines lines;
         struct {
-            etch_ast_name level; /* digits */
+            /* digits */
+            etch_ast_name level;
             etch_ast_mesh mesh;
         };
     };
@@ -199,20 +239,34 @@ typedef struct etch_ast_line {
 /* ---- items of a file --------------------------------------------------------------------------------- */
 
 typedef enum etch_ast_item_kind {
-    ETCH_AST_IMPORT,   /* name: the path; names when `listed`; alias; file */
-    ETCH_AST_USE,      /* use `what` name: "config" or "plan" */
-    ETCH_AST_PARAM,    /* defs */
-    ETCH_AST_DIMS,     /* defs */
-    ETCH_AST_ASSUME,   /* tests */
-    ETCH_AST_DTYPE,    /* defs */
-    ETCH_AST_CHECK,    /* tests[0] */
-    ETCH_AST_MODULE,   /* name(inputs; defs) -> results body */
-    ETCH_AST_MODEL,    /* the same */
-    ETCH_AST_CONFIG,   /* name, defs */
-    ETCH_AST_TRAIN,    /* name or left out, defs */
-    ETCH_AST_INFER,    /* name, defs */
-    ETCH_AST_PARALLEL, /* name, lines */
-    ETCH_AST_SWEEP     /* name, defs (values: lists), tests (where) */
+    /* name: the path; names when `listed`; alias; file */
+    ETCH_AST_IMPORT,
+    /* use `what` name: "config" or "plan" */
+    ETCH_AST_USE,
+    /* defs */
+    ETCH_AST_PARAM,
+    /* defs */
+    ETCH_AST_DIMS,
+    /* tests */
+    ETCH_AST_ASSUME,
+    /* defs */
+    ETCH_AST_DTYPE,
+    /* tests[0] */
+    ETCH_AST_CHECK,
+    /* name(inputs; defs) -> results body */
+    ETCH_AST_MODULE,
+    /* the same */
+    ETCH_AST_MODEL,
+    /* name, defs */
+    ETCH_AST_CONFIG,
+    /* name or left out, defs */
+    ETCH_AST_TRAIN,
+    /* name, defs */
+    ETCH_AST_INFER,
+    /* name, lines */
+    ETCH_AST_PARALLEL,
+    /* name, defs (values: lists), tests (where) */
+    ETCH_AST_SWEEP
 } etch_ast_item_kind;
 
 typedef struct etch_ast_item {
@@ -228,11 +282,13 @@ typedef struct etch_ast_item {
             etch_ast_names names;
             bool listed;
             etch_ast_name alias;
-            etch_ast *file; /* set by etch_ast_load; NULL when it could not be read */
+            /* set by etch_ast_load; NULL when it could not be read */
+            etch_ast *file;
         };
         struct {
             etch_ast_tensors inputs, results;
-            bool several; /* results stand in ( ) */
+            /* results stand in ( ) */
+            bool several;
             etch_ast_body body;
         };
     };
@@ -263,9 +319,10 @@ etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_
 bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
                              etch_ast_defs *settings);
 
-/* Reads and parses the file at `path`, or `text` (not NULL) as if it stood there, and everything it imports. Paths of imports are relative to the
- * importing file. ETCH_EIO when the file at `path` itself cannot be read (a diagnostic says why),
- * ETCH_EINPUT when anything else was reported; `files` then holds what could be read. */
+/* Reads and parses the file at `path`, or `text` (not NULL) as if it stood there, and everything it imports.
+ * Paths of imports are relative to the importing file. ETCH_EIO when the file at `path` itself cannot be read
+ * (a diagnostic says why), ETCH_EINPUT when anything else was reported; `files` then holds what could be
+ * read. */
 etch_status etch_ast_load(const etch_ast_context *context, const char *path, const char *text,
                           etch_ast_files *files) ETCH_MUST_CHECK;
 

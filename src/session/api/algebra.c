@@ -112,7 +112,8 @@ enum { DEFAULT_MEMORY = 1 << 30 };
 
 typedef struct creation {
     etch_algebra *algebra;
-    const etch_algebra_options *options; /* NULL: a fork */
+    /* NULL: a fork */
+    const etch_algebra_options *options;
     const etch_sym *frozen;
 } creation;
 

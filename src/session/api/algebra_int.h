@@ -1,4 +1,4 @@
-/* What the files behind etch/expr.h share: algebras, and requests that run under their guard.
+/* Declarations that the files behind etch/expr.h share: algebras, and requests that run under their guard.
  *
  *     algebra.c        algebras: guard, failures, freezing, forks; variables and facts
  *     algebra_make.c   making formulas, calculus
@@ -13,19 +13,23 @@ struct etch_algebra {
     etch_mem *mem;
     etch_arena *arena;
     etch_sym *sym;
-    etch_status status; /* the first failure */
+    /* the first failure */
+    etch_status status;
     char message[160];
-    bool exhausted; /* something may be half made */
+    /* something may be half made */
+    bool exhausted;
 };
 
 /* One call. `body` runs under the guard of the algebra; operands and list are formulas of the algebra by
  * then. */
 typedef struct etch_algebra_request {
     etch_status (*body)(etch_sym *sym, struct etch_algebra_request *r);
-    bool changes; /* it declares or assumes: a limit leaves things half made */
+    /* it declares or assumes: a limit leaves things half made */
+    bool changes;
     etch_formula a, b, c, d;
     size_t count;
-    const etch_formula *list, *values; /* `count` each; values may be NULL */
+    /* `count` each; values may be NULL */
+    const etch_formula *list, *values;
     int64_t number, other;
     const char *text;
     size_t length;

@@ -7,7 +7,8 @@
 typedef struct description {
     etch_mem *mem;
     void (*write)(etch_buf *out);
-    char *text; /* malloc'd */
+    /* malloc'd */
+    char *text;
 } description;
 
 static void write_rows(etch_buf *out, bool called)

@@ -1,5 +1,5 @@
-/* Networks: models that a program builds through include/etch/graph.h. Each function is a guarded request, so that a
- * limit never jumps over frames of the program. */
+/* Networks: models that a program builds through include/etch/graph.h. Each function is a guarded request, so
+ * that a limit never jumps over frames of the program. */
 #include "session/api/api.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ struct etch_network {
     etch_session *session;
     etch_site *site;
     etch_graph *graph;
-    etch_status broken; /* when it is not ETCH_OK, every request gives NULL */
+    /* when it is not ETCH_OK, every request gives NULL */
+    etch_status broken;
 };
 
 static const etch_span nowhere = {0, 0};
@@ -27,8 +28,10 @@ typedef struct request {
     etch_tensor **results;
     const etch_network_argument *arguments;
     bool flag;
-    etch_tensor *tensor; /* made */
-    etch_dim *dim;       /* made */
+    /* made */
+    etch_tensor *tensor;
+    /* made */
+    etch_dim *dim;
 } request;
 
 static etch_status run_body(void *data)
@@ -297,7 +300,7 @@ static bool read_argument(const request *r, const etch_row *row, const etch_netw
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if ((etch_row_takes(row) & info->bit) && same_text(info->name, from->name))
             return store_keyword(r, info, from, attrs);
-    uint32_t slot = from->name ? etch_operands_slot(operands, from->name) : UINT32_MAX;
+    uint32_t slot = from->name ? etch_operands_index(operands, from->name) : UINT32_MAX;
     if (slot == UINT32_MAX)
         return refuse(r, "takes no", from->name ? from->name : "number behind its operands");
     operands->at[slot] = from->tensor;

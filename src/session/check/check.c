@@ -9,8 +9,10 @@ typedef struct checking {
     ETCH_VEC(etch_demand) demands;
     ETCH_VEC(etch_absence) absences;
     ETCH_VEC(etch_verdict) verdicts;
-    etch_status status; /* of lowering, when everything is bound */
-    bool unknown;       /* a claim could not be decided */
+    /* of lowering, when everything is bound */
+    etch_status status;
+    /* a claim could not be decided */
+    bool unknown;
 } checking;
 
 /* ---- models and plans ------------------------------------------------------------------------------- */
@@ -23,13 +25,13 @@ static bool has_demand(const checking *c, const char *plan, const char *text)
     return false;
 }
 
-/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`, `divisor`:
- * with the values. */
-static bool is_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`,
+ * `divisor`: with the values. */
+static bool is_contradicted(etch_session *session, const etch_compiled *p, const etch_requirement *r,
                             etch_expr *size, etch_expr *divisor)
 {
-    *size = etch_pipeline_apply(session, p, r->size);
-    *divisor = etch_pipeline_apply(session, p, r->divisor);
+    *size = etch_compiled_apply(session, p, r->size);
+    *divisor = etch_compiled_apply(session, p, r->divisor);
     if (!*size || !*divisor)
         return false;
     if (etch_is_constant(*size) && etch_is_constant(*divisor))
@@ -63,7 +65,7 @@ static bool is_assumed_rest(etch_session *session, etch_expr rest)
 }
 
 /* Whatever the values are, does what is assumed of them leave no way to meet the demand? */
-static void check_excluded(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+static void check_excluded(etch_session *session, const etch_compiled *p, const etch_requirement *r)
 {
     etch_sym *sym = session->sym;
     etch_expr rest = etch_mod(sym, r->size, r->divisor), zero = etch_int(sym, 0);
@@ -91,7 +93,7 @@ static void check_excluded(etch_session *session, const etch_pipeline *p, const 
     etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
 }
 
-static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)
+static void add_demand(checking *c, const etch_compiled *p, const char *text, etch_span span)
 {
     if (!has_demand(c, p->plan->name, text))
         ETCH_PUSH(c->session->arena, &c->demands,
@@ -99,7 +101,7 @@ static void add_demand(checking *c, const etch_pipeline *p, const char *text, et
 }
 
 /* Every chunk needs a unit; counts are those of the chunks, and add up to all units. */
-static void list_stage_demands(checking *c, etch_pipeline *p)
+static void list_stage_demands(checking *c, etch_compiled *p)
 {
     etch_session *session = c->session;
     etch_sym *sym = session->sym;
@@ -107,23 +109,23 @@ static void list_stage_demands(checking *c, etch_pipeline *p)
     if (!stages)
         return;
     const etch_stage_line *line = stages->line;
-    etch_expr links = line->chunks, sum = etch_int(sym, 0);
+    etch_expr model_chunks = line->chunks, sum = etch_int(sym, 0);
     for (uint32_t i = 0; i < line->axis_count; i++)
-        links = etch_mul(sym, links, p->plan->mesh.at[line->axes[i]].size);
+        model_chunks = etch_mul(sym, model_chunks, p->plan->mesh.at[line->axes[i]].size);
     for (uint32_t i = 0; i < line->count_count; i++)
         sum = etch_add(sym, sum, line->counts[i]);
-    const char *text = etch_expr_text(sym, links), *units = etch_expr_text(sym, stages->units);
+    const char *text = etch_expr_text(sym, model_chunks), *layers = etch_expr_text(sym, stages->layers);
     if (!line->counts) {
-        add_demand(c, p, etch_text(session->arena, "%s <= %s", text, units), line->span);
+        add_demand(c, p, etch_text(session->arena, "%s <= %s", text, layers), line->span);
         return;
     }
     add_demand(c, p, etch_text(session->arena, "%s == %u", text, (unsigned)line->count_count), line->span);
-    if (sum != stages->units)
-        add_demand(c, p, etch_text(session->arena, "%s == %s", units, etch_expr_text(sym, sum)), line->span);
+    if (sum != stages->layers)
+        add_demand(c, p, etch_text(session->arena, "%s == %s", layers, etch_expr_text(sym, sum)), line->span);
 }
 
 /* What the run binds itself: that is not there to be chosen. */
-static etch_settings run_settings(etch_session *session, const etch_pipeline *p)
+static etch_settings run_settings(etch_session *session, const etch_compiled *p)
 {
     ETCH_VEC(etch_setting) own = {0};
     for (uint32_t i = 0; i < p->settings->count; i++)
@@ -145,11 +147,11 @@ static void list_absences(checking *c, const etch_plan *plan)
     }
 }
 
-static void list_demands(checking *c, etch_pipeline *p)
+static void list_demands(checking *c, etch_compiled *p)
 {
     etch_session *session = c->session;
     const etch_settings own = run_settings(session, p);
-    const bool fine = session->options.defaults || etch_pipeline_fit(session, p);
+    const bool fine = session->options.defaults || etch_compiled_fit(session, p);
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement *r = &p->placed->requirements.at[i];
         if (fine && !session->options.defaults &&
@@ -171,9 +173,10 @@ static void list_demands(checking *c, etch_pipeline *p)
     list_stage_demands(c, p);
 }
 
-/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
- * of a sequence are no longer divided when there is one, is not for it, unless the user names the run. */
-static bool concerns(const checking *c, const etch_pipeline *p)
+/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as
+ * tokens of a sequence are no longer divided when there is one, is not for it, unless the user names the
+ * run. */
+static bool concerns(const checking *c, const etch_compiled *p)
 {
     etch_session *session = c->session;
     if (!p->model->serves || session->options.run)
@@ -192,23 +195,23 @@ static void check_run(checking *c, const char *run)
     etch_session *session = c->session;
     const etch_check_report *report = c->report;
     if (report->plan_count == 0) {
-        etch_pipeline *p = etch_pipeline_get(session, run, NULL, false, (etch_span){0, 0});
+        etch_compiled *p = etch_compiled_get(session, run, NULL, false, (etch_span){0, 0});
         if (p)
-            etch_pipeline_allow(session, p);
+            etch_compiled_allow(session, p);
         return;
     }
     for (size_t i = 0; i < report->plan_count; i++) {
         const char *plan = session->options.plan ? session->options.plan : report->plans[i];
-        etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
+        etch_compiled *p = etch_compiled_get(session, run, plan, true, (etch_span){0, 0});
         const etch_job *job;
         if (p)
             list_absences(c, p->plan);
         if (p)
-            etch_pipeline_allow(session, p);
-        if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
+            etch_compiled_allow(session, p);
+        if (p && etch_compiled_place(session, p) && concerns(c, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
-                c->status = etch_pipeline_lower(session, p, NULL, &job);
+                c->status = etch_compiled_lower(session, p, NULL, &job);
         }
         if (session->options.plan)
             return;
@@ -317,7 +320,7 @@ static void check_claims(checking *c, const etch_settings *in_force)
     etch_remark_open(session);
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static void list_names(const etch_session *session, etch_check_report *report)
 {
@@ -335,6 +338,7 @@ static etch_status check(void *data)
     const uint32_t errors = etch_error_count(session->diags);
     c->report = ETCH_NEW(session->arena, etch_check_report);
     list_names(session, c->report);
+    etch_spec_remark_idle(session->spec);
     const etch_settings *settings =
         etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
     if (settings) {

@@ -1,4 +1,5 @@
-/* Proofs: a statement holds for all values that the spec allows, or for these it does not, or nobody knows. */
+/* Proofs: a statement holds for all values that the spec allows, or for these it does not, or nobody
+ * knows. */
 #include "session/query/query.h"
 
 #include <string.h>

@@ -13,45 +13,58 @@
 
 /* Costs of one rank of a stage. */
 typedef struct etch_stage_costs {
-    const etch_stage_view *view; /* NULL: there is one stage */
+    /* NULL: there is one stage */
+    const etch_stage_view *view;
     etch_cost_list costs;
 } etch_stage_costs;
 
-/* What a rank of a stage holds. Unlike costs, it depends on the number of the stage. */
+/* The memory of a rank of a stage. Unlike costs, it depends on the number of the stage. */
 typedef struct etch_stage_memory {
     const etch_stage_view *view;
     etch_stage_place place;
-    bool working; /* with the working set */
+    /* with the working set */
+    bool working;
     etch_cost_list items;
 } etch_stage_memory;
 
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
  * need no plan, costs of one rank need it placed. */
-typedef struct etch_pipeline {
-    const char *run;       /* as asked; NULL: the spec's choice */
-    const etch_plan *plan; /* may be NULL */
+typedef struct etch_compiled {
+    /* as asked; NULL: the spec's choice */
+    const char *run;
+    /* may be NULL */
+    const etch_plan *plan;
     const etch_settings *settings;
-    etch_model *model;       /* NULL: could not be built, and that has been reported */
-    etch_training *training; /* without a backward pass when the model is not trained */
-    etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
+    /* NULL: could not be built, and that has been reported */
+    etch_model *model;
+    /* without a backward pass when the model is not trained */
+    etch_training *training;
+    /* NULL until asked for, or when it could not be placed */
+    etch_placed *placed;
     bool tried_to_place;
-    bool allowed, divided,
-        fits; /* the values have been found to mean something: for the model, under the plan, for
-                                    its stages */
-    const etch_marks *marks; /* NULL until asked for */
+    /* the values have been found to mean something: for the model, under the plan, for its stages */
+    bool allowed, divided, fits;
+    /* NULL until asked for */
+    const etch_op_roles *op_roles;
     etch_cost_list graph_costs;
-    ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
-    ETCH_VEC(etch_stage_memory *) stage_memory; /* likewise */
-} etch_pipeline;
+    /* of one rank, as far as they were asked for */
+    ETCH_VEC(etch_stage_costs *) stage_costs;
+    /* likewise */
+    ETCH_VEC(etch_stage_memory *) stage_memory;
+} etch_compiled;
 
 /* The values in force with one run and plan. */
 typedef struct etch_in_force {
-    const char *run;       /* as asked; NULL: the spec's choice */
-    const etch_plan *plan; /* may be NULL */
-    const char *named;     /* the plans beside which this one was named; NULL: alone */
+    /* as asked; NULL: the spec's choice */
+    const char *run;
+    /* may be NULL */
+    const etch_plan *plan;
+    /* the plans beside which this one was named; NULL: alone */
+    const char *named;
     bool defaults;
     etch_settings settings;
-    bool fine; /* false: they have errors, which have been reported */
+    /* false: they have errors, which have been reported */
+    bool fine;
 } etch_in_force;
 
 /* A mesh axis that a value of communication takes to be larger than 1. */
@@ -60,36 +73,48 @@ typedef struct etch_open_axis {
     etch_expr size;
 } etch_open_axis;
 
-/* What a formula takes the stages of a plan to be. */
+/* An assumption of a formula about the stages of a plan. */
 typedef struct etch_open_stages {
-    const char *text;  /* "pp > 1 stages" */
-    etch_expr in_form; /* not 0 where it holds */
+    /* "pp > 1 stages" */
+    const char *text;
+    /* not 0 where it holds */
+    etch_expr in_form;
     const etch_plan *plan;
 } etch_open_stages;
 
-/* What the formulas of one request may cost: see etch_sym_limits. Of all that the baseline asks, the largest needs some 200
- * million: half a second to two, by what is counted. */
+/* The limit of what the formulas of one request cost: see etch_sym_limits. Of all that the baseline asks, the
+ * largest needs some 200 million: half a second to two, by what is counted. */
 enum { ETCH_REQUEST_OPERATIONS = 250000000 };
 
 struct etch_session {
     etch_mem *mem;
-    etch_arena *reports; /* what messages are made of: outlives an exhausted session */
-    etch_arena *room;    /* for the last message, given back before it is written */
+    /* what messages are made of: outlives an exhausted session */
+    etch_arena *reports;
+    /* for the last message, given back before it is written */
+    etch_arena *room;
     etch_diags *diags;
-    etch_arena *arena;  /* everything else; NULL when a call was cut short */
-    bool loaded;        /* the arena and the context are there, and outlive what fails */
-    etch_status broken; /* when it is not ETCH_OK, every call ends with it */
+    /* everything else; NULL when a call was cut short */
+    etch_arena *arena;
+    /* the arena and the context are there, and outlive what fails */
+    bool loaded;
+    /* when it is not ETCH_OK, every call ends with it */
+    etch_status broken;
     etch_session_options options;
     etch_granularity granularity;
-    etch_count count; /* of quantities that do not say another */
+    /* of quantities that do not say another */
+    etch_count count;
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
-    bool warned_of_hidden; /* values that the run hides */
-    ETCH_VEC(etch_pipeline *) pipelines;
-    const etch_pipeline *latest;            /* the last one that a quantity asked for */
-    ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
-    ETCH_VEC(etch_open_stages) open_stages; /* likewise */
+    /* values that the run hides */
+    bool warned_of_hidden;
+    ETCH_VEC(etch_compiled *) compiled_models;
+    /* the last one that a quantity asked for */
+    const etch_compiled *latest;
+    /* since `latest` was reset */
+    ETCH_VEC(etch_open_axis) open_axes;
+    /* likewise */
+    ETCH_VEC(etch_open_stages) open_stages;
     atomic_int cancel;
 };
 
@@ -102,92 +127,102 @@ const etch_settings *etch_run_settings(etch_session *session, const char *run, c
 bool etch_session_plan(etch_session *session, const etch_plan **plan);
 /* The pipeline of a train block and a plan (NULL: the session's choice), built when it is new. With
  * `needs_plan` there must be a plan. NULL after a reported error. `asked` is the place in a query. */
-etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
+etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
-bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_place(etch_session *session, etch_compiled *compiled);
 /* Do the values mean something for the model and its step? Refuses what lowering would; of what has no value
  * yet, only what no value would mend. False after a reported error. */
-bool etch_pipeline_allow(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_allow(etch_session *session, etch_compiled *compiled);
 /* The same under the plan, which is placed: also what it demands of sizes. */
-bool etch_pipeline_divide(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_divide(etch_session *session, etch_compiled *compiled);
 /* The same, and the units of the model fit the stages. */
-bool etch_pipeline_fit(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_fit(etch_session *session, etch_compiled *compiled);
 /* The values of a pipeline as lower takes them. `placed`: under its plan, or NULL. */
-etch_values etch_pipeline_values(etch_session *session, const etch_pipeline *pipeline,
+etch_values etch_compiled_values(etch_session *session, const etch_compiled *compiled,
                                  const etch_placed *placed);
 
 /* A stage that a quantity may be of. */
 typedef struct etch_stage_item {
-    const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
-    const etch_stage_view *view; /* NULL: there is one */
+    /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
+    const char *label;
+    /* NULL: there is one */
+    const etch_stage_view *view;
     etch_stage_place place;
 } etch_stage_item;
 
 typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 /* Reports units that do not fit the stages, where all of them have values. */
-bool etch_session_stages_fit(etch_session *session, etch_pipeline *p);
+bool etch_session_stages_fit(etch_session *session, etch_compiled *p);
 /* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported
  * error. */
-bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
+bool etch_session_stages(etch_session *session, etch_compiled *compiled, const char *wanted, etch_span span,
                          etch_stage_list *out);
 /* Items of one rank of a stage, in program order. */
-const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
+const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *compiled,
                                                 const etch_stage_view *view);
-/* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. `working`: with the working set, which
- * takes the longest; `values` are those of etch_placed_working, the same for every question to this pipeline. */
-const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *pipeline,
+/* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. `working`: with the
+ * working set, which takes the longest; `values` are those of etch_placed_workspace, the same for every
+ * question to this pipeline. */
+const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_compiled *compiled,
                                                  const etch_stage_item *stage, bool working,
                                                  const etch_valuation *values);
-/* Values of `pipeline` put into an expression. */
-etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
+/* Values of `compiled` put into an expression. */
+etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *compiled, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
-uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes);
+uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes);
 
-/* What nodes are called, and what is said of them. */
+/* How nodes are named and annotated. */
 typedef struct etch_style {
     etch_naming naming;
-    unsigned annotations; /* bits 1 << etch_annotation */
+    /* bits 1 << etch_annotation */
+    unsigned annotations;
 } etch_style;
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
+etch_status etch_compiled_lower(etch_session *session, etch_compiled *compiled, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- counting conventions ------------------------------------------------------------------------------ */
 
-/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
- * error. */
+/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a
+ * reported error. */
 bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
 /* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
 bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
-const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipeline);
+const etch_op_roles *etch_compiled_op_roles(etch_session *session, etch_compiled *compiled);
 
 /* ---- parts of a model ---------------------------------------------------------------------------------- */
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_selected {
-    etch_scope *scope;       /* one of the three */
-    const etch_region *body; /* of a loop: its iterations of one class */
+    /* one of the three */
+    etch_scope *scope;
+    /* of a loop: its iterations of one class */
+    const etch_region *body;
     const etch_tensor *tensor;
-    etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
+    /* how often it happens in one microbatch: the product of the loops around */
+    etch_expr around;
 } etch_selected;
 
 typedef ETCH_VEC(etch_selected) etch_selection;
 /* All parts that a selector names, in program order; at least one, or false after a reported error. */
-bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
-                     etch_span span, etch_selection *out);
-bool etch_part_holds(const etch_selected *part, const etch_cost *cost);
-etch_span etch_part_span(const etch_selected *part);
+bool etch_selection_find(etch_session *session, const etch_compiled *compiled, const char *selector,
+                         etch_span span, etch_selection *out);
+bool etch_selected_holds(const etch_selected *part, const etch_cost *cost);
+etch_span etch_selected_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
 
-/* What became of a statement with the values in force. */
+/* The verdict on a statement with the values in force. */
 typedef struct etch_judgement {
     etch_truth truth;
-    etch_claim claim;         /* with the values */
-    etch_witness witness;     /* ETCH_NO, unless no side has a variable */
-    const etch_expr *nonzero; /* what must not be 0 for both sides to be defined, and may be */
+    /* with the values */
+    etch_claim claim;
+    /* ETCH_NO, unless no side has a variable */
+    etch_witness witness;
+    /* what must not be 0 for both sides to be defined, and may be */
+    const etch_expr *nonzero;
     uint32_t nonzero_count;
 } etch_judgement;
 
@@ -199,8 +234,8 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
                                   const etch_settings *settings);
 /* "a = 1, b = 2" */
 const char *etch_witness_text(etch_session *session, const etch_witness *witness);
-/* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are simplified under
- * the assumptions, and say nothing where these are false. False after a reported error. */
+/* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are
+ * simplified under the assumptions, and say nothing where these are false. False after a reported error. */
 bool etch_check_assumptions(etch_session *session, const etch_settings *settings);
 /* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
 void etch_remark_open(etch_session *session);

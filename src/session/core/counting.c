@@ -5,7 +5,8 @@
 
 typedef struct reading {
     etch_session *session;
-    etch_span span; /* of the word in work */
+    /* of the word in work */
+    etch_span span;
 } reading;
 
 static bool refuse_preset(const reading *r, const char *name)
@@ -113,9 +114,9 @@ bool etch_quantity_count(etch_session *session, const etch_quantity *q, etch_cou
     return true;
 }
 
-const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *p)
+const etch_op_roles *etch_compiled_op_roles(etch_session *session, etch_compiled *p)
 {
-    if (!p->marks)
-        p->marks = etch_marks_of(p->training, session->arena);
-    return p->marks;
+    if (!p->op_roles)
+        p->op_roles = etch_op_roles_of(p->training, session->arena);
+    return p->op_roles;
 }

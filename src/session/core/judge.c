@@ -51,7 +51,7 @@ void etch_remark_open(etch_session *session)
     etch_forget_open(session);
 }
 
-/* ---- where a statement says something -------------------------------------------------------------------- */
+/* ---- where a statement says something ------------------------------------------------------------------ */
 
 /* Expressions that are not 0 wherever it does. */
 typedef ETCH_VEC(etch_expr) guards;
@@ -87,8 +87,8 @@ static guards find_guards(etch_session *session, const etch_claim *written, cons
     return all;
 }
 
-/* Is every guard other than 0 at the witness? One with variables that the witness leaves open is for some values of
- * them: nothing ties them to those that are given. */
+/* Is every guard other than 0 at the witness? One with variables that the witness leaves open is for some
+ * values of them: nothing ties them to those that are given. */
 static bool is_guarded(etch_session *session, const guards *all, const etch_witness *witness)
 {
     for (uint32_t i = 0; i < all->count; i++) {
@@ -100,7 +100,8 @@ static bool is_guarded(etch_session *session, const guards *all, const etch_witn
     return true;
 }
 
-/* The same question, times the squares of all guards: where one is 0 it is true. Of `>` only what refutes `>=`. */
+/* The same question, times the squares of all guards: where one is 0 it is true. Of `>` only what refutes
+ * `>=`. */
 static etch_truth ask_guarded(etch_session *session, const etch_claim *claim, const guards *all,
                               etch_witness *witness)
 {
@@ -121,8 +122,8 @@ static etch_truth ask_guarded(etch_session *session, const etch_claim *claim, co
     return strict && truth != ETCH_NO ? ETCH_UNKNOWN : truth;
 }
 
-/* Is it so for all axes from 2 on? Each open axis that is a variable becomes 1 more than a variable of its own, which
- * none of the facts about the axis speak of: what is proved so is true. */
+/* Is it so for all axes from 2 on? Each open axis that is a variable becomes 1 more than a variable of its
+ * own, which none of the facts about the axis speak of: what is proved so is true. */
 static bool proved_above_one(etch_session *session, const etch_claim *claim)
 {
     etch_sym *sym = session->sym;
@@ -169,17 +170,18 @@ static bool is_named(const etch_claim *claim, const etch_plan *plan)
     return false;
 }
 
-/* The placed pipelines whose quantities a claim may speak of: of the plans that it names, and of the one in force. */
-static bool concerns(etch_session *session, const etch_claim *claim, const etch_pipeline *p)
+/* The placed pipelines whose quantities a claim may speak of: of the plans that it names, and of the one in
+ * force. */
+static bool concerns(etch_session *session, const etch_claim *claim, const etch_compiled *p)
 {
     const etch_plan *in_force =
         etch_spec_plan(session->spec, session->options.plan, false, (etch_span){0, 0});
     return p->placed && (is_named(claim, p->plan) || p->plan == in_force);
 }
 
-/* Can this plan divide everything evenly at the witness? A size that the witness leaves open may be one that much
- * divides. */
-static bool plan_allows(etch_session *session, const etch_pipeline *p, const etch_settings *settings,
+/* Can this plan divide everything evenly at the witness? A size that the witness leaves open may be one that
+ * much divides. */
+static bool plan_allows(etch_session *session, const etch_compiled *p, const etch_settings *settings,
                         const etch_witness *witness)
 {
     enum { MUCH_DIVIDED = 5040 * 1024 };
@@ -206,8 +208,8 @@ static bool plan_allows(etch_session *session, const etch_pipeline *p, const etc
 static bool plans_allow(etch_session *session, const etch_claim *claim, const etch_settings *settings,
                         const etch_witness *witness)
 {
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        const etch_pipeline *p = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        const etch_compiled *p = session->compiled_models.at[i];
         if (concerns(session, claim, p) && !plan_allows(session, p, settings, witness))
             return false;
     }
@@ -227,8 +229,8 @@ static bool speaks_of(etch_session *session, etch_expr expr, etch_expr var)
 /* Is the variable a divisor: of a size in the mesh of one of the plans, or the number of microbatches? */
 static bool is_divisor(etch_session *session, const etch_claim *claim, etch_expr var)
 {
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        const etch_pipeline *p = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        const etch_compiled *p = session->compiled_models.at[i];
         if (!concerns(session, claim, p))
             continue;
         for (uint32_t k = 0; k < p->plan->mesh.count; k++)
@@ -276,8 +278,8 @@ static bool counts_stages(etch_session *session, etch_expr var)
     return false;
 }
 
-/* A point of values that most plans divide evenly: what divides is 2, and one of it, `wide`, 4; all else is one power of
- * two. There are four stages, and the one that a formula speaks of is the second. */
+/* A point of values that most plans divide evenly: what divides is 2, and one of it, `wide`, 4; all else is
+ * one power of two. There are four stages, and the one that a formula speaks of is the second. */
 static void even_point(etch_session *session, const etch_claim *claim, uint32_t wide, int power,
                        etch_witness *even)
 {

@@ -12,11 +12,11 @@ typedef struct lowering {
 
 /* ---- from the spec to a job ------------------------------------------------------------------------- */
 
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_style *style,
+etch_status etch_compiled_lower(etch_session *session, etch_compiled *p, const etch_style *style,
                                 const etch_job **job)
 {
     if (p->model->graph->steps) {
-        if (!etch_pipeline_allow(session, p))
+        if (!etch_compiled_allow(session, p))
             return ETCH_EINPUT;
         etch_diag *diag =
             etch_error(session->diags, ETCH_E_LATER, p->model->run_span,
@@ -24,7 +24,7 @@ etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const e
         etch_help(diag, "lower a run of one step");
         return ETCH_EINPUT;
     }
-    etch_lower_options options = {.values = etch_pipeline_values(session, p, p->placed),
+    etch_lower_options options = {.values = etch_compiled_values(session, p, p->placed),
                                   .config = etch_spec_config(session->spec, session->options.config),
                                   .run = p->model->run};
     if (style) {
@@ -67,10 +67,10 @@ static const char *human(etch_session *session, const char *number, const char *
 static const char *comm_name(const etch_comm_total *total)
 {
     if (total->type == ETCH_NODE_SEND)
-        return etch_move_name(ETCH_SEND);
+        return etch_collective_name(ETCH_SEND);
     if (total->type == ETCH_NODE_RECV)
         return "recv";
-    return etch_move_name(etch_move_of_collective(total->collective));
+    return etch_collective_name(etch_collective_of_code(total->collective));
 }
 
 static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)
@@ -78,7 +78,7 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
     etch_output_stage stage = {.ranks = total->ranks,
                                .nodes = total->nodes,
                                .stage = total->stage,
-                               .part = total->part,
+                               .part = total->work_share,
                                .comm_count = total->comm_count};
     stage.flop = total_text(session, total->flop);
     stage.flop_human = human(session, stage.flop, "FLOP");
@@ -116,7 +116,7 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job)
                                    .classes = job->program_count,
                                    .stages = stages,
                                    .stage_count = job->program_count,
-                                   .part_count = job->part_count};
+                                   .part_count = job->work_share_count};
     return report;
 }
 
@@ -129,7 +129,7 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->bytes = result->bytes;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static etch_status refuse_ranks(etch_session *session, const char *text)
 {
@@ -149,7 +149,8 @@ const char *etch_annotation_at(size_t i)
     return i < ETCH_ANNOTATION_COUNT ? etch_annotation_name((etch_annotation)i) : NULL;
 }
 
-/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may be. */
+/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may
+ * be. */
 static size_t find_choice(etch_session *session, const char *(*at)(size_t i), const char *what,
                           const char *wanted)
 {
@@ -195,7 +196,7 @@ static bool read_style(etch_session *session, const etch_output_options *options
 }
 
 /* Formats of traces have accesses to memory, but not when a host sends and takes back what. */
-static void remark_offloaded(etch_session *session, const etch_pipeline *p)
+static void remark_offloaded(etch_session *session, const etch_compiled *p)
 {
     if (!p->plan->offloaded || !p->placed->backward || !p->training->train.optimizer.row)
         return;
@@ -216,10 +217,10 @@ static etch_status lower_session(void *data)
         return ETCH_EINPUT;
     if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
         return refuse_ranks(session, o->ranks);
-    etch_pipeline *p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
-    if (!p || !etch_pipeline_place(session, p))
+    etch_compiled *p = etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0});
+    if (!p || !etch_compiled_place(session, p))
         return ETCH_EINPUT;
-    etch_status status = etch_pipeline_lower(session, p, &style, &job);
+    etch_status status = etch_compiled_lower(session, p, &style, &job);
     if (status != ETCH_OK)
         return status;
     char hash[ETCH_SHA256_TEXT];

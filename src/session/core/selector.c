@@ -7,9 +7,12 @@
 typedef struct survey {
     etch_arena *arena;
     ETCH_VEC(const etch_loop *) loops;
-    const etch_region **region_of_scope; /* by scope id: where the call stands, or NULL */
-    bool *seen_scope;                    /* by scope id */
-    bool *runs; /* by scope id: does anything run in it? An infer block leaves out what it does not need */
+    /* by scope id: where the call stands, or NULL */
+    const etch_region **region_of_scope;
+    /* by scope id */
+    bool *seen_scope;
+    /* by scope id: does anything run in it? An infer block leaves out what it does not need */
+    bool *runs;
 } survey;
 
 static void walk(survey *s, const etch_region *region)
@@ -111,10 +114,10 @@ static void report_unknown(etch_session *session, const etch_graph *graph, const
         etch_help(diag, "a query with `--by module` shows the modules that are called");
 }
 
-bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
-                     etch_span span, etch_selection *out)
+bool etch_selection_find(etch_session *session, const etch_compiled *compiled, const char *selector,
+                         etch_span span, etch_selection *out)
 {
-    const etch_graph *graph = pipeline->training->graph;
+    const etch_graph *graph = compiled->training->graph;
     const survey s = survey_graph(session->arena, graph);
     find_scopes(session, graph, &s, selector, !graph->serves, out);
     if (out->count == 0 && graph->serves)
@@ -149,7 +152,7 @@ static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
     return tensor != NULL;
 }
 
-bool etch_part_holds(const etch_selected *part, const etch_cost *cost)
+bool etch_selected_holds(const etch_selected *part, const etch_cost *cost)
 {
     if (part->scope)
         return !part->scope->parent ||
@@ -159,7 +162,7 @@ bool etch_part_holds(const etch_selected *part, const etch_cost *cost)
     return derives_from(cost->tensor, part->tensor);
 }
 
-etch_span etch_part_span(const etch_selected *part)
+etch_span etch_selected_span(const etch_selected *part)
 {
     return part->scope ? part->scope->span : part->body ? part->body->loop->span : part->tensor->span;
 }

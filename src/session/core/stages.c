@@ -4,20 +4,21 @@
 
 #include <string.h>
 
-enum { MOST_LINKS = 1 << 16 }; /* of a chain that is looked at stage by stage */
+enum { MOST_MODEL_CHUNKS = 1 << 16 }; /* of a chain that is looked at stage by stage */
 
 typedef struct choosing {
     etch_session *session;
-    etch_pipeline *p;
+    etch_compiled *p;
     const etch_stages *stages;
-    etch_expr stage_count, chunk_count; /* with values put in */
+    /* with values put in */
+    etch_expr stage_count, chunk_count;
     etch_stage_numbers numbers;
     etch_stage_list *out;
 } choosing;
 
 static etch_expr apply(const choosing *c, etch_expr expr)
 {
-    return etch_pipeline_apply(c->session, c->p, expr);
+    return etch_compiled_apply(c->session, c->p, expr);
 }
 
 /* `number`: of the stage. */
@@ -41,7 +42,7 @@ static void find_sizes(choosing *c)
     c->chunk_count = apply(c, c->stages->line->chunks);
 }
 
-/* ---- bound chains --------------------------------------------------------------------------------------- */
+/* ---- bound chains -------------------------------------------------------------------------------------- */
 
 static bool number_of(const choosing *c, etch_expr expr, uint64_t *number)
 {
@@ -54,49 +55,50 @@ static bool find_numbers(choosing *c)
 {
     etch_arena *arena = c->session->arena;
     const etch_stage_line *line = c->stages->line;
-    uint64_t stages, chunks, *entries = ETCH_NEW_ARRAY(arena, c->stages->entries.count, uint64_t);
+    uint64_t stages, chunks, *segments = ETCH_NEW_ARRAY(arena, c->stages->segments.count, uint64_t);
     uint64_t *counts = ETCH_NEW_ARRAY(arena, line->count_count, uint64_t);
     bool bound = c->stage_count && c->chunk_count && etch_to_u64(c->stage_count, &stages) &&
                  etch_to_u64(c->chunk_count, &chunks);
-    for (uint32_t i = 0; bound && i < c->stages->entries.count; i++)
-        bound = number_of(c, c->stages->entries.at[i].count, &entries[i]);
+    for (uint32_t i = 0; bound && i < c->stages->segments.count; i++)
+        bound = number_of(c, c->stages->segments.at[i].count, &segments[i]);
     for (uint32_t i = 0; bound && i < line->count_count; i++)
         bound = number_of(c, line->counts[i], &counts[i]);
-    bound = bound && number_of(c, c->stages->units, &c->numbers.units) && stages > 0 && chunks > 0 &&
-            stages <= MOST_LINKS && chunks <= MOST_LINKS && stages * chunks <= MOST_LINKS;
+    bound = bound && number_of(c, c->stages->layers, &c->numbers.layers) && stages > 0 && chunks > 0 &&
+            stages <= MOST_MODEL_CHUNKS && chunks <= MOST_MODEL_CHUNKS &&
+            stages * chunks <= MOST_MODEL_CHUNKS;
     if (!bound)
         return false;
     c->numbers.stages = (uint32_t)stages;
     c->numbers.chunks = (uint32_t)chunks;
-    c->numbers.entries = entries;
+    c->numbers.segments = segments;
     c->numbers.counts = line->counts ? counts : NULL;
     return true;
 }
 
 /* Have both as many iterations of each class of the entry's loop? */
-static bool same_classes(const choosing *c, uint32_t entry, const etch_stage_view *a,
+static bool same_classes(const choosing *c, uint32_t segment, const etch_stage_view *a,
                          const etch_stage_view *b)
 {
-    const etch_loop *loop = c->stages->entries.at[entry].loop;
-    const etch_home home = etch_home_at(entry, ETCH_ALL_OF);
+    const etch_loop *loop = c->stages->segments.at[segment].loop;
+    const etch_position position = etch_position_at(segment, ETCH_ALL_OF);
     etch_sym *sym = c->session->sym;
     for (uint32_t k = 0; loop && loop->pattern && k < loop->bodies.count; k++)
-        if (etch_stage_iterations(sym, a, home, loop->bodies.at[k]) !=
-            etch_stage_iterations(sym, b, home, loop->bodies.at[k]))
+        if (etch_stage_iterations(sym, a, position, loop->bodies.at[k]) !=
+            etch_stage_iterations(sym, b, position, loop->bodies.at[k]))
             return false;
     return true;
 }
 
 static bool same_view(const choosing *c, const etch_stage_view *a, const etch_stage_view *b)
 {
-    for (uint32_t i = 0; i < c->stages->entries.count; i++)
+    for (uint32_t i = 0; i < c->stages->segments.count; i++)
         for (int side = 0; side < ETCH_SIDES; side++)
             if (a->shares[i][side] != b->shares[i][side])
                 return false;
     for (uint32_t i = 0; i < c->stages->cuts.count; i++)
         if (a->forward[i] != b->forward[i] || a->backward[i] != b->backward[i])
             return false;
-    for (uint32_t i = 0; i < c->stages->entries.count; i++)
+    for (uint32_t i = 0; i < c->stages->segments.count; i++)
         if (!same_classes(c, i, a, b))
             return false;
     return true;
@@ -125,18 +127,18 @@ static bool add_numbers(const choosing *c)
     return true;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------- */
+/* ---- formulas ------------------------------------------------------------------------------------------ */
 
 /* Is it the number of a stage that there may be? Also where only the first and the last one have names. */
 static bool stage_number(const char *wanted, uint64_t *number)
 {
     *number = 0;
     for (const char *at = wanted; at && *at; at++) {
-        if (*at < '0' || *at > '9' || *number > MOST_LINKS)
+        if (*at < '0' || *at > '9' || *number > MOST_MODEL_CHUNKS)
             return false;
         *number = 10 * *number + (uint64_t)(*at - '0');
     }
-    return wanted && *wanted && *number < MOST_LINKS;
+    return wanted && *wanted && *number < MOST_MODEL_CHUNKS;
 }
 
 static void add_class(const choosing *c, etch_stage_class class, uint32_t chunks, const char *label,
@@ -166,7 +168,7 @@ static void add_numbered(const choosing *c, uint32_t chunks, const char *wanted,
               chunks, wanted, etch_int(c->session->sym, (int64_t)number));
 }
 
-/* What formulas hold for; `least`: stages that there must be more of. */
+/* The stages that formulas hold for; `least`: stages that there must be more of. */
 static const char *condition(const choosing *c, uint64_t least)
 {
     uint64_t stages;
@@ -181,20 +183,21 @@ static etch_expr positive_part(etch_sym *sym, etch_expr value)
     return etch_max(sym, value, etch_int(sym, 0));
 }
 
-/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the ends. */
+/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the
+ * ends. */
 static etch_expr in_form(const choosing *c, uint32_t chunks, uint64_t least)
 {
     etch_sym *sym = c->session->sym;
     const etch_stages *stages = c->stages;
-    uint32_t before = 0, behind = 0;
-    for (uint32_t i = 0, seen = 0; i < stages->entries.count; i++) {
-        seen += stages->entries.at[i].loop != NULL;
+    uint32_t before = 0, after = 0;
+    for (uint32_t i = 0, seen = 0; i < stages->segments.count; i++) {
+        seen += stages->segments.at[i].loop != NULL;
         before += !seen;
-        behind += seen && !stages->entries.at[i].loop;
+        after += seen && !stages->segments.at[i].loop;
     }
-    etch_expr links = etch_mul(sym, c->stage_count, etch_int(sym, chunks));
-    etch_expr fewest = etch_floor_div(sym, apply(c, stages->units), links);
-    etch_expr spare = etch_sub(sym, fewest, etch_int(sym, before > behind ? before : behind));
+    etch_expr model_chunks = etch_mul(sym, c->stage_count, etch_int(sym, chunks));
+    etch_expr fewest = etch_floor_div(sym, apply(c, stages->layers), model_chunks);
+    etch_expr spare = etch_sub(sym, fewest, etch_int(sym, before > after ? before : after));
     etch_expr more = etch_sub(sym, c->stage_count, etch_int(sym, (int64_t)least));
     etch_expr form = etch_mul(sym, positive_part(sym, spare), positive_part(sym, more));
     for (uint32_t i = 0; i < c->out->count; i++)
@@ -221,7 +224,7 @@ static void add_classes(const choosing *c, const char *wanted)
 {
     etch_sym *sym = c->session->sym;
     uint64_t chunks = 0, number, least = 1;
-    if (!c->chunk_count || !etch_to_u64(c->chunk_count, &chunks) || chunks == 0 || chunks > MOST_LINKS)
+    if (!c->chunk_count || !etch_to_u64(c->chunk_count, &chunks) || chunks == 0 || chunks > MOST_MODEL_CHUNKS)
         return;
     if (stage_number(wanted, &number)) {
         add_numbered(c, (uint32_t)chunks, wanted, number);
@@ -236,7 +239,7 @@ static void add_classes(const choosing *c, const char *wanted)
         note_open_stages(c, (uint32_t)chunks, least > 1 ? least : 1);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static bool report_no_stage(const choosing *c, const char *wanted, etch_span span, const char *stages)
 {
@@ -282,11 +285,11 @@ static bool keep_only(const choosing *c, const char *wanted, etch_span span)
                                      c->out->at[0].label, c->out->at[count - 1].label));
 }
 
-bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wanted, etch_span span,
+bool etch_session_stages(etch_session *session, etch_compiled *p, const char *wanted, etch_span span,
                          etch_stage_list *out)
 {
     choosing c = {.session = session, .p = p, .out = out};
-    if (!etch_pipeline_place(session, p))
+    if (!etch_compiled_place(session, p))
         return false;
     c.stages = p->placed->stages;
     if (c.stages)
@@ -304,7 +307,7 @@ bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wa
     return !wanted || keep_only(&c, wanted, span);
 }
 
-bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
+bool etch_session_stages_fit(etch_session *session, etch_compiled *p)
 {
     etch_stage_list none = {0};
     choosing c = {.session = session, .p = p, .stages = p->placed->stages, .out = &none};
@@ -315,7 +318,7 @@ bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
            etch_stage_numbers_fit(p->placed, &c.numbers);
 }
 
-const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
+const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *p,
                                                 const etch_stage_view *view)
 {
     for (uint32_t i = 0; i < p->stage_costs.count; i++)
@@ -328,7 +331,7 @@ const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipe
     return &made->costs;
 }
 
-const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *p,
+const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_compiled *p,
                                                  const etch_stage_item *stage, bool working,
                                                  const etch_valuation *values)
 {
@@ -344,8 +347,8 @@ const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pip
     *made = (etch_stage_memory){.view = of->view, .place = of->place, .working = working};
     etch_placed_memory(p->placed, of->view, &of->place, &made->items);
     if (working)
-        etch_placed_working(p->placed, of->view, values, &made->items);
-    const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, of->view);
+        etch_placed_workspace(p->placed, of->view, values, &made->items);
+    const etch_cost_list *costs = etch_compiled_stage_costs(session, p, of->view);
     for (uint32_t i = 0; i < costs->count; i++)
         if (costs->at[i].measure == ETCH_CACHED)
             ETCH_PUSH(session->arena, &made->items, costs->at[i]);

@@ -28,7 +28,7 @@ bool etch_check_assumptions(etch_session *session, const etch_settings *settings
     return check(session, &values);
 }
 
-etch_values etch_pipeline_values(etch_session *session, const etch_pipeline *p, const etch_placed *placed)
+etch_values etch_compiled_values(etch_session *session, const etch_compiled *p, const etch_placed *placed)
 {
     etch_values values = values_of(session, p->settings);
     values.training = p->training;
@@ -36,27 +36,27 @@ etch_values etch_pipeline_values(etch_session *session, const etch_pipeline *p, 
     return values;
 }
 
-bool etch_pipeline_allow(etch_session *session, etch_pipeline *p)
+bool etch_compiled_allow(etch_session *session, etch_compiled *p)
 {
     if (!p->allowed) {
-        const etch_values values = etch_pipeline_values(session, p, NULL);
+        const etch_values values = etch_compiled_values(session, p, NULL);
         p->allowed = check(session, &values);
     }
     return p->allowed;
 }
 
-bool etch_pipeline_divide(etch_session *session, etch_pipeline *p)
+bool etch_compiled_divide(etch_session *session, etch_compiled *p)
 {
-    if (!p->divided && etch_pipeline_place(session, p)) {
-        const etch_values values = etch_pipeline_values(session, p, p->placed);
+    if (!p->divided && etch_compiled_place(session, p)) {
+        const etch_values values = etch_compiled_values(session, p, p->placed);
         p->divided = check(session, &values);
     }
     return p->divided;
 }
 
-bool etch_pipeline_fit(etch_session *session, etch_pipeline *p)
+bool etch_compiled_fit(etch_session *session, etch_compiled *p)
 {
     if (!p->fits)
-        p->fits = etch_pipeline_divide(session, p) && etch_session_stages_fit(session, p);
+        p->fits = etch_compiled_divide(session, p) && etch_session_stages_fit(session, p);
     return p->fits;
 }

@@ -11,7 +11,8 @@ typedef struct asking {
     etch_query_options options;
     etch_answer *answer;
     const char *unit;
-    bool piecewise; /* a derivative has steps */
+    /* a derivative has steps */
+    bool piecewise;
 } asking;
 
 /* The quantity that the expression consists of; NULL when it is more than one or none. */
@@ -45,7 +46,7 @@ static bool check_breakdown(const asking *a, const etch_quantity_row *row, const
     return false;
 }
 
-/* ---- of the value: its derivative, its leading terms ------------------------------------------------------ */
+/* ---- of the value: its derivative, its leading terms --------------------------------------------------- */
 
 /* The variable that a param, dim or mesh axis of this name is. NULL after a reported error. */
 static etch_expr find_variable(const asking *a, const char *name, const etch_plan *plan,
@@ -69,7 +70,7 @@ static etch_expr find_variable(const asking *a, const char *name, const etch_pla
     return NULL;
 }
 
-/* What is asked of a value. `var` is NULL when it is the value itself. */
+/* A question about a value. `var` is NULL when it is the value itself. */
 static etch_expr transform(asking *a, etch_expr value, etch_expr var)
 {
     if (!var)
@@ -87,7 +88,7 @@ static etch_amount amount_of(const asking *a, etch_expr value)
     return etch_amount_of(a->session, value, a->unit, a->options.notation, a->options.form);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 typedef struct group {
     const char *label;
@@ -119,7 +120,7 @@ static uint32_t *find_group(const group_index *index, const groups *all, const c
             return &index->slots[at];
 }
 
-static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+static groups group_picks(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                           etch_breakdown by)
 {
     const group_index index = index_for(session->arena, picks->count);
@@ -196,7 +197,7 @@ static groups split_terms(etch_session *session, const groups *sources, etch_exp
     return all;
 }
 
-static void explain(asking *a, const etch_pipeline *p, const etch_picks *picks, etch_expr total,
+static void explain(asking *a, const etch_compiled *p, const etch_picks *picks, etch_expr total,
                     etch_expr var)
 {
     etch_contributions all = {0};
@@ -215,7 +216,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     uint32_t which;
     const bool fine =
         (a->options.by == ETCH_BY_NOTHING && !a->options.why) || check_breakdown(a, row, quantity);
-    const etch_pipeline *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
+    const etch_compiled *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
     etch_expr var = NULL;
@@ -247,7 +248,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     return total;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static etch_expr evaluate(asking *a)
 {

@@ -24,19 +24,19 @@ const char *etch_breakdown_name(etch_breakdown by)
 
 const char *etch_cost_op_name(const etch_cost *cost)
 {
-    return cost->move != ETCH_NO_MOVE ? etch_move_name(cost->move)
-           : cost->row                ? etch_row_name(cost->row)
-                                      : "";
+    return cost->collective != ETCH_NO_COLLECTIVE ? etch_collective_name(cost->collective)
+           : cost->row                            ? etch_row_name(cost->row)
+                                                  : "";
 }
 
 /* llama.block.attention */
-static const char *module_path(etch_arena *arena, const etch_pipeline *p, const etch_scope *scope)
+static const char *module_path(etch_arena *arena, const etch_compiled *p, const etch_scope *scope)
 {
     return scope ? etch_scope_path(arena, scope, NULL) : p->model->name;
 }
 
 /* mlp in llama.block: einsum, models/llama.etch:17 */
-static const char *source_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+static const char *source_label(etch_session *session, const etch_compiled *p, const etch_cost *cost)
 {
     const char *op = etch_cost_op_name(cost);
     const etch_location at = etch_locate(session, cost->span);
@@ -46,7 +46,7 @@ static const char *source_label(etch_session *session, const etch_pipeline *p, c
                    : etch_text(session->arena, "%s in %s", what, where);
 }
 
-const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+const char *etch_cost_label(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                             etch_breakdown by)
 {
     switch (by) {
@@ -59,9 +59,9 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
     case ETCH_BY_PHASE:
         return etch_phase_name(cost->phase);
     case ETCH_BY_COLLECTIVE:
-        return etch_move_name(cost->move);
+        return etch_collective_name(cost->collective);
     case ETCH_BY_AXIS:
-        return etch_axes_label(p->placed, etch_pipeline_axes(session, p, cost->axes));
+        return etch_axes_label(p->placed, etch_compiled_axes(session, p, cost->axes));
     case ETCH_BY_STAGE: /* every item of a share is of its stage */
         break;
     case ETCH_BY_LAYER:

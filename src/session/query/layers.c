@@ -20,7 +20,7 @@ static uint32_t place_among_namesakes(const etch_loop *loop)
 }
 
 /* The first iteration of the class of a body. */
-static etch_expr first_iteration(etch_session *session, const etch_pipeline *p, const etch_region *body)
+static etch_expr first_iteration(etch_session *session, const etch_compiled *p, const etch_region *body)
 {
     etch_sym *sym = session->sym;
     const etch_pattern *pattern = body->loop->pattern;
@@ -35,13 +35,13 @@ static etch_expr first_iteration(etch_session *session, const etch_pipeline *p, 
             first = first ? etch_min(sym, first, ahead) : ahead;
         }
         if (first)
-            return etch_pipeline_apply(session, p, etch_add(sym, segment->first, first));
+            return etch_compiled_apply(session, p, etch_add(sym, segment->first, first));
     }
     return NULL;
 }
 
 /* group.layer[3] */
-static void put_path(etch_session *session, const etch_pipeline *p, etch_buf *out, const etch_region *body)
+static void put_path(etch_session *session, const etch_compiled *p, etch_buf *out, const etch_region *body)
 {
     if (body->parent && body->parent->loop) {
         put_path(session, p, out, body->parent);
@@ -56,7 +56,7 @@ static void put_path(etch_session *session, const etch_pipeline *p, etch_buf *ou
         etch_buf_printf(out, "[%s]", etch_expr_text(session->sym, first));
 }
 
-const char *etch_layer_label(etch_session *session, const etch_pipeline *p, const etch_region *body)
+const char *etch_layer_label(etch_session *session, const etch_compiled *p, const etch_region *body)
 {
     if (!body)
         return "outside loops";

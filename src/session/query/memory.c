@@ -1,4 +1,4 @@
-/* What `memory(C)` may be asked of: classes of what a rank holds. */
+/* The classes of memory that `memory(C)` may be asked of. */
 #include "session/query/query.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ enum {
     MASTER = 1 << ETCH_MEMORY_MASTER,
     MOMENTS = 1 << ETCH_MEMORY_MOMENTS,
     ACTIVATIONS = 1 << ETCH_MEMORY_ACTIVATIONS,
-    WORKING = 1 << ETCH_MEMORY_WORKING,
+    WORKSPACE = 1 << ETCH_MEMORY_WORKSPACE,
     STATES = WEIGHTS | GRADS | MASTER | MOMENTS
 };
 
@@ -21,10 +21,10 @@ static const etch_memory_class classes[] = {
     {"optimizer", MASTER | MOMENTS, false, true, "both"},
     {"states", STATES, false, true, "weights, grads and optimizer"},
     {"activations", ACTIVATIONS, false, false, "what is kept for backward, of all microbatches under way"},
-    {"working", WORKING, false, false, "the most that is there besides while the passes run"},
+    {"workspace", WORKSPACE, false, false, "the most that is there besides while the passes run"},
     {"cache", 0, true, true, "what caches hold when a served model has run"},
-    {"peak", STATES | ACTIVATIONS | WORKING, true, false,
-     "the sum of states, activations, working and cache"},
+    {"peak", STATES | ACTIVATIONS | WORKSPACE, true, false,
+     "the sum of states, activations, workspace and cache"},
 };
 enum { CLASS_COUNT = sizeof classes / sizeof *classes };
 
@@ -57,10 +57,21 @@ static const etch_memory_class *report_none(etch_session *session, const etch_qu
     return NULL;
 }
 
+/* The class that a quantity names; an old name gives the one that took its place, with a remark. */
+static const char *class_name(etch_session *session, const etch_quantity *q)
+{
+    if (!q->first || strcmp(q->first, "working") != 0)
+        return q->first;
+    etch_remark(session->diags, ETCH_E_OLD_WORD, q->first_span,
+                "'working' is called 'workspace' now; the old word is understood until etch 0.2");
+    return "workspace";
+}
+
 const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *q)
 {
-    for (size_t i = 0; q->first && i < CLASS_COUNT; i++) {
-        if (strcmp(q->first, classes[i].name) != 0)
+    const char *name = class_name(session, q);
+    for (size_t i = 0; name && i < CLASS_COUNT; i++) {
+        if (strcmp(name, classes[i].name) != 0)
             continue;
         if (!q->of || classes[i].of_parts)
             return &classes[i];

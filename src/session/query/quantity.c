@@ -100,16 +100,25 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
-    etch_count count; /* of FLOP */
-    const etch_marks *marks;
-    unsigned phases;                                           /* bits 1 << etch_phase */
-    enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients; /* of backward */
-    const char *op;                                            /* NULL: any */
-    bool of_axes;                                              /* those over exactly `axes` */
-    uint32_t axes;                                             /* without axes that are bound to 1 */
-    const etch_selected *part;                                 /* NULL: everything */
-    const etch_memory_class *held;                             /* of memory */
-    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
+    /* of FLOP */
+    etch_count count;
+    const etch_op_roles *roles;
+    /* bits 1 << etch_phase */
+    unsigned phases;
+    /* of backward */
+    enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients;
+    /* NULL: any */
+    const char *op;
+    /* those over exactly `axes` */
+    bool of_axes;
+    /* without axes that are bound to 1 */
+    uint32_t axes;
+    /* NULL: everything */
+    const etch_selected *part;
+    /* of memory */
+    const etch_memory_class *held;
+    /* which part of uneven work; NULL: the last one, which has most */
+    etch_expr share;
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
@@ -200,8 +209,9 @@ static const char *op_name_at(const etch_quantity_row *row, uint32_t i)
         const etch_row *named = etch_row_at(etch_table_builtin(), i);
         return named ? etch_row_name(named) : NULL;
     }
-    return i + ETCH_REDUCE_SCATTER < ETCH_MOVE_COUNT ? etch_move_name((etch_move)(i + ETCH_REDUCE_SCATTER))
-                                                     : NULL;
+    return i + ETCH_REDUCE_SCATTER < ETCH_COLLECTIVE_COUNT
+               ? etch_collective_name((etch_collective)(i + ETCH_REDUCE_SCATTER))
+               : NULL;
 }
 
 static bool find_op(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
@@ -266,10 +276,10 @@ static bool find_axes(etch_session *session, const etch_quantity *q, const etch_
 
 /* ---- selection -------------------------------------------------------------------------------------- */
 
-static bool counts(etch_session *session, const etch_pipeline *p, const filter *f, const etch_cost *cost)
+static bool counts(etch_session *session, const etch_compiled *p, const filter *f, const etch_cost *cost)
 {
     const bool cached = f->held && f->held->cache && cost->measure == ETCH_CACHED;
-    if ((cost->measure != f->row->measure && !cached) || (f->part && !etch_part_holds(f->part, cost)))
+    if ((cost->measure != f->row->measure && !cached) || (f->part && !etch_selected_holds(f->part, cost)))
         return false;
     if (f->held && !cached && !(f->held->held >> cost->memory & 1))
         return false;
@@ -283,7 +293,7 @@ static bool counts(etch_session *session, const etch_pipeline *p, const filter *
         return false;
     if (f->op && strcmp(f->op, etch_cost_op_name(cost)) != 0)
         return false;
-    return !f->of_axes || f->axes == etch_pipeline_axes(session, p, cost->axes);
+    return !f->of_axes || f->axes == etch_compiled_axes(session, p, cost->axes);
 }
 
 static void note_open_axis(etch_session *session, const char *name, etch_expr size)
@@ -294,13 +304,13 @@ static void note_open_axis(etch_session *session, const char *name, etch_expr si
     ETCH_PUSH(session->arena, &session->open_axes, (etch_open_axis){name, size});
 }
 
-bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const etch_cost *cost)
 {
-    uint32_t axes = etch_pipeline_axes(session, p, cost->axes), open = 0;
+    uint32_t axes = etch_compiled_axes(session, p, cost->axes), open = 0;
     for (uint32_t k = 0; k < p->plan->mesh.count; k++) {
         if (!(axes >> k & 1))
             continue;
-        etch_expr size = etch_pipeline_apply(session, p, p->plan->mesh.at[k].size);
+        etch_expr size = etch_compiled_apply(session, p, p->plan->mesh.at[k].size);
         if (size && etch_is_constant(size))
             return true;
         open |= 1u << k;
@@ -308,11 +318,11 @@ bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const
     for (uint32_t k = 0; k < p->plan->mesh.count; k++)
         if (open >> k & 1)
             note_open_axis(session, p->plan->mesh.at[k].name,
-                           etch_pipeline_apply(session, p, p->plan->mesh.at[k].size));
+                           etch_compiled_apply(session, p, p->plan->mesh.at[k].size));
     return open != 0;
 }
 
-/* What an item that counts is once. */
+/* The amount of an item that counts, once. */
 static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost)
 {
     return f->row->only == ETCH_ONLY_READ      ? cost->read
@@ -331,20 +341,20 @@ static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch
                 : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
 }
 
-etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount)
 {
-    return etch_pipeline_apply(session, p, of_all_steps(session->sym, p->training->graph, cost, amount));
+    return etch_compiled_apply(session, p, of_all_steps(session->sym, p->training->graph, cost, amount));
 }
 
-static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
+static void pick(etch_session *session, const etch_compiled *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
     etch_sym *sym = session->sym;
     for (uint32_t i = 0; i < costs->count; i++) {
         const etch_cost *cost = &costs->at[i];
         etch_cost counted = *cost;
-        if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
+        if (f->roles && !etch_count_apply(&f->count, f->roles, p->training, p->placed, &counted))
             continue;
         if (!counts(session, p, f, &counted) ||
             (of_collectives(f->row) && !etch_cost_communicates(session, p, cost)))
@@ -353,7 +363,7 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
         if (p->placed)
-            amount = etch_at_part(p->placed, amount, f->share);
+            amount = etch_at_work_share(p->placed, amount, f->share);
         amount = etch_cost_total(session, p, cost, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -379,23 +389,25 @@ static void report_calls(etch_session *session, const char *selector, etch_span 
                                             : "'%s' happens in several places, which differ in cost",
                                  selector);
     if (iterations) {
-        etch_note(diag, etch_part_span(first), "one costs %s, another %s",
+        etch_note(diag, etch_selected_span(first), "one costs %s, another %s",
                   etch_expr_text(session->sym, first_value), etch_expr_text(session->sym, other_value));
         etch_help(diag, "ask for a module or tag in them");
         return;
     }
-    etch_note(diag, etch_part_span(first), "this one costs %s", etch_expr_text(session->sym, first_value));
-    etch_note(diag, etch_part_span(other), "this one costs %s", etch_expr_text(session->sym, other_value));
+    etch_note(diag, etch_selected_span(first), "this one costs %s",
+              etch_expr_text(session->sym, first_value));
+    etch_note(diag, etch_selected_span(other), "this one costs %s",
+              etch_expr_text(session->sym, other_value));
     etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",
               selector);
 }
 
 /* The items of the first part of that name; all others must cost the same. */
-static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, filter *f,
+static bool pick_part(etch_session *session, const etch_compiled *p, const etch_cost_list *costs, filter *f,
                       const char *selector, etch_span span, etch_picks *out)
 {
     etch_selection parts = {0};
-    if (!etch_parts_find(session, p, selector, span, &parts))
+    if (!etch_selection_find(session, p, selector, span, &parts))
         return false;
     f->part = &parts.at[0];
     pick(session, p, costs, f, out);
@@ -413,7 +425,7 @@ static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_
     return true;
 }
 
-static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
+static bool is_trained(etch_session *session, const etch_compiled *p, const etch_quantity *q, const filter *f)
 {
     const bool of_phase = f->row->subject == ETCH_OF_PHASE, forward = f->phases >> ETCH_FORWARD & 1;
     const bool runs = of_phase ? f->phases == 1u << ETCH_FORWARD || (forward && p->model->serves)
@@ -436,15 +448,15 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
 }
 
 /* `part = first`, `last` or a number. False after a reported error. */
-static bool find_share(etch_session *session, etch_pipeline *p, const etch_quantity *q, etch_expr *share)
+static bool find_share(etch_session *session, etch_compiled *p, const etch_quantity *q, etch_expr *share)
 {
     etch_sym *sym = session->sym;
-    if (!etch_pipeline_place(session, p))
+    if (!etch_compiled_place(session, p))
         return false;
     *share = strcmp(q->part, "first") == 0 ? etch_int(sym, 0) : etch_number(sym, q->part, strlen(q->part));
     if (strcmp(q->part, "last") == 0)
         return true;
-    const etch_expr parts = etch_pipeline_apply(session, p, etch_part_count(p->placed));
+    const etch_expr parts = etch_compiled_apply(session, p, etch_work_share_count(p->placed));
     if (*share && etch_is_integer_constant(*share) &&
         !(parts && etch_is_constant(parts) && etch_constant_compare(sym, *share, parts) >= 0))
         return true;
@@ -456,15 +468,15 @@ static bool find_share(etch_session *session, etch_pipeline *p, const etch_quant
 }
 
 /* Makes the convention ready. False after a reported error. */
-static bool find_count(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f)
+static bool find_count(etch_session *session, etch_compiled *p, const etch_quantity *q, filter *f)
 {
     static const etch_count as_executed = {0};
     if (!etch_quantity_count(session, q, &f->count))
         return false;
     if (memcmp(f->count.at, as_executed.at, sizeof f->count.at) == 0)
         return true;
-    f->marks = etch_pipeline_marks(session, p);
-    if (etch_count_fits(&f->count, f->marks))
+    f->roles = etch_compiled_op_roles(session, p);
+    if (etch_count_fits(&f->count, f->roles))
         return true;
     etch_diag *diag =
         etch_error(session->diags, ETCH_E_QUERY_COUNT, q->span,
@@ -474,7 +486,7 @@ static bool find_count(etch_session *session, etch_pipeline *p, const etch_quant
 }
 
 /* The items of one stage, or of the graph. */
-static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_list *costs,
+static bool pick_share(etch_session *session, etch_compiled *p, const etch_cost_list *costs,
                        const etch_quantity *q, filter *f, const char *label, etch_shares *out)
 {
     const char *selector = part_of(q, f->row);
@@ -491,7 +503,7 @@ static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_
 
 typedef struct held_by {
     etch_session *session;
-    const etch_pipeline *p;
+    const etch_compiled *p;
 } held_by;
 
 /* A part of the working set, as an answer has it. */
@@ -499,25 +511,25 @@ static etch_expr held_amount(void *data, etch_expr amount)
 {
     const held_by *h = data;
     const etch_cost held = {.measure = ETCH_HELD};
-    return etch_cost_total(h->session, h->p, &held, etch_at_part(h->p->placed, amount, NULL));
+    return etch_cost_total(h->session, h->p, &held, etch_at_work_share(h->p->placed, amount, NULL));
 }
 
 /* The items of one rank of a stage that the quantity may select from. */
-static const etch_cost_list *items_of(etch_session *session, etch_pipeline *p, const filter *f,
+static const etch_cost_list *items_of(etch_session *session, etch_compiled *p, const filter *f,
                                       const etch_stage_item *stage)
 {
     const etch_measure measure = f->row->measure;
     const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
     if (!held)
-        return etch_pipeline_stage_costs(session, p, stage ? stage->view : NULL);
+        return etch_compiled_stage_costs(session, p, stage ? stage->view : NULL);
     held_by by = {session, p};
     const etch_valuation values = {held_amount, &by};
-    return etch_pipeline_stage_memory(session, p, stage, f->held && f->held->held >> ETCH_MEMORY_WORKING & 1,
-                                      &values);
+    return etch_compiled_stage_memory(session, p, stage,
+                                      f->held && f->held->held >> ETCH_MEMORY_WORKSPACE & 1, &values);
 }
 
 /* One call of a part costs the same on whatever stage it is. */
-static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f,
+static bool pick_stages(etch_session *session, etch_compiled *p, const etch_quantity *q, filter *f,
                         etch_shares *out)
 {
     etch_stage_list stages = {0};
@@ -544,7 +556,7 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
     return true;
 }
 
-etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
+etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
                                   etch_shares *out)
 {
     filter f = {.row = row, .op = q->op};
@@ -558,18 +570,18 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
                    q->name, q->name);
         return NULL;
     }
-    etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
+    etch_compiled *p = etch_compiled_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
     session->latest = p;
     if (!p || !is_trained(session, p, q, &f) ||
-        !(etch_quantity_of_rank(row) ? etch_pipeline_fit : etch_pipeline_allow)(session, p) ||
+        !(etch_quantity_of_rank(row) ? etch_compiled_fit : etch_compiled_allow)(session, p) ||
         !find_count(session, p, q, &f) || (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     if (q->part && !find_share(session, p, q, &f.share))
         return NULL;
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)
-        f.axes = etch_pipeline_axes(session, p, f.axes);
+        f.axes = etch_compiled_axes(session, p, f.axes);
     const bool fine = etch_quantity_of_rank(row) ? pick_stages(session, p, q, &f, out)
                                                  : pick_share(session, p, &p->graph_costs, q, &f, "", out);
     return fine ? p : NULL;

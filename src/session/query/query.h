@@ -11,7 +11,8 @@ typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CALL, ETCH_OF_C
 /* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
 typedef struct etch_quantity_row {
     const char *name;
-    etch_subject subject; /* what its first argument is */
+    /* what its first argument is */
+    etch_subject subject;
     etch_measure measure;
     enum {
         ETCH_ALL,
@@ -21,7 +22,8 @@ typedef struct etch_quantity_row {
         ETCH_ONLY_READ,
         ETCH_ONLY_WRITTEN
     } only;
-    unsigned breakdowns; /* bits 1 << etch_breakdown */
+    /* bits 1 << etch_breakdown */
+    unsigned breakdowns;
     const char *unit;
     const char *help;
 } etch_quantity_row;
@@ -30,12 +32,15 @@ const etch_quantity_row *etch_quantity_row_of(const char *name);
 void etch_quantity_describe_all(etch_buf *out);
 bool etch_quantity_of_rank(const etch_quantity_row *row);
 
-/* What `memory` may be asked of. */
+/* A class of memory that `memory` may be asked of. */
 typedef struct etch_memory_class {
     const char *name;
-    unsigned held; /* bits 1 << etch_memory */
-    bool cache;    /* caches as well */
-    bool of_parts; /* also of a part of the model */
+    /* bits 1 << etch_memory */
+    unsigned held;
+    /* caches as well */
+    bool cache;
+    /* also of a part of the model */
+    bool of_parts;
     const char *help;
 } etch_memory_class;
 
@@ -43,22 +48,24 @@ typedef struct etch_memory_class {
 const etch_memory_class *etch_memory_class_at(size_t index);
 /* NULL after a reported error. */
 const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *quantity);
-/* What `--by class` calls what an item holds. */
+/* The name that `--by class` gives to the memory of an item. */
 const char *etch_memory_label(const etch_cost *cost);
-/* What session gives to lang for evaluating expressions. */
+/* The quantities that session gives to lang for evaluating expressions. */
 etch_quantities etch_session_quantities(etch_session *session);
 
 /* One item of a quantity, and how often it counts. */
 typedef struct etch_pick {
     const etch_cost *cost;
-    etch_expr amount; /* each * times, with the values put in */
+    /* each * times, with the values put in */
+    etch_expr amount;
 } etch_pick;
 
 typedef ETCH_VEC(etch_pick) etch_picks;
 
 /* The items that a quantity consists of, on one stage where it is of one rank. */
 typedef struct etch_share {
-    const char *label; /* of the stage */
+    /* of the stage */
+    const char *label;
     etch_picks picks;
     etch_expr sum;
 } etch_share;
@@ -66,53 +73,58 @@ typedef struct etch_share {
 typedef ETCH_VEC(etch_share) etch_shares;
 /* Fills one share for each stage that the quantity may be of; at least one. NULL after a reported error, else
  * the pipeline that they come from. */
-etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
+etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
                                   const etch_quantity_row *row, etch_shares *out);
 /* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
-/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
- * and the axes are noted. */
-bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
-/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
-const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is
+ * counted and the axes are noted. */
+bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const etch_cost *cost);
+/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be
+ * NULL. */
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count);
-/* What an amount of the item is in all steps of a served model, with the values in force. */
-etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+/* The amount of the item in all steps of a served model, with the values in force. */
+etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount);
 
 /* ---- items in tables, and what they come from ---------------------------------------------------------- */
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
-/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
- * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
-const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
-/* What a table shows for an item. */
-const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
+/* The name that `--by layer` gives to the body of a forward loop that an item runs in (NULL: none): the names
+ * of the loops from the outermost in, with a number where several loops have the same, and the first
+ * iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_compiled *compiled, const etch_region *body);
+/* The label that a table shows for an item. */
+const char *etch_cost_label(etch_session *session, const etch_compiled *compiled, const etch_cost *cost,
                             etch_breakdown by);
 
 /* The terms of a sum, and what each of its summands has of them. */
 typedef struct etch_terms {
     uint32_t count;
-    etch_expr *whole; /* in the order of the formula */
-    etch_expr *share; /* [term][summand] */
+    /* in the order of the formula */
+    etch_expr *whole;
+    /* [term][summand] */
+    etch_expr *share;
 } etch_terms;
 
 etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
 
-/* What one place of the spec, by one op in one phase, adds to a quantity. */
+/* The contribution of one place of the spec, by one op in one phase, to a quantity. */
 typedef struct etch_contribution {
-    const etch_cost *cost; /* one of its items */
+    /* one of its items */
+    const etch_cost *cost;
     etch_expr sum;
 } etch_contribution;
 
 typedef ETCH_VEC(etch_contribution) etch_contributions;
 /* In program order. */
-void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+void etch_contributions_of(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                            etch_contributions *out);
 /* Fills the terms of an answer, whose unit is set. */
-void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+void etch_answer_why(etch_session *session, const etch_compiled *p, const etch_contributions *from,
                      etch_expr total, const etch_query_options *options, etch_answer *answer);
 
 #endif

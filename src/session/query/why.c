@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- terms ------------------------------------------------------------------------------------------------ */
+/* ---- terms --------------------------------------------------------------------------------------------- */
 
 /* An expression as coef * mono, summed. */
 typedef struct parts {
@@ -40,22 +40,22 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
     return terms;
 }
 
-/* ---- where they come from --------------------------------------------------------------------------------- */
+/* ---- where they come from ------------------------------------------------------------------------------ */
 
-const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count)
 {
     static const char *const said[] = {
         [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
-    const etch_telling how = {session->arena, etch_pipeline_axes(session, p, UINT32_MAX), names};
+    const etch_explaining how = {session->arena, etch_compiled_axes(session, p, UINT32_MAX), names};
     etch_phrases phrases = {0};
     if (cost->step)
         etch_step_explain(p->placed, &how, cost->step, &phrases);
     else
-        etch_cause_explain(p->placed, &how, &cost->cause, cost->axes, &phrases);
+        etch_provenance_explain(p->placed, &how, &cost->provenance, cost->axes, &phrases);
     etch_phrase_view *rows = ETCH_NEW_ARRAY(session->arena, phrases.count, etch_phrase_view);
     for (uint32_t i = 0; i < phrases.count; i++)
-        rows[i] = (etch_phrase_view){.part = said[phrases.at[i].part],
+        rows[i] = (etch_phrase_view){.part = said[phrases.at[i].role],
                                      .text = phrases.at[i].text,
                                      .of_plan = phrases.at[i].of_plan,
                                      .location = etch_locate(session, phrases.at[i].span)};
@@ -64,16 +64,16 @@ const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipe
 }
 
 /* What looks alike is one: calls of a module from different places of the same caller, too. */
-static bool same_place(etch_session *session, const etch_pipeline *p, const etch_cost *a, const etch_cost *b)
+static bool same_place(etch_session *session, const etch_compiled *p, const etch_cost *a, const etch_cost *b)
 {
-    return a->phase == b->phase && a->axes == b->axes && a->cause.rule == b->cause.rule &&
-           a->cause.line.start == b->cause.line.start && a->span.start == b->span.start &&
+    return a->phase == b->phase && a->axes == b->axes && a->provenance.rule == b->provenance.rule &&
+           a->provenance.line.start == b->provenance.line.start && a->span.start == b->span.start &&
            a->span.end == b->span.end && strcmp(etch_cost_op_name(a), etch_cost_op_name(b)) == 0 &&
            (a->scope == b->scope || strcmp(etch_cost_label(session, p, a, ETCH_BY_MODULE),
                                            etch_cost_label(session, p, b, ETCH_BY_MODULE)) == 0);
 }
 
-void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+void etch_contributions_of(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                            etch_contributions *out)
 {
     for (uint32_t i = 0; i < picks->count; i++) {
@@ -87,7 +87,7 @@ void etch_contributions_of(etch_session *session, const etch_pipeline *p, const 
     }
 }
 
-static etch_reason reason_of(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+static etch_reason reason_of(etch_session *session, const etch_compiled *p, const etch_cost *cost)
 {
     const bool weight = cost->measure == ETCH_PARAMS;
     const bool moves = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
@@ -101,7 +101,7 @@ static etch_reason reason_of(etch_session *session, const etch_pipeline *p, cons
     return reason;
 }
 
-void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+void etch_answer_why(etch_session *session, const etch_compiled *p, const etch_contributions *from,
                      etch_expr total, const etch_query_options *options, etch_answer *answer)
 {
     etch_expr *sums = ETCH_NEW_ARRAY(session->arena, from->count, etch_expr);

@@ -1,5 +1,5 @@
-/* The graph of a model as a report: its ops in the order of the program, what is derived from them, and what the
- * backward pass keeps. */
+/* The graph of a model as a report: its ops in the order of the program, what is derived from them, and what
+ * the backward pass keeps. */
 #include "session/view/graph_int.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ const char *etch_view_text(const etch_viewing *v, etch_expr value)
     const etch_expr first = etch_int(v->sym, 0);
     if (graph->step)
         value = etch_subst(v->sym, value, 1, &graph->step, &first);
-    return etch_expr_text(v->sym, etch_pipeline_apply(v->session, v->p, value));
+    return etch_expr_text(v->sym, etch_compiled_apply(v->session, v->p, value));
 }
 
 static etch_expr size_inside(const void *data, const etch_dim *dim)
@@ -35,7 +35,7 @@ static etch_expr size_inside(const void *data, const etch_dim *dim)
 static bool is_divided(const etch_viewing *v, const etch_dim *dim)
 {
     const etch_dim *batch = v->p->training->train.batch;
-    return batch && etch_dim_holds(dim, batch);
+    return batch && etch_dim_is_packed_from(dim, batch);
 }
 
 etch_expr etch_view_size_by_dims(const void *data, const etch_dim *dim)
@@ -53,7 +53,7 @@ static etch_expr micro_of(const etch_viewing *v)
 
 static bool has_microbatches(const etch_viewing *v)
 {
-    return etch_pipeline_apply(v->session, v->p, micro_of(v)) != etch_int(v->sym, 1);
+    return etch_compiled_apply(v->session, v->p, micro_of(v)) != etch_int(v->sym, 1);
 }
 
 static etch_expr flop_of(const etch_viewing *v, const etch_op *op)
@@ -115,7 +115,7 @@ static void add_dims(etch_viewing *v)
             continue;
         const bool divided = is_divided(v, dim) && has_microbatches(v);
         dims[v->dim_at[i]] =
-            (etch_view_dim){dim_name(v, i), etch_view_text(v, dim->size), dim->ragged, divided};
+            (etch_view_dim){dim_name(v, i), etch_view_text(v, dim->size), dim->average_sized, divided};
         v->dim_vars[i] = etch_var(v->sym, dims[v->dim_at[i]].name);
     }
     v->dim_micro = has_microbatches(v) ? etch_var(v->sym, "micro") : etch_int(v->sym, 1);
@@ -152,7 +152,7 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         .dims = dims,
         .dim_count = t->rank,
         .bytes = etch_view_text(v, bytes_of(v, t)),
-        .module = v->scope_at[etch_view_home(v->graph, t)->id],
+        .module = v->scope_at[etch_view_naming_scope(v->graph, t)->id],
         .loop = etch_view_loop_at(v, t->region),
         .of = t->of ? v->tensor_at[t->of->id] : ETCH_VIEW_NONE,
         .added_to = t->adds_to ? v->tensor_at[t->adds_to->id] : ETCH_VIEW_NONE,
@@ -206,8 +206,8 @@ static bool is_over(const etch_attrs *a, const etch_dim *dim)
     return false;
 }
 
-/* Where `over` holds parts of a dim and the whole of it, leaves what a spec would say: the whole that is split, or the
- * parts that are joined. */
+/* Where `over` holds parts of a dim and the whole of it, leaves what a spec would say: the whole that is
+ * split, or the parts that are joined. */
 static void say_parts(const etch_viewing *v, const etch_op *op, etch_attrs *said)
 {
     ETCH_VEC(etch_dim *) parts = {0};
@@ -361,7 +361,8 @@ typedef ETCH_VEC(size_t) index_list;
 
 typedef struct call {
     index_list arguments, results;
-    const etch_region *region; /* where it stands */
+    /* where it stands */
+    const etch_region *region;
 } call;
 
 /* Every value that goes into a call or comes out of it passes an op of its own. */
@@ -410,7 +411,7 @@ static void add_modules(etch_viewing *v)
 
 /* ---- what is kept, and sums ------------------------------------------------------------------------- */
 
-static etch_view_saved view_of_kept(const etch_viewing *v, const etch_shown_kept *kept)
+static etch_view_saved view_of_saved(const etch_viewing *v, const etch_shown_saved *kept)
 {
     const etch_op *reader = kept->reader;
     const etch_tensor *t = kept->tensor;
@@ -425,13 +426,13 @@ static etch_view_saved view_of_kept(const etch_viewing *v, const etch_shown_kept
                              .reader_location = etch_locate(v->session, reader->span)};
 }
 
-static void add_kept(etch_viewing *v)
+static void add_saved(etch_viewing *v)
 {
-    etch_view_saved *saved = ETCH_NEW_ARRAY(v->arena, v->kept.count, etch_view_saved);
-    for (uint32_t i = 0; i < v->kept.count; i++)
-        saved[i] = view_of_kept(v, &v->kept.at[i]);
+    etch_view_saved *saved = ETCH_NEW_ARRAY(v->arena, v->saved.count, etch_view_saved);
+    for (uint32_t i = 0; i < v->saved.count; i++)
+        saved[i] = view_of_saved(v, &v->saved.at[i]);
     v->report->saved = saved;
-    v->report->saved_count = v->kept.count;
+    v->report->saved_count = v->saved.count;
 }
 
 static void add_totals(etch_viewing *v)
@@ -458,9 +459,10 @@ static void add_totals(etch_viewing *v)
     v->report->total_count = list.count;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
-/* Of several calls the first one; of several loops the first one, all classes of its iterations; all tensors. */
+/* Of several calls the first one; of several loops the first one, all classes of its iterations; all
+ * tensors. */
 static void keep_first(etch_viewing *v)
 {
     const etch_region *first = v->parts.at[0].body, *last = first;
@@ -485,7 +487,7 @@ static bool find_part(etch_viewing *v)
         v->selector = NULL;
     if (!v->selector)
         return true;
-    if (!etch_parts_find(v->session, v->p, v->selector, (etch_span){0, 0}, &v->parts))
+    if (!etch_selection_find(v->session, v->p, v->selector, (etch_span){0, 0}, &v->parts))
         return false;
     v->report->part = etch_copy_text(v->arena, v->selector, strlen(v->selector));
     keep_first(v);
@@ -497,8 +499,8 @@ bool etch_view_begin(etch_viewing *v, bool needs_plan)
     etch_session *session = v->session;
     v->arena = session->arena;
     v->sym = session->sym;
-    v->p = etch_pipeline_get(session, NULL, NULL, needs_plan, (etch_span){0, 0});
-    if (!v->p || !(needs_plan ? etch_pipeline_fit : etch_pipeline_allow)(session, v->p))
+    v->p = etch_compiled_get(session, NULL, NULL, needs_plan, (etch_span){0, 0});
+    if (!v->p || !(needs_plan ? etch_compiled_fit : etch_compiled_allow)(session, v->p))
         return false;
     v->graph = v->p->training->graph;
     v->report = ETCH_NEW(v->arena, etch_graph_report);
@@ -521,7 +523,7 @@ void etch_view_finish(etch_viewing *v)
     add_ops(v);
     add_loops(v);
     add_modules(v);
-    add_kept(v);
+    add_saved(v);
     add_totals(v);
 }
 

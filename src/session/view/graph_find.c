@@ -1,10 +1,13 @@
-/* Which part of a graph is shown: its ops and loops, what the backward pass keeps of it, and what these mention. */
+/* Which part of a graph is shown: its ops and loops, what the backward pass keeps of it, and what these
+ * mention. */
 #include "session/view/graph_int.h"
 
 /* Where a walk is. */
 typedef struct place {
-    size_t loop;                /* of the report */
-    const etch_region *forward; /* the body of the forward pass that this is, or derives from; NULL: none */
+    /* of the report */
+    size_t loop;
+    /* the body of the forward pass that this is, or derives from; NULL: none */
+    const etch_region *forward;
 } place;
 
 enum { WANTED = 1 }; /* any index but NONE: numbers are given when all is known */
@@ -24,12 +27,12 @@ const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope
     return scope ? scope : v->graph->scopes.at[0];
 }
 
-const etch_selected *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
-                                       const etch_tensor *tensor)
+const etch_selected *etch_view_selected_of(const etch_viewing *v, etch_scope *scope,
+                                           const etch_region *forward, const etch_tensor *tensor)
 {
     const etch_cost cost = {.scope = scope, .body = forward, .tensor = tensor};
     for (uint32_t i = 0; i < v->parts.count; i++)
-        if (etch_part_holds(&v->parts.at[i], &cost))
+        if (etch_selected_holds(&v->parts.at[i], &cost))
             return &v->parts.at[i];
     return NULL;
 }
@@ -56,7 +59,7 @@ static void find_region(etch_viewing *v, const etch_region *region, place at)
             find_body(v, loop->bodies.at[k], at);
         if (loop)
             continue;
-        const etch_selected *part = etch_view_part_of(v, op->scope, at.forward, op->outs[0]);
+        const etch_selected *part = etch_view_selected_of(v, op->scope, at.forward, op->outs[0]);
         if (v->selector && !part)
             continue;
         v->op_at[op->id] = v->ops.count;
@@ -85,15 +88,16 @@ static const etch_op *first_op(const etch_region *region)
 }
 
 /* What the backward pass keeps of the part. */
-static void find_kept(etch_viewing *v)
+static void find_saved(etch_viewing *v)
 {
     etch_saved_list saved = {0};
     etch_graph_saved(v->p->training, &saved);
     for (uint32_t i = 0; i < saved.count; i++) {
         const etch_saved *kept = &saved.at[i];
         const etch_tensor *t = kept->tensor;
-        if (!v->selector || etch_view_part_of(v, t->producer ? t->producer->scope : t->scope, kept->body, t))
-            ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, kept->reader, kept->times});
+        if (!v->selector ||
+            etch_view_selected_of(v, t->producer ? t->producer->scope : t->scope, kept->body, t))
+            ETCH_PUSH(v->arena, &v->saved, (etch_shown_saved){t, kept->reader, kept->times});
     }
 }
 
@@ -101,7 +105,7 @@ const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_l
 {
     const etch_op *op = first_op(shown->body);
     if (shown->body->carries.count > 0)
-        return etch_view_home(v->graph, shown->body->carries.at[0].in);
+        return etch_view_naming_scope(v->graph, shown->body->carries.at[0].in);
     return op && op->edge == ETCH_ENTER ? op->scope->parent : etch_view_scope(v, op ? op->scope : NULL);
 }
 
@@ -117,7 +121,7 @@ void etch_view_mention(etch_viewing *v, const etch_tensor *t)
 {
     for (; t && v->tensor_at[t->id] == ETCH_VIEW_NONE; t = t->of) {
         v->tensor_at[t->id] = WANTED;
-        etch_view_mention_scope(v, etch_view_home(v->graph, t));
+        etch_view_mention_scope(v, etch_view_naming_scope(v->graph, t));
         etch_view_mention(v, t->adds_to);
         for (uint32_t i = 0; i < t->rank; i++)
             v->dim_at[t->dims[i]->id] = WANTED;
@@ -167,8 +171,8 @@ static void mention_all(etch_viewing *v)
         for (uint32_t k = 0; k < v->loops.at[i].body->carries.count; k++)
             mention_carry(v, &v->loops.at[i].body->carries.at[k]);
     }
-    for (uint32_t i = 0; i < v->kept.count; i++)
-        etch_view_mention(v, v->kept.at[i].tensor);
+    for (uint32_t i = 0; i < v->saved.count; i++)
+        etch_view_mention(v, v->saved.at[i].tensor);
     if (v->selector)
         return;
     for (uint32_t i = 0; i < v->graph->tensors.count; i++) { /* also what no op reads */
@@ -178,7 +182,7 @@ static void mention_all(etch_viewing *v)
     }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_view_find(etch_viewing *v)
 {
@@ -191,7 +195,7 @@ void etch_view_find(etch_viewing *v)
     find_region(v, v->graph->forward, top);
     if (training->backward) {
         find_region(v, training->backward, top);
-        find_kept(v);
+        find_saved(v);
     }
     mention_all(v);
 }

@@ -6,7 +6,8 @@
 /* How often a name was given in a call. */
 typedef struct use {
     uint32_t scope;
-    const char *name; /* NULL: an empty place */
+    /* NULL: an empty place */
+    const char *name;
     uint32_t count;
 } use;
 
@@ -14,10 +15,14 @@ typedef struct naming {
     etch_arena *arena;
     const etch_graph *graph;
     etch_view_names names;
-    const etch_tensor **statement; /* by op id: the result of the innermost statement that it belongs to */
-    const etch_tensor **handed;    /* by tensor id: what a backward loop's gradient is of, that it hands on */
-    bool *is_summand;              /* by tensor id: one of several parts of a gradient */
-    use *uses;                     /* a hash table with open addresses */
+    /* by op id: the result of the innermost statement that it belongs to */
+    const etch_tensor **statement;
+    /* by tensor id: what a backward loop's gradient is of, that it carries on */
+    const etch_tensor **handed;
+    /* by tensor id: one of several parts of a gradient */
+    bool *is_summand;
+    /* a hash table with open addresses */
+    use *uses;
     uint32_t use_mask;
 } naming;
 
@@ -99,7 +104,7 @@ bool etch_view_passes(const etch_op *op)
     return op->edge != ETCH_NO_EDGE || (is_total(op) && op->in_count == 1);
 }
 
-const etch_scope *etch_view_home(const etch_graph *graph, const etch_tensor *tensor)
+const etch_scope *etch_view_naming_scope(const etch_graph *graph, const etch_tensor *tensor)
 {
     while (tensor->of)
         tensor = tensor->of;
@@ -110,7 +115,8 @@ const etch_scope *etch_view_home(const etch_graph *graph, const etch_tensor *ten
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 
-/* Statements of a module end before the statement that calls it: the first one that has an op is the innermost. */
+/* Statements of a module end before the statement that calls it: the first one that has an op is the
+ * innermost. */
 static void find_statements(naming *n)
 {
     n->statement = ETCH_NEW_ARRAY(n->arena, n->graph->op_count, const etch_tensor *);
@@ -122,8 +128,8 @@ static void find_statements(naming *n)
     }
 }
 
-/* What enters an iteration backwards is the gradient of what the forward iteration hands on; what leaves the loop is
- * that of what entered it. */
+/* What enters an iteration backwards is the gradient of what the forward iteration carries on; what leaves
+ * the loop is that of what entered it. */
 static void find_handed(naming *n, const etch_region *region);
 
 static void find_handed_by(naming *n, const etch_region *body, const etch_region *forward)
@@ -202,7 +208,7 @@ static const char *name_gradient(naming *n, const etch_tensor *t, uint32_t scope
 
 static const char *name_tensor(naming *n, const etch_tensor *t)
 {
-    const uint32_t scope = etch_view_home(n->graph, t)->id;
+    const uint32_t scope = etch_view_naming_scope(n->graph, t)->id;
     const etch_op *op = t->producer;
     if (is_again(t))
         return distinct(n, scope, etch_text(n->arena, "%s.again", n->names.tensors[t->of->id]));
@@ -212,7 +218,7 @@ static const char *name_tensor(naming *n, const etch_tensor *t)
         return distinct(n, scope, etch_text(n->arena, "%s.%s", n->names.tensors[op->outs[0]->id], t->name));
     const etch_tensor *statement =
         op && op->edge != ETCH_ENTER && t->end_op == 0 ? n->statement[op->id] : NULL;
-    if (statement && statement != t && etch_view_home(n->graph, statement)->id == scope)
+    if (statement && statement != t && etch_view_naming_scope(n->graph, statement)->id == scope)
         return numbered(n, scope, statement->name);
     return distinct(n, scope, t->name);
 }

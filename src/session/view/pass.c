@@ -6,7 +6,7 @@
 typedef struct showing {
     etch_session *session;
     const char *name;
-    const etch_pipeline *pipeline;
+    const etch_compiled *pipeline;
     const char *text;
 } showing;
 
@@ -31,13 +31,13 @@ static bool find_pass(const showing *s, etch_pass *pass)
 static etch_expr apply(void *data, etch_expr expr)
 {
     const showing *s = data;
-    return etch_pipeline_apply(s->session, s->pipeline, expr);
+    return etch_compiled_apply(s->session, s->pipeline, expr);
 }
 
 static etch_status show_placed(showing *s, etch_pass pass, etch_buf *out)
 {
     etch_session *session = s->session;
-    const etch_pipeline *p = s->pipeline;
+    const etch_compiled *p = s->pipeline;
     const etch_dump_values values = {apply, s};
     if (!etch_spec_pending_ready(session->spec, p->plan, p->settings))
         return ETCH_EINPUT;
@@ -59,7 +59,7 @@ static etch_status show(void *data)
     etch_pass pass;
     if (!find_pass(s, &pass))
         return ETCH_EINPUT;
-    s->pipeline = etch_pipeline_get(s->session, NULL, NULL, pass >= ETCH_PASS_PLACE, (etch_span){0, 0});
+    s->pipeline = etch_compiled_get(s->session, NULL, NULL, pass >= ETCH_PASS_PLACE, (etch_span){0, 0});
     if (!s->pipeline)
         return ETCH_EINPUT;
     etch_buf out = {.arena = s->session->arena};

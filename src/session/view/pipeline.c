@@ -2,14 +2,16 @@
  * equally long. */
 #include "session/query/query.h"
 
-/* Of the picture: stages times units of time. */
+/* Of the picture: stages times weight groups of time. */
 enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 
 typedef struct showing {
     etch_session *session;
-    etch_pipeline *p;
-    const etch_stage_line *line; /* NULL: the plan has one stage */
-    etch_pipe_sizes sizes;       /* as the spec has them */
+    etch_compiled *p;
+    /* NULL: the plan has one stage */
+    const etch_stage_line *line;
+    /* as the spec has them */
+    etch_pipe_sizes sizes;
     etch_pipe pipe;
     etch_pipeline_report *report;
 } showing;
@@ -47,7 +49,7 @@ static void report_unbound(const showing *s, etch_expr value, etch_span span, co
 static uint64_t number_of(const showing *s, etch_expr expr, etch_span span, const char *what, uint64_t most)
 {
     etch_session *session = s->session;
-    const etch_expr value = etch_pipeline_apply(session, s->p, expr);
+    const etch_expr value = etch_compiled_apply(session, s->p, expr);
     uint64_t number;
     if (value && !etch_is_constant(value)) {
         report_unbound(s, value, span, what);
@@ -89,7 +91,7 @@ static bool fits(const showing *s)
         return true;
     etch_diag *diag = etch_error(s->session->diags, ETCH_E_SHOW_TOO_LARGE, (etch_span){0, 0},
                                  "a pipeline of %u stages with %llu slots in each is too large to be shown",
-                                 (unsigned)s->pipe.stages, (unsigned long long)etch_slot_count(&s->pipe));
+                                 (unsigned)s->pipe.stages, (unsigned long long)etch_action_count(&s->pipe));
     etch_help(diag, "show fewer stages or microbatches: the pattern is the same");
     return false;
 }
@@ -98,10 +100,14 @@ static bool fits(const showing *s)
 
 typedef struct clock {
     const etch_pipe *pipe;
-    etch_pipeline_slot **slots; /* by stage */
-    uint64_t *next;             /* by stage: slots done */
-    uint64_t *ends[2];          /* by direction, then link and microbatch; 0: not done */
-    uint32_t *waiting;          /* a stack of stages to look at, each once */
+    /* by stage */
+    etch_pipeline_slot **slots;
+    /* by stage: slots done */
+    uint64_t *next;
+    /* by direction, then link and microbatch; 0: not done */
+    uint64_t *ends[2];
+    /* a stack of stages to look at, each once */
+    uint32_t *waiting;
     bool *is_waiting;
     uint32_t waiting_count;
 } clock;
@@ -113,23 +119,23 @@ static void look_at(clock *c, uint32_t stage)
     c->is_waiting[stage] = true;
 }
 
-static uint64_t *end_of(const clock *c, bool backward, uint64_t link, uint64_t microbatch)
+static uint64_t *end_of(const clock *c, bool backward, uint64_t model_chunk, uint64_t microbatch)
 {
-    return &c->ends[backward][link * c->pipe->microbatches + microbatch];
+    return &c->ends[backward][model_chunk * c->pipe->microbatches + microbatch];
 }
 
 /* When what a slot needs is there; false: not yet known. */
 static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *slot, uint64_t *when)
 {
-    const uint64_t link = (uint64_t)slot->chunk * c->pipe->stages + stage;
+    const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
     const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
     *when = 0;
-    if (slot->backward && link < last)
-        *when = *end_of(c, true, link + 1, slot->microbatch);
+    if (slot->backward && model_chunk < last)
+        *when = *end_of(c, true, model_chunk + 1, slot->microbatch);
     else if (slot->backward)
-        *when = *end_of(c, false, link, slot->microbatch);
-    else if (link > 0)
-        *when = *end_of(c, false, link - 1, slot->microbatch);
+        *when = *end_of(c, false, model_chunk, slot->microbatch);
+    else if (model_chunk > 0)
+        *when = *end_of(c, false, model_chunk - 1, slot->microbatch);
     else
         return true;
     return *when > 0;
@@ -138,7 +144,7 @@ static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *s
 /* Does the slots of a stage as far as they can be done. */
 static void advance(clock *c, uint32_t stage)
 {
-    const uint64_t count = etch_slot_count(c->pipe), first = c->next[stage];
+    const uint64_t count = etch_action_count(c->pipe), first = c->next[stage];
     while (c->next[stage] < count) {
         etch_pipeline_slot *slot = &c->slots[stage][c->next[stage]];
         const uint64_t free_at = c->next[stage] > 0 ? slot[-1].end : 0;
@@ -147,8 +153,8 @@ static void advance(clock *c, uint32_t stage)
             break;
         slot->start = ready > free_at ? ready : free_at;
         slot->end = slot->start + (slot->backward ? BACKWARD_TIME : FORWARD_TIME);
-        const uint64_t link = (uint64_t)slot->chunk * c->pipe->stages + stage;
-        *end_of(c, slot->backward, link, slot->microbatch) = slot->end;
+        const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
+        *end_of(c, slot->backward, model_chunk, slot->microbatch) = slot->end;
         c->next[stage]++;
     }
     if (c->next[stage] == first)
@@ -176,7 +182,7 @@ static uint64_t run_clock(etch_arena *arena, const etch_pipe *pipe, etch_pipelin
     }
     uint64_t end = 0;
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const uint64_t own = slots[stage][etch_slot_count(pipe) - 1].end;
+        const uint64_t own = slots[stage][etch_action_count(pipe) - 1].end;
         end = own > end ? own : end;
     }
     return end;
@@ -188,11 +194,11 @@ static void add_stages(const showing *s)
 {
     etch_arena *arena = s->session->arena;
     const etch_pipe *pipe = &s->pipe;
-    const uint64_t count = etch_slot_count(pipe);
+    const uint64_t count = etch_action_count(pipe);
     etch_pipeline_stage *stages = ETCH_NEW_ARRAY(arena, pipe->stages, etch_pipeline_stage);
     etch_pipeline_slot **slots = ETCH_NEW_ARRAY(arena, pipe->stages, etch_pipeline_slot *);
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const etch_slot *order = etch_slots(arena, pipe, stage);
+        const etch_action *order = etch_actions(arena, pipe, stage);
         slots[stage] = ETCH_NEW_ARRAY(arena, (size_t)count, etch_pipeline_slot);
         for (uint64_t i = 0; i < count; i++)
             slots[stage][i] = (etch_pipeline_slot){
@@ -225,8 +231,8 @@ static etch_status show(void *data)
 {
     showing *s = data;
     etch_session *session = s->session;
-    s->p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
-    if (!s->p || !etch_pipeline_divide(session, s->p))
+    s->p = etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0});
+    if (!s->p || !etch_compiled_divide(session, s->p))
         return ETCH_EINPUT;
     find_sizes(s);
     if (!bind_sizes(s))

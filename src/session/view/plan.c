@@ -1,14 +1,15 @@
-/* A placement as a report: where every tensor is, in the order of the program, and which collectives are between. */
+/* A placement as a report: where every tensor is, in the order of the program, and which collectives are
+ * between. */
 #include "session/view/plan_int.h"
 
 #include <string.h>
 
-/* ---- steps of the part ---------------------------------------------------------------------------------- */
+/* ---- steps of the part --------------------------------------------------------------------------------- */
 
 /* Over axes that are bound to 1 nothing moves. */
-static bool moves(const etch_plan_viewing *v, const etch_step *step)
+static bool communicates(const etch_plan_viewing *v, const etch_step *step)
 {
-    return step->move != ETCH_NO_MOVE && (step->axes & v->how.axes);
+    return step->collective != ETCH_NO_COLLECTIVE && (step->axes & v->how.axes);
 }
 
 static const etch_op *forward_op(const etch_op *op)
@@ -35,7 +36,7 @@ static void mention_step(etch_plan_viewing *v, const etch_step *step)
     }
 }
 
-/* Where a gradient is handed on as it is, the value is that of another tensor. */
+/* Where a gradient is carried on as it is, the value is that of another tensor. */
 static void add_carry(etch_plan_viewing *v, const etch_placed_carry *carry, size_t loop)
 {
     const etch_value *ends[] = {carry->init, carry->in, carry->out, carry->result};
@@ -58,11 +59,12 @@ static void find_steps(etch_plan_viewing *v, const etch_placed_region *region, c
             find_steps(v, inner->bodies.at[k], etch_forward_body(inner->bodies.at[k]->of));
         if (!step)
             continue;
-        if (step->cause.rule == ETCH_RULE_PIN)
-            v->pin_moves[step->ins[0]->tensor->id] = true;
+        if (step->provenance.rule == ETCH_RULE_PIN)
+            v->pin_reshards[step->ins[0]->tensor->id] = true;
         etch_scope *scope = step->op ? forward_op(step->op)->scope : step->scope;
-        const bool idle = step->move != ETCH_NO_MOVE && !moves(v, step);
-        if (idle || (v->view.selector && !etch_view_part_of(&v->view, scope, forward, step->outs[0]->tensor)))
+        const bool idle = step->collective != ETCH_NO_COLLECTIVE && !communicates(v, step);
+        if (idle ||
+            (v->view.selector && !etch_view_selected_of(&v->view, scope, forward, step->outs[0]->tensor)))
             continue;
         v->step_at[step->id] = v->steps.count;
         ETCH_PUSH(v->view.arena, &v->steps, (etch_shown_step){step, loop});
@@ -70,7 +72,7 @@ static void find_steps(etch_plan_viewing *v, const etch_placed_region *region, c
     }
 }
 
-/* ---- values --------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static const etch_view_shard *shards_of(const etch_plan_viewing *v, const etch_value *value, size_t *count)
 {
@@ -92,9 +94,9 @@ static const etch_view_shard *shards_of(const etch_plan_viewing *v, const etch_v
     return shards;
 }
 
-static const char *source_of_move(const etch_cause *cause)
+static const char *source_of_reshard(const etch_provenance *provenance)
 {
-    switch (cause->rule) {
+    switch (provenance->rule) {
     case ETCH_RULE_PIN:
         return "pin";
     case ETCH_RULE_LOOP:
@@ -113,20 +115,20 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     const etch_tensor *t = value->tensor;
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
-    if (value->flat)
+    if (value->sharded_flat)
         *line = v->placed->plan->zero.span;
-    if (value->flat)
+    if (value->sharded_flat)
         return "zero";
     if (!step)
         return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? "map"
                : t->kind == ETCH_CONSTANT                      ? "inferred"
                                                                : "loop";
-    if (step->move != ETCH_NO_MOVE) {
-        if (step->cause.rule != ETCH_RULE_LOOP)
-            *line = step->cause.line;
-        return source_of_move(&step->cause);
+    if (step->collective != ETCH_NO_COLLECTIVE) {
+        if (step->provenance.rule != ETCH_RULE_LOOP)
+            *line = step->provenance.line;
+        return source_of_reshard(&step->provenance);
     }
-    if (step->phase == ETCH_BACKWARD || v->pin_moves[t->id])
+    if (step->phase == ETCH_BACKWARD || v->pin_reshards[t->id])
         return "inferred";
     *line = etch_place_pin(v->placed, t);
     return line->start ? "pin" : "inferred";
@@ -134,7 +136,7 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
 
 static etch_value *behind_nothing(const etch_plan_viewing *v, etch_value *value)
 {
-    while (value->step && value->step->move != ETCH_NO_MOVE && !moves(v, value->step))
+    while (value->step && value->step->collective != ETCH_NO_COLLECTIVE && !communicates(v, value->step))
         value = etch_value_before(value);
     return value;
 }
@@ -161,7 +163,7 @@ static size_t value_index(etch_plan_viewing *v, etch_value *value)
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);
     row.partial = etch_plan_axis_list(v, partial_axes(v, value), &row.partial_count);
-    row.parts = etch_plan_axis_list(v, value->flat, &row.part_count);
+    row.parts = etch_plan_axis_list(v, value->sharded_flat, &row.part_count);
     row.source = source_of(v, value, &line);
     row.line = etch_locate(v->view.session, line);
     v->value_at[value->id] = v->values.count;
@@ -180,7 +182,7 @@ static void add_sources(etch_plan_viewing *v)
         }
 }
 
-/* ---- rows of steps -------------------------------------------------------------------------------------- */
+/* ---- rows of steps ------------------------------------------------------------------------------------- */
 
 static const size_t *value_list(etch_plan_viewing *v, etch_value *const *values, uint32_t count)
 {
@@ -202,7 +204,7 @@ static etch_view_step view_of_step(etch_plan_viewing *v, const etch_shown_step *
 {
     const etch_step *step = shown->step;
     return (etch_view_step){
-        .name = step->move ? etch_move_name(step->move) : etch_row_name(step->row),
+        .name = step->collective ? etch_collective_name(step->collective) : etch_row_name(step->row),
         .phase = etch_phase_name(step->phase),
         .ins = value_list(v, step->ins, step->in_count),
         .in_count = step->in_count,
@@ -226,7 +228,7 @@ static void add_carries(etch_plan_viewing *v)
                                value_index(v, c->in), value_index(v, c->out), value_index(v, c->result)};
     }
     v->report->handed = rows;
-    v->report->handed_count = v->carries.count;
+    v->report->carried_count = v->carries.count;
 }
 
 static void add_steps(etch_plan_viewing *v)
@@ -245,7 +247,7 @@ static void add_steps(etch_plan_viewing *v)
     v->report->value_count = v->values.count;
 }
 
-/* ---- the plan itself ------------------------------------------------------------------------------------ */
+/* ---- the plan itself ----------------------------------------------------------------------------------- */
 
 static void add_mesh(etch_plan_viewing *v)
 {
@@ -299,9 +301,9 @@ static size_t *no_indices(const etch_plan_viewing *v, size_t count)
 static void find_all(etch_plan_viewing *v)
 {
     const etch_placed *placed = v->placed = v->view.p->placed;
-    v->how = (etch_telling){v->view.arena, etch_pipeline_axes(v->view.session, v->view.p, UINT32_MAX),
-                            v->view.names.tensors};
-    v->pin_moves = ETCH_NEW_ARRAY(v->view.arena, v->view.graph->tensors.count, bool);
+    v->how = (etch_explaining){v->view.arena, etch_compiled_axes(v->view.session, v->view.p, UINT32_MAX),
+                               v->view.names.tensors};
+    v->pin_reshards = ETCH_NEW_ARRAY(v->view.arena, v->view.graph->tensors.count, bool);
     v->value_at = no_indices(v, placed->value_count);
     v->collective_at = no_indices(v, placed->step_count);
     v->step_at = no_indices(v, placed->step_count);

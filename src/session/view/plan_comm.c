@@ -1,25 +1,28 @@
-/* The collectives of a plan: the items of comm(step) and wire(step), each with its reason, and what they add up to. */
+/* The collectives of a plan: the items of comm(step) and wire(step), each with its reason, and what they add
+ * up to. */
 #include "session/view/plan_int.h"
 
 #include <string.h>
 
-/* ---- finding -------------------------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------------------- */
 
-/* Does one collective take what several units have? */
-static bool spans_units(const etch_plan_viewing *v, const etch_cost *cost)
+/* Does one collective take what several weight groups have? */
+static bool spans_groups(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->cause.every_microbatch &&
-           (cost->cause.rule == ETCH_RULE_REDUCE || cost->cause.rule == ETCH_RULE_UPDATE);
+    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->provenance.every_microbatch &&
+           (cost->provenance.rule == ETCH_RULE_REDUCE || cost->provenance.rule == ETCH_RULE_UPDATE);
 }
 
-/* Items of one collective: of one step, of the weights of one unit or of all, of one cut. */
+/* Items of one collective: of one step, of the weights of one weight group or of all, of one cut. */
 static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, const etch_cost *b)
 {
-    if (spans_units(v, a))
-        return a->move == b->move && a->axes == b->axes && a->cause.rule == b->cause.rule;
-    return a->step == b->step && a->phase == b->phase && a->move == b->move && a->axes == b->axes &&
-           a->cause.rule == b->cause.rule && a->cause.unit == b->cause.unit && a->cause.cut == b->cause.cut &&
-           (a->step || a->body == b->body);
+    if (spans_groups(v, a))
+        return a->collective == b->collective && a->axes == b->axes &&
+               a->provenance.rule == b->provenance.rule;
+    return a->step == b->step && a->phase == b->phase && a->collective == b->collective &&
+           a->axes == b->axes && a->provenance.rule == b->provenance.rule &&
+           a->provenance.weight_group == b->provenance.weight_group &&
+           a->provenance.cut == b->provenance.cut && (a->step || a->body == b->body);
 }
 
 static etch_shown_collective *collective_for(etch_plan_viewing *v, const etch_cost *cost)
@@ -50,13 +53,13 @@ static etch_shown_collective *add_collective(etch_plan_viewing *v, const etch_co
     return &v->collectives.at[v->collectives.count - 1];
 }
 
-/* How often one unit has the weight of an item. */
+/* How often one weight group has the weight of an item. */
 static etch_expr copies_of(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    const etch_unit *unit = cost->cause.unit;
-    for (uint32_t i = 0; unit && i < unit->weights.count; i++)
-        if (unit->weights.at[i] == cost->tensor)
-            return unit->copies.at[i];
+    const etch_weight_group *weight_group = cost->provenance.weight_group;
+    for (uint32_t i = 0; weight_group && i < weight_group->weights.count; i++)
+        if (weight_group->weights.at[i] == cost->tensor)
+            return weight_group->copies.at[i];
     return etch_int(v->view.sym, 1);
 }
 
@@ -68,7 +71,7 @@ typedef struct value_range {
 /* What a message between stages takes: what is alive where the chain is cut, or its gradients. */
 static value_range alive_at(const etch_cost *cost)
 {
-    const etch_cut *cut = cost->cause.cut;
+    const etch_cut *cut = cost->provenance.cut;
     if (!cut)
         return (value_range){0};
     return cost->phase == ETCH_FORWARD ? (value_range){cut->forward.at, cut->forward.count}
@@ -112,7 +115,7 @@ static bool is_wanted(const etch_plan_viewing *v, const etch_cost *cost)
 {
     const bool counts = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
     return counts && etch_cost_communicates(v->view.session, v->view.p, cost) &&
-           (!v->view.selector || etch_view_part_of(&v->view, cost->scope, cost->body, cost->tensor));
+           (!v->view.selector || etch_view_selected_of(&v->view, cost->scope, cost->body, cost->tensor));
 }
 
 /* By phase, in the order of the program; those that are no step come behind, as they are. */
@@ -122,7 +125,7 @@ static bool comes_before(const etch_plan_viewing *v, const etch_shown_collective
     if (a->cost->phase != b->cost->phase)
         return a->cost->phase < b->cost->phase;
     if (!a->cost->step && !b->cost->step) /* weights are gathered when all have been updated */
-        return a->cost->cause.rule != ETCH_RULE_UPDATE && b->cost->cause.rule == ETCH_RULE_UPDATE;
+        return a->cost->provenance.rule != ETCH_RULE_UPDATE && b->cost->provenance.rule == ETCH_RULE_UPDATE;
     const size_t at = a->cost->step ? v->step_at[a->cost->step->id] : ETCH_VIEW_NONE;
     return at < (b->cost->step ? v->step_at[b->cost->step->id] : ETCH_VIEW_NONE);
 }
@@ -161,13 +164,14 @@ static void copy_stage(etch_plan_viewing *v, uint32_t from, uint32_t to)
     }
 }
 
-/* Of what several units have together: how many collectives take it, and how much each. */
+/* Of what several weight groups have together: how many collectives take it, and how much each. */
 static void count_buckets(etch_plan_viewing *v, etch_shown_collective *row)
 {
     etch_sym *sym = v->view.sym;
     const etch_plan *plan = v->placed->plan;
     const etch_cost *cost = row->cost;
-    const bool is_whole = cost->move == ETCH_REDUCE_SCATTER; /* others are of the parts of a divided update */
+    const bool is_whole =
+        cost->collective == ETCH_REDUCE_SCATTER; /* others are of the parts of a divided update */
     const etch_expr ranks = ranks_of(v, is_whole ? 0 : v->placed->zero_axes[cost->tensor->id]);
     row->each = row->bytes[row->stage];
     if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
@@ -192,18 +196,18 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
             continue;
         }
         const etch_cost_list *costs =
-            etch_pipeline_stage_costs(v->view.session, v->view.p, v->stages.at[s].view);
+            etch_compiled_stage_costs(v->view.session, v->view.p, v->stages.at[s].view);
         for (uint32_t i = 0; i < costs->count; i++)
             if (is_wanted(v, &costs->at[i]))
                 add_item(v, &costs->at[i], s);
     }
     for (uint32_t i = 0; i < v->collectives.count; i++)
-        if (spans_units(v, v->collectives.at[i].cost))
+        if (spans_groups(v, v->collectives.at[i].cost))
             count_buckets(v, &v->collectives.at[i]);
     sort_collectives(v);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------- */
 
 static const char *human(const etch_plan_viewing *v, etch_expr bytes)
 {
@@ -235,7 +239,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     const etch_cost *cost = shown->cost;
     const etch_step *step = cost->step;
     const uint32_t axes = cost->axes & v->how.axes;
-    etch_view_collective row = {.name = etch_move_name(cost->move),
+    etch_view_collective row = {.name = etch_collective_name(cost->collective),
                                 .phase = etch_phase_name(cost->phase),
                                 .group = etch_axes_label(v->placed, axes),
                                 .ranks = etch_plan_text(v, ranks_of(v, axes)),
@@ -244,7 +248,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
                                 .loop = ETCH_VIEW_NONE,
                                 .bytes = etch_plan_text(v, shown->each),
                                 .shares = shares_of(v, shown->times, shown->bytes, shown->wire),
-                                .rule = etch_rule_name(cost->cause.rule)};
+                                .rule = etch_rule_name(cost->provenance.rule)};
     row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
     row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
     add_tensors(v, shown, &row);
@@ -258,13 +262,13 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     row.before = etch_value_text(v->placed, &v->how, step->ins[0]);
     row.after = etch_value_text(v->placed, &v->how, step->outs[0]);
     row.bytes_by_dims = etch_plan_payload_by_dims(v, step);
-    row.dtype = etch_dtype_name(etch_travels_as(v->placed, step, 0));
+    row.dtype = etch_dtype_name(etch_comm_dtype_of(v->placed, step, 0));
     row.step = v->step_at[step->id];
     row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
     return row;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 
 typedef struct comm_sum {
     const char *name, *group;

@@ -1,4 +1,4 @@
-/* What the files that show a placement share. */
+/* Declarations that the files that show a placement share. */
 #ifndef ETCH_SESSION_VIEW_PLAN_INT_H
 #define ETCH_SESSION_VIEW_PLAN_INT_H
 
@@ -7,7 +7,8 @@
 
 typedef struct etch_shown_step {
     const etch_step *step;
-    size_t loop; /* of the report */
+    /* of the report */
+    size_t loop;
 } etch_shown_step;
 
 typedef struct etch_shown_carry {
@@ -15,28 +16,38 @@ typedef struct etch_shown_carry {
     size_t loop;
 } etch_shown_carry;
 
-/* A collective as all stages together have it: a step, or what the weights of a unit, or a cut, have in common. */
+/* A collective as all stages together have it: a step, or what the weights of a weight group, or a cut, have
+ * in common. */
 typedef struct etch_shown_collective {
-    const etch_cost *cost;           /* one of its items */
-    uint32_t stage;                  /* the first that has it */
-    etch_expr each;                  /* payload of one */
-    etch_expr *times, *bytes, *wire; /* by stage; of all times */
+    /* one of its items */
+    const etch_cost *cost;
+    /* the first that has it */
+    uint32_t stage;
+    /* payload of one */
+    etch_expr each;
+    /* by stage; of all times */
+    etch_expr *times, *bytes, *wire;
     ETCH_VEC(const etch_tensor *) tensors;
 } etch_shown_collective;
 
 typedef struct etch_plan_viewing {
-    etch_viewing view; /* of the graph */
+    /* of the graph */
+    etch_viewing view;
     const etch_placed *placed;
     etch_stage_list stages;
     ETCH_VEC(etch_shown_step) steps;
     ETCH_VEC(etch_shown_carry) carries;
     ETCH_VEC(etch_shown_collective) collectives;
-    size_t *step_at;       /* by step id: an index into the report, or NONE */
-    size_t *value_at;      /* by value id: an index into the report, or NONE */
-    size_t *collective_at; /* by step id, likewise */
-    bool *pin_moves;       /* by tensor id: is there a move because of its pin? */
+    /* by step id: an index into the report, or NONE */
+    size_t *step_at;
+    /* by value id: an index into the report, or NONE */
+    size_t *value_at;
+    /* by step id, likewise */
+    size_t *collective_at;
+    /* by tensor id: is there a move because of its pin? */
+    bool *pin_reshards;
     ETCH_VEC(etch_view_value) values;
-    etch_telling how;
+    etch_explaining how;
     etch_placement_report *report;
 } etch_plan_viewing;
 
@@ -50,6 +61,6 @@ const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, siz
 const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value);
 /* Over dims and mesh axes: bytes of values on one rank, payload of a collective. */
 const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, etch_value *const *values, uint32_t count);
-const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move);
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *collective);
 
 #endif

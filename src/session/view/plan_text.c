@@ -3,7 +3,7 @@
 
 const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
 {
-    return value && etch_pipeline_apply(v->view.session, v->view.p, value) ? etch_view_text(&v->view, value)
+    return value && etch_compiled_apply(v->view.session, v->view.p, value) ? etch_view_text(&v->view, value)
                                                                            : "undefined";
 }
 
@@ -33,8 +33,8 @@ static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *
             k += product ? product->axis_count : 1;
         }
     }
-    if (value->flat & v->how.axes)
-        elements = etch_ceil(sym, etch_div(sym, elements, ranks_by_name(v, value->flat)));
+    if (value->sharded_flat & v->how.axes)
+        elements = etch_ceil(sym, etch_div(sym, elements, ranks_by_name(v, value->sharded_flat)));
     return elements;
 }
 
@@ -49,12 +49,12 @@ const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, etch_value *cons
     return etch_view_dim_text(&v->view, bytes);
 }
 
-const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move)
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *collective)
 {
     etch_expr bytes = etch_int(v->view.sym, 0);
-    for (uint32_t i = 0; i < move->in_count; i++)
+    for (uint32_t i = 0; i < collective->in_count; i++)
         bytes = etch_add(v->view.sym, bytes,
-                         etch_payload_by(v->placed, move, i, elements_by_dims(v, move->ins[i])));
+                         etch_payload_by(v->placed, collective, i, elements_by_dims(v, collective->ins[i])));
     return etch_view_dim_text(&v->view, bytes);
 }
 

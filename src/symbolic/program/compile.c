@@ -19,37 +19,51 @@ enum { LONG_DENOMINATOR = 1000000 /* factors of a denominator, times terms */ };
 
 /* The power of an atom. Divisors have negative exponents until they are taken out. */
 typedef struct power {
-    uint32_t atom; /* id */
+    /* id */
+    uint32_t atom;
     int32_t exp;
 } power;
 
 typedef struct term {
-    sym_coef coef; /* an integer */
-    power *powers; /* by increasing atom, exponents not 0 */
+    /* an integer */
+    sym_coef coef;
+    /* by increasing atom, exponents not 0 */
+    power *powers;
     uint32_t count;
 } term;
 
 /* Where an operation belongs. */
 typedef struct scope {
-    uint64_t loops; /* on whose indices it depends, as bits: the i-th from outside */
-    uint32_t owner; /* the innermost of them, by its number; 0: none */
+    /* on whose indices it depends, as bits: the i-th from outside */
+    uint64_t loops;
+    /* the innermost of them, by its number; 0: none */
+    uint32_t owner;
 } scope;
 
 typedef struct compiler {
     etch_arena *arena;
-    etch_sym *numbers; /* a context for coefficients */
+    /* a context for coefficients */
+    etch_sym *numbers;
     etch_operations *out;
-    uint32_t *table; /* instructions by hash, from 1 */
+    /* instructions by hash, from 1 */
+    uint32_t *table;
     uint32_t capacity;
-    uint32_t *node_of; /* by atom: the instruction that has its value, from 1 */
-    uint32_t *uses;    /* by atom: 0, but while terms are counted */
-    term *spare;       /* room for the terms of one expression */
+    /* by atom: the instruction that has its value, from 1 */
+    uint32_t *node_of;
+    /* by atom: 0, but while terms are counted */
+    uint32_t *uses;
+    /* room for the terms of one expression */
+    term *spare;
     uint32_t spare_capacity;
-    ETCH_VEC(scope) scopes;                /* by instruction */
-    ETCH_VEC(const sym_atom *) known;      /* atoms in `node_of`, in the order in which they came there */
-    uint32_t loops[MAX_LOOPS], loop_depth; /* the numbers of those that are being compiled */
+    /* by instruction */
+    ETCH_VEC(scope) scopes;
+    /* atoms in `node_of`, in the order in which they came there */
+    ETCH_VEC(const sym_atom *) known;
+    /* the numbers of those that are being compiled */
+    uint32_t loops[MAX_LOOPS], loop_depth;
     uint32_t loop_count;
-    int64_t budget; /* powers that may still be looked at in search of common factors */
+    /* powers that may still be looked at in search of common factors */
+    int64_t budget;
 } compiler;
 
 static uint32_t emit(compiler *c, const etch_expr e);
@@ -542,8 +556,10 @@ static const bool *needed_operations(compiler *c, uint32_t count)
 /* Operations in their final order. */
 typedef struct ordering {
     compiler *c;
-    uint32_t *first, *next; /* by loop: its first operation; by operation: the next one of its loop; from 1 */
-    uint32_t *place;        /* by operation: where it went */
+    /* by loop: its first operation; by operation: the next one of its loop; from 1 */
+    uint32_t *first, *next;
+    /* by operation: where it went */
+    uint32_t *place;
     ETCH_VEC(etch_instruction) code;
 } ordering;
 

@@ -13,18 +13,24 @@ enum { BLOCK = ETCH_PROGRAM_BLOCK };
 /* Memory of blocks of one width. */
 typedef struct block_memory {
     void *registers, *operands, *singles, *variables;
-    void *gathered; /* values of variables that are not used where the caller has them */
+    /* values of variables that are not used where the caller has them */
+    void *gathered;
 } block_memory;
 
 struct etch_workspace {
-    size_t instructions, registers, variables, formulas; /* for which there is room */
+    /* for which there is room */
+    size_t instructions, registers, variables, formulas;
     block_memory words, wides;
     etch_word_fraction *fractions;
-    etch_outcome *outcomes;    /* by formula */
-    etch_rationals *rationals; /* of the program at hand; NULL: not needed yet */
-    etch_outcome *numbers;     /* that did not fit into results */
+    /* by formula */
+    etch_outcome *outcomes;
+    /* of the program at hand; NULL: not needed yet */
+    etch_rationals *rationals;
+    /* that did not fit into results */
+    etch_outcome *numbers;
     size_t number_count, number_capacity;
-    char *text; /* what etch_workspace_number gave last */
+    /* what etch_workspace_number gave last */
+    char *text;
 };
 
 /* ---- workspaces ---------------------------------------------------------------------------------------- */
@@ -127,10 +133,14 @@ typedef struct batch {
     etch_workspace *work;
     words_block words;
     wides_block wides;
-    readiness wides_ready;         /* is what all configurations share computed? */
-    size_t from;                   /* where the block at hand begins */
-    size_t places[BLOCK];          /* configurations that are computed with integers of 128 bits, */
-    unsigned char at_wides[BLOCK]; /* and which of them fail */
+    /* is what all configurations share computed? */
+    readiness wides_ready;
+    /* where the block at hand begins */
+    size_t from;
+    /* configurations that are computed with integers of 128 bits, */
+    size_t places[BLOCK];
+    /* and which of them fail */
+    unsigned char at_wides[BLOCK];
     bool out_of_memory;
 } batch;
 

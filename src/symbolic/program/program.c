@@ -11,8 +11,10 @@ enum { COMPILE_MEMORY = 1 << 30 };
 typedef struct liveness {
     etch_arena *arena;
     const etch_operations *o;
-    uint32_t *last;           /* by instruction: the one after which nothing reads its value */
-    ETCH_VEC(uint32_t) loops; /* around the instruction at hand, from outside */
+    /* by instruction: the one after which nothing reads its value */
+    uint32_t *last;
+    /* around the instruction at hand, from outside */
+    ETCH_VEC(uint32_t) loops;
 } liveness;
 
 /* What a loop reads of what was computed before it has to stay until its last round. */
@@ -50,7 +52,8 @@ typedef struct register_file {
     etch_arena *arena;
     ETCH_VEC(uint32_t) unused;
     uint32_t count;
-    uint32_t *ending, *also; /* by instruction: the first value that ends there; by value: the next; from 1 */
+    /* by instruction: the first value that ends there; by value: the next; from 1 */
+    uint32_t *ending, *also;
 } register_file;
 
 static uint32_t take_register(register_file *r)
@@ -159,7 +162,7 @@ static etch_program *assemble(const etch_operations *o, uint32_t registers, uint
     return program;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 typedef struct compilation {
     const etch_sym *sym;

@@ -17,27 +17,36 @@
 
 /* Operands a and b are the indices of earlier instructions, unless said otherwise. */
 typedef enum etch_program_op {
-    ETCH_OP_CONSTANT, /* a: index of the constant */
-    ETCH_OP_LOAD,     /* a: index of the variable */
+    /* a: index of the constant */
+    ETCH_OP_CONSTANT,
+    /* a: index of the variable */
+    ETCH_OP_LOAD,
     ETCH_OP_ADD,
     ETCH_OP_SUB,
     ETCH_OP_MUL,
-    ETCH_OP_DIV,       /* a/b */
-    ETCH_OP_FLOOR_DIV, /* floor(a/b) */
+    /* a/b */
+    ETCH_OP_DIV,
+    /* floor(a/b) */
+    ETCH_OP_FLOOR_DIV,
     ETCH_OP_MAX,
-    ETCH_OP_POW,  /* a to the power b >= 2, a number */
-    ETCH_OP_POW2, /* 1 if a is 1, 2, 4, .., else 0 */
+    /* a to the power b >= 2, a number */
+    ETCH_OP_POW,
+    /* 1 if a is 1, 2, 4, .., else 0 */
+    ETCH_OP_POW2,
     /* A loop over k = 0, 1, ... as long as k < a. Its value is k; b: the ETCH_OP_SUM that ends it. */
     ETCH_OP_LOOP,
-    ETCH_OP_SUM /* the end of loop b: adds up a, which is computed between them; the value is the sum */
+    /* the end of loop b: adds up a, which is computed between them; the value is the sum */
+    ETCH_OP_SUM
 } etch_program_op;
 
 enum { ETCH_MOST_LOOPED = 1000000 /* rounds of the loops of one configuration */ };
 
 typedef struct etch_instruction {
-    uint32_t op; /* program_op */
+    /* program_op */
+    uint32_t op;
     uint32_t a, b;
-    uint32_t place; /* register of the result; of constants and loads: none */
+    /* register of the result; of constants and loads: none */
+    uint32_t place;
 } etch_instruction;
 
 /* An integer. size == 0: `small`; else so many limbs, negative for a negative number. */
@@ -57,7 +66,8 @@ struct etch_program {
     const etch_instruction *code;
     const etch_program_constant *constants;
     const char *const *variables;
-    const etch_program_output *outputs; /* one for each formula, in the order of the instructions */
+    /* one for each formula, in the order of the instructions */
+    const etch_program_output *outputs;
 };
 
 static inline bool op_has_operands(uint32_t op)
@@ -76,8 +86,10 @@ static inline bool op_is_binary(uint32_t op)
 typedef struct etch_operations {
     ETCH_VEC(etch_instruction) code;
     ETCH_VEC(sym_coef) constants;
-    ETCH_VEC(const sym_atom *) variables; /* in order of declaration */
-    etch_program_output *outputs;         /* one for each expression, in the order of the instructions */
+    /* in order of declaration */
+    ETCH_VEC(const sym_atom *) variables;
+    /* one for each expression, in the order of the instructions */
+    etch_program_output *outputs;
 } etch_operations;
 
 /* Everything is made in `arena`, which may trap; `sym` is read only. */
@@ -92,7 +104,8 @@ enum { ETCH_PROGRAM_BLOCK = 256 }; /* configurations at most */
  *
  *     operand   where the values of an instruction are; `same`: one for all configurations
  *     block     `operands` and `singles` by instruction; `variables` the values of each variable (of those
- *               that differ); `registers` ETCH_PROGRAM_BLOCK values each. `write` is called with the values of
+ *               that differ); `registers` ETCH_PROGRAM_BLOCK values each. `write` is called with the values
+ *               of
  *               each formula
  *     singles   computes what all configurations share, for all blocks of a batch; false: some of it fails
  *     run       computes a block, and marks the configurations that failed */
@@ -123,9 +136,11 @@ ETCH_PROGRAM_LANES(wides, sym_wide)
 /* The value of a formula. Exact numbers are kept by the workspace. */
 typedef struct etch_outcome {
     etch_value_kind kind;
-    int64_t value; /* ETCH_VALUE_INTEGER */
+    /* ETCH_VALUE_INTEGER */
+    int64_t value;
     sym_wide num, den;
-    char *text; /* of numbers that do not fit into num/den; malloc'ed; or NULL */
+    /* of numbers that do not fit into num/den; malloc'ed; or NULL */
+    char *text;
 } etch_outcome;
 
 /* A configuration: row `at` of the columns. */

@@ -9,11 +9,13 @@ enum { MOST_BITS = MOST_LIMBS * 64 };
 
 typedef struct rational {
     mpq_t value;
-    etch_value_kind kind; /* of what is no number: undefined or too long; else integer */
+    /* of what is no number: undefined or too long; else integer */
+    etch_value_kind kind;
 } rational;
 
 struct etch_rationals {
-    rational operands[2]; /* constants and variables as operands */
+    /* constants and variables as operands */
+    rational operands[2];
     uint32_t count;
     rational registers[];
 };

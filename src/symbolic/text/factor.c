@@ -9,8 +9,8 @@ enum { MAX_ITEMS = 512, MAX_DEPTH = 8 };
 typedef struct factorer {
     etch_sym *sym;
     uint32_t depth;
-    uint32_t (
-        *uses)[2]; /* by id of an atom: items with it as a factor, and below the line; all 0 between uses */
+    /* by id of an atom: items with it as a factor, and below the line; all 0 between uses */
+    uint32_t (*uses)[2];
 } factorer;
 
 static sym_items split(factorer *f, sym_items items);

@@ -26,7 +26,8 @@ typedef struct parser {
     const char *text;
     size_t length, at;
     uint32_t depth;
-    bool failed; /* a syntax error, at `at` */
+    /* a syntax error, at `at` */
+    bool failed;
     ETCH_VEC(scope) scopes;
 } parser;
 
@@ -101,7 +102,8 @@ typedef struct function {
     const char *name;
     uint32_t least, most;
     etch_expr (*apply)(etch_sym *sym, uint32_t count, const etch_expr *args);
-    bool nested; /* more than two arguments are written f(x, f(y, z)) */
+    /* more than two arguments are written f(x, f(y, z)) */
+    bool nested;
 } function;
 
 static etch_expr apply_abs(etch_sym *sym, uint32_t count, const etch_expr *args)
@@ -172,11 +174,16 @@ static const function python_functions[] = {
 
 typedef struct dialect {
     const function *functions;
-    const char *power; /* operator */
-    const char *sum;   /* function */
-    bool body_first;   /* in it */
-    bool rounds;       /* has the operators // and % */
-    bool escapes;      /* in names */
+    /* operator */
+    const char *power;
+    /* function */
+    const char *sum;
+    /* in it */
+    bool body_first;
+    /* has the operators // and % */
+    bool rounds;
+    /* in names */
+    bool escapes;
 } dialect;
 
 static const dialect dialects[] = {
@@ -474,7 +481,7 @@ static etch_expr parse_sum(parser *p)
     return terms.count ? etch_sum(p->sym, terms.count, terms.at) : first;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_expr_read(etch_sym *sym, const char *text, size_t length, etch_notation notation,
                          size_t *error_at)

@@ -8,7 +8,8 @@ typedef struct reader {
     const char *text;
     size_t length, at;
     uint32_t depth;
-    bool failed; /* a syntax error, at `at` */
+    /* a syntax error, at `at` */
+    bool failed;
 } reader;
 
 typedef ETCH_VEC(etch_expr) exprs;

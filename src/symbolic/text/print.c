@@ -405,11 +405,15 @@ static bool sum_has_variable(const sym_printer *p, etch_expr a)
 /* A summand taken apart: num * mono's powers / (den * mono's negative powers * below). */
 typedef struct quotient {
     const sym_item *it;
-    sym_coef num, den; /* > 0 */
-    etch_expr below;   /* one more factor of the denominator; or NULL */
+    /* > 0 */
+    sym_coef num, den;
+    /* one more factor of the denominator; or NULL */
+    etch_expr below;
     uint32_t above_count, below_count;
-    bool rational; /* the number is written first, as a fraction */
-    bool alone;    /* nothing stands around the summand that would bind closer */
+    /* the number is written first, as a fraction */
+    bool rational;
+    /* nothing stands around the summand that would bind closer */
+    bool alone;
 } quotient;
 
 static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below, bool first_of_sum,
@@ -621,7 +625,7 @@ void sym_print_definition(sym_printer *p, const sym_atom *atom)
         print_opaque(p, atom, true);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* Gives an empty buffer about the room that the text will take: growing copies. */
 static void reserve(etch_expr a, etch_buf *out)

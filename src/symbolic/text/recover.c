@@ -13,7 +13,8 @@
 /* The sum under way: what is left of its terms, by decreasing monomial, and what was recovered. */
 typedef struct summands {
     etch_sym *sym;
-    sym_term *left; /* coefficients become 0 when used up */
+    /* coefficients become 0 when used up */
+    sym_term *left;
     uint32_t count;
     sym_items items;
     const sym_memo *names;
@@ -345,7 +346,8 @@ static sym_items finish(summands *s)
 sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules)
 {
     enum { WORK_OF_PLAIN = 4, WORK_OF_OPAQUE = 16 }; /* what is looked for in a term, besides what is made */
-    sym_count_work(sym, (uint64_t)(a->flags & ETCH_SYM_HAS_OPAQUE ? WORK_OF_OPAQUE : WORK_OF_PLAIN) * a->count);
+    sym_count_work(sym,
+                   (uint64_t)(a->flags & ETCH_SYM_HAS_OPAQUE ? WORK_OF_OPAQUE : WORK_OF_PLAIN) * a->count);
     summands s = summands_of(sym, a);
     s.names = names;
     s.rules = rules;

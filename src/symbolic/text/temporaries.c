@@ -8,16 +8,21 @@
 typedef struct temporary {
     const sym_atom *atom;
     sym_name *name;
-    const char *text; /* of its definition; NULL: it is not needed */
+    /* of its definition; NULL: it is not needed */
+    const char *text;
 } temporary;
 
 typedef struct assigner {
     sym_printer p;
-    sym_memo visited; /* sums */
-    sym_memo uses;    /* of atoms: once, or more often */
-    sym_memo names;   /* of atoms and sums */
+    /* sums */
+    sym_memo visited;
+    /* of atoms: once, or more often */
+    sym_memo uses;
+    /* of atoms and sums */
+    sym_memo names;
     const char *prefix;
-    ETCH_VEC(temporary) temporaries; /* what one needs stands before it */
+    /* what one needs stands before it */
+    ETCH_VEC(temporary) temporaries;
 } assigner;
 
 static const char once, more;

@@ -17,19 +17,24 @@ enum { ETCH_SYM_LONGEST_TEXT = 64 << 20 };
 
 typedef enum sym_form {
     ETCH_SYM_PLAIN,
-    ETCH_SYM_MOD,  /* args[0] % args[1] */
-    ETCH_SYM_CEIL, /* of args[0] */
+    /* args[0] % args[1] */
+    ETCH_SYM_MOD,
+    /* of args[0] */
+    ETCH_SYM_CEIL,
     ETCH_SYM_MAXIMUM,
     ETCH_SYM_MINIMUM,
     ETCH_SYM_ABSOLUTE,
-    ETCH_SYM_BRACKET, /* [args[0] >= 0]: 1 or 0 */
-    ETCH_SYM_GROUP    /* the sum of `count` items */
+    /* [args[0] >= 0]: 1 or 0 */
+    ETCH_SYM_BRACKET,
+    /* the sum of `count` items */
+    ETCH_SYM_GROUP
 } sym_form;
 
 /* A summand: coef * mono * form. */
 typedef struct sym_item {
     int64_t degree;
-    uint32_t rank; /* among items of one degree: the smaller first */
+    /* among items of one degree: the smaller first */
+    uint32_t rank;
     sym_form form;
     sym_coef coef;
     const sym_mono *mono;
@@ -89,26 +94,38 @@ typedef struct sym_call {
 } sym_call;
 
 typedef struct sym_notation {
-    const char *times, *fraction, *over, *fraction_end; /* fraction num over den fraction_end */
+    /* fraction num over den fraction_end */
+    const char *times, *fraction, *over, *fraction_end;
     sym_call bracket;
-    bool brackets_in_fraction; /* around sums and products of several factors */
-    sym_call power;            /* around an exponent; open NULL: by products */
+    /* around sums and products of several factors */
+    bool brackets_in_fraction;
+    /* around an exponent; open NULL: by products */
+    sym_call power;
     const char *number_end;
-    const char *rational; /* function for p/q where there is no variable to divide; or NULL */
+    /* function for p/q where there is no variable to divide; or NULL */
+    const char *rational;
     sym_rules rules;
-    const char *mod;      /* operator */
-    sym_call floor, ceil; /* open NULL: by the operator `//` */
+    /* operator */
+    const char *mod;
+    /* open NULL: by the operator `//` */
+    sym_call floor, ceil;
     sym_call max, min, abs, pow2;
-    sym_call at_least_zero; /* around the left side */
-    bool two_arguments;     /* max and min take two */
+    /* around the left side */
+    sym_call at_least_zero;
+    /* max and min take two */
+    bool two_arguments;
     struct {
-        const char *open, *low, *high, *body, *close; /* before index, low, high, body, and behind */
-        bool body_first;                              /* body, index, low, high */
+        /* before index, low, high, body, and behind */
+        const char *open, *low, *high, *body, *close;
+        /* body, index, low, high */
+        bool body_first;
     } sum;
     const char *undefined;
     void (*name)(const char *name, etch_buf *out);
-    const char *assign, *assigned; /* around a name in an assignment, NULL: it has none */
-    const char *end;               /* of an assignment */
+    /* around a name in an assignment, NULL: it has none */
+    const char *assign, *assigned;
+    /* of an assignment */
+    const char *end;
 } sym_notation;
 
 /* NULL for JSON. */
@@ -122,8 +139,10 @@ size_t sym_unescape(const char *identifier, size_t length, char *out);
 /* What an opaque atom or a sum is called. */
 typedef struct sym_name {
     const char *text;
-    bool used;   /* it was written */
-    bool hidden; /* it is not to be written now */
+    /* it was written */
+    bool used;
+    /* it is not to be written now */
+    bool hidden;
 } sym_name;
 
 typedef struct sym_printer {
@@ -131,7 +150,8 @@ typedef struct sym_printer {
     const sym_notation *n;
     etch_form form;
     etch_buf *out;
-    const sym_memo *names; /* atom or sum -> sym_name; may be NULL */
+    /* atom or sum -> sym_name; may be NULL */
+    const sym_memo *names;
 } sym_printer;
 
 void sym_print_sum(sym_printer *p, etch_expr a);

@@ -5,9 +5,9 @@
 /* ---- queries ------------------------------------------------------------------------------------- */
 
 /* Is one dim another name of the other? */
-static bool are_twins(const etch_dim *a, const etch_dim *b)
+static bool are_aliases(const etch_dim *a, const etch_dim *b)
 {
-    return a && b && (a->twin == b || b->twin == a);
+    return a && b && (a->alias == b || b->alias == a);
 }
 
 /* The dim of `q` that the keys `over` are paired with; NULL when it cannot be told. `k`: the keys, or
@@ -19,7 +19,7 @@ static const etch_dim *paired(const etch_attrs *attrs, const etch_tensor *q, con
     for (uint32_t i = 0; i < q->rank; i++) {
         if (k && etch_has_dim(k, q->dims[i]))
             continue;
-        if (are_twins(key, q->dims[i]))
+        if (are_aliases(key, q->dims[i]))
             return q->dims[i];
         only = q->dims[i];
         candidates++;

@@ -47,7 +47,7 @@ static const char *list_text(const etch_call *call, etch_dim *const *dims, uint3
     return etch_dims_text(call->graph->arena, dims, count);
 }
 
-/* What the parts have in all. */
+/* The elements of all parts together. */
 static etch_expr sum_of(const etch_call *call, etch_dim *const *parts, uint32_t count)
 {
     etch_sym *sym = call->graph->sym;

@@ -111,12 +111,12 @@ bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_d
 /* And what is held already, when slots are routed once more. */
 static void hold(etch_graph *graph, etch_dim *slots, const etch_dim *token)
 {
-    if (!etch_dim_holds(slots, token))
-        ETCH_PUSH(graph->arena, &slots->holds, token);
-    for (const etch_dim *d = token; d; d = d->twin)
-        for (uint32_t i = 0; i < d->holds.count; i++)
-            if (!etch_dim_holds(slots, d->holds.at[i]))
-                ETCH_PUSH(graph->arena, &slots->holds, d->holds.at[i]);
+    if (!etch_dim_is_packed_from(slots, token))
+        ETCH_PUSH(graph->arena, &slots->packed_from, token);
+    for (const etch_dim *d = token; d; d = d->alias)
+        for (uint32_t i = 0; i < d->packed_from.count; i++)
+            if (!etch_dim_is_packed_from(slots, d->packed_from.at[i]))
+                ETCH_PUSH(graph->arena, &slots->packed_from, d->packed_from.at[i]);
 }
 
 static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *slots)

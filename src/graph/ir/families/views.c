@@ -55,7 +55,7 @@ static bool appended(etch_call *call, etch_dim_list *out)
     if (graph->step && !to->grows)
         to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
     to->grows = graph->step != NULL;
-    etch_dim_twin(to, from);
+    etch_dim_alias(to, from);
     attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
     attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
     map_one(call, from, to);
@@ -81,7 +81,7 @@ static bool cached(etch_call *call, etch_dim_list *out)
         return false;
     }
     to->size = from->size;
-    etch_dim_twin(to, from);
+    etch_dim_alias(to, from);
     map_one(call, from, to);
     attrs->over_count = 0;
     return etch_shape_replaced(call, out);

@@ -4,20 +4,22 @@
 
 #include "graph/plan/schedules/schedule.h"
 
-/* The slots of a stage in the making, with room for `etch_slot_count` of them. */
-typedef struct etch_slot_list {
-    etch_slot *at;
+/* The actions of a stage in the making, with room for `etch_action_count` of them. */
+typedef struct etch_action_list {
+    etch_action *at;
     uint64_t count;
-} etch_slot_list;
+} etch_action_list;
 
 struct etch_schedule {
-    const char *name; /* as specs say it */
-    bool has_chunks;  /* takes `virtual = v`; else each stage has one chunk */
-    /* Adds the slots of `stage`, from 0, in the order in which it does them: for every microbatch and chunk a
-     * forward slot, and a backward slot when the pipe trains. No order may stall. */
-    void (*slots)(etch_slot_list *list, const etch_pipe *pipe, uint32_t stage);
-    /* Closed forms, equal to what the slots say: see `etch_in_flight_formula`, `etch_chunk_in_flight_formula` (NULL
-     * where a stage has one chunk) and `etch_bubble_formula`. */
+    /* as specs say it */
+    const char *name;
+    /* takes `virtual = v`; else each stage has one chunk */
+    bool has_chunks;
+    /* Adds the actions of `stage`, from 0, in the order in which it does them: for every microbatch and chunk
+     * a forward action, and a backward action when the pipe trains. No order may stall. */
+    void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
+    /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`,
+     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk) and `etch_bubble_formula`. */
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                  etch_expr stage);
@@ -28,9 +30,10 @@ extern const etch_schedule etch_schedule_gpipe, etch_schedule_one_f_one_b, etch_
 
 /* ---- what orders have in common ------------------------------------------------------------------------ */
 
-void etch_slot_add(etch_slot_list *list, bool backward, uint32_t chunk, uint64_t microbatch);
-/* Forward and backward in turns, of one chunk, after `warmup` forward slots (all of them where there are fewer). */
-void etch_slots_in_turns(etch_slot_list *list, const etch_pipe *pipe, uint64_t warmup);
+void etch_action_add(etch_action_list *list, bool backward, uint32_t chunk, uint64_t microbatch);
+/* Forward and backward in turns, of one chunk, after `warmup` forward actions (all of them where there are
+ * fewer). */
+void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup);
 /* (p - 1) / m: all other stages fill and drain, each for as long as one microbatch takes. */
 etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes);
 

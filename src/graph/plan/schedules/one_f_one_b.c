@@ -1,10 +1,10 @@
-/* One forward, one backward (PipeDream-Flush: Narayanan et al. 2021, arXiv 2104.04473): a stage begins to go back as
- * soon as the first microbatch has come back to it. */
+/* One forward, one backward (PipeDream-Flush: Narayanan et al. 2021, arXiv 2104.04473): a stage begins to go
+ * back as soon as the first microbatch has come back to it. */
 #include "graph/plan/schedules/generator.h"
 
-static void slots(etch_slot_list *list, const etch_pipe *pipe, uint32_t stage)
+static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
-    etch_slots_in_turns(list, pipe, pipe->stages - stage - 1);
+    etch_actions_in_turns(list, pipe, pipe->stages - stage - 1);
 }
 
 /* min(m, p - i) */
@@ -14,4 +14,4 @@ static etch_expr in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, etch_exp
 }
 
 const etch_schedule etch_schedule_one_f_one_b = {
-    .name = "one_f_one_b", .slots = slots, .in_flight = in_flight, .bubble = etch_bubble_of_others};
+    .name = "one_f_one_b", .actions = actions, .in_flight = in_flight, .bubble = etch_bubble_of_others};

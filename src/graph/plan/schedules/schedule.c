@@ -40,25 +40,25 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
     return schedule->has_chunks;
 }
 
-/* ---- slots ------------------------------------------------------------------------------------------ */
+/* ---- actions ------------------------------------------------------------------------------------------ */
 
-uint64_t etch_slot_count(const etch_pipe *pipe)
+uint64_t etch_action_count(const etch_pipe *pipe)
 {
     return pipe->microbatches * pipe->chunks * (pipe->trains ? 2 : 1);
 }
 
-const etch_slot *etch_slots(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
+const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
 {
-    etch_slot_list list = {ETCH_NEW_ARRAY(arena, (size_t)etch_slot_count(pipe), etch_slot), 0};
-    pipe->schedule->slots(&list, pipe, stage);
+    etch_action_list list = {ETCH_NEW_ARRAY(arena, (size_t)etch_action_count(pipe), etch_action), 0};
+    pipe->schedule->actions(&list, pipe, stage);
     return list.at;
 }
 
-uint64_t etch_in_flight(const etch_slot *slots, uint64_t count)
+uint64_t etch_in_flight(const etch_action *actions, uint64_t count)
 {
     uint64_t now = 0, most = 0;
     for (uint64_t i = 0; i < count; i++) {
-        now = slots[i].backward ? now - 1 : now + 1;
+        now = actions[i].backward ? now - 1 : now + 1;
         most = now > most ? now : most;
     }
     return now == 0 ? most : 0; /* else nothing goes back */

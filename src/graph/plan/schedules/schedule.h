@@ -1,21 +1,21 @@
-/* Part of what other rooms see of graph: pipeline schedules as data.
+/* Part of what other modules see of graph: pipeline schedules as data.
  *
- * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is link c*p + s of the chain
- * that every microbatch runs through, forward from link 0 and backward from the last. A slot is what a stage
- * does without pause: one microbatch through one chunk in one direction. A schedule is the order of the slots
- * of each stage; it says nothing of time. No order here ever stalls: a stage that does its slots in turn,
- * each as soon as what it needs is there, comes to the end, however long slots and messages take. Each schedule is
- * a file of its own here (generator.h). */
+ * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of
+ * the chain that every microbatch runs through, forward from link 0 and backward from the last. An action is
+ * what a stage does without pause: one microbatch through one chunk in one direction. A schedule is the order
+ * of the actions of each stage; it says nothing of time. No order here ever stalls: a stage that does its
+ * actions in turn, each as soon as what it needs is there, comes to the end, however long actions and
+ * messages take. Each schedule is a file of its own here (generator.h). */
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
 #define ETCH_GRAPH_PLAN_SCHEDULE_H
 
 #include "symbolic/symbolic.h"
 
-typedef struct etch_slot {
+typedef struct etch_action {
     bool backward;
     uint32_t chunk;
     uint64_t microbatch;
-} etch_slot;
+} etch_action;
 
 typedef struct etch_schedule etch_schedule;
 
@@ -39,22 +39,25 @@ enum { ETCH_MOST_STAGES = 1 << 20, ETCH_MOST_CHUNKS = 1 << 20 };
 typedef struct etch_pipe {
     const etch_schedule *schedule;
     uint32_t stages;
-    uint32_t chunks; /* of each stage: 1 unless the schedule has chunks */
+    /* of each stage: 1 unless the schedule has chunks */
+    uint32_t chunks;
     uint64_t microbatches;
-    bool trains; /* false: forward slots only */
+    /* false: forward actions only */
+    bool trains;
 } etch_pipe;
 
-/* How many slots each stage has. */
-uint64_t etch_slot_count(const etch_pipe *pipe);
-/* The slots of a stage in their order, `etch_slot_count` of them, in `arena`. */
-const etch_slot *etch_slots(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
-/* The most of these slots of a stage that have gone forward and not yet begun to go back at a time, which is how often it
- * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward slots. */
-uint64_t etch_in_flight(const etch_slot *slots, uint64_t count);
+/* How many actions each stage has. */
+uint64_t etch_action_count(const etch_pipe *pipe);
+/* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
+const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
+/* The most of these actions of a stage that have gone forward and not yet begun to go back at a time, which
+ * is how often it holds what a chunk saves: at all times at most this many, at some time exactly. 0 without
+ * backward actions. */
+uint64_t etch_in_flight(const etch_action *actions, uint64_t count);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
 
-/* What formulas speak of: variables, constants, anything. */
+/* The sizes that formulas speak of: variables, constants, anything. */
 typedef struct etch_pipe_sizes {
     etch_expr stages, chunks, microbatches;
 } etch_pipe_sizes;
@@ -62,13 +65,13 @@ typedef struct etch_pipe_sizes {
 /* `etch_in_flight` of a training run, for stage number `stage` (from 0). */
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                                  etch_expr stage);
-/* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is not read).
- * Exact as well, and not all chunks have their most at the same time. */
+/* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is
+ * not read). Exact as well, and not all chunks have their most at the same time. */
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_expr stage);
-/* Time in which a stage waits, as a fraction of the time in which it works, when all forward slots take
- * equally long, all backward slots too, and messages no time. With more than one chunk it holds when the
+/* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
+ * equally long, all backward actions too, and messages no time. With more than one chunk it holds when the
  * stages divide the microbatches, and is less than the truth otherwise. */
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes);
 

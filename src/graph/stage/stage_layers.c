@@ -1,9 +1,8 @@
-/* The chain that a stage line lists: which parts of the forward pass are its units.
+/* The chain that a stage line lists: which parts of the forward pass are its layers.
  *
- * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose result has the
- * tag or is the tensor. A
- * statement is everything that it takes to compute its result: norm and product of z = norm(x) * head. What
- * several names select is of the unit that comes first. */
+ * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose
+ * result has the tag or is the tensor. A statement is everything that it takes to compute its result: norm
+ * and product of z = norm(x) * head. What several names select is of the layer that comes first. */
 #include <string.h>
 
 #include "graph/stage/stage_int.h"
@@ -11,8 +10,10 @@
 typedef struct selecting {
     etch_placer *p;
     etch_stages *stages;
-    bool **stated; /* by name of the line, then op id: is the op of a statement that it selects? */
-    bool *found;   /* by name of the line: it is a unit */
+    /* by name of the line, then op id: is the op of a statement that it selects? */
+    bool **stated;
+    /* by name of the line: it is a layer */
+    bool *found;
 } selecting;
 
 static const char *name_at(const selecting *s, uint32_t k)
@@ -20,7 +21,7 @@ static const char *name_at(const selecting *s, uint32_t k)
     return s->stages->line->selectors[k];
 }
 
-/* ---- what a name selects -------------------------------------------------------------------------------- */
+/* ---- what a name selects ------------------------------------------------------------------------------- */
 
 static bool *stated_by(const selecting *s, const char *name)
 {
@@ -50,53 +51,53 @@ static bool item_is_selected(const selecting *s, const etch_item *item, uint32_t
     return item->op ? op_is_selected(s, item->op, k) : strcmp(item->loop->name, name_at(s, k)) == 0;
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------------------- */
 
 static uint32_t entry_of(const selecting *s, const etch_item *item)
 {
-    for (uint32_t i = 0; i < s->stages->entries.count; i++)
-        if (item_is_selected(s, item, s->stages->entries.at[i].selector))
+    for (uint32_t i = 0; i < s->stages->segments.count; i++)
+        if (item_is_selected(s, item, s->stages->segments.at[i].selector))
             return i;
-    return ETCH_NO_ENTRY;
+    return ETCH_NO_SEGMENT;
 }
 
-/* Begins a unit, or the units of a loop, if the item is the first of one. */
+/* Begins a layer, or the layers of a loop, if the item is the first of one. */
 static void add_entry(const selecting *s, const etch_item *item)
 {
     etch_sym *sym = s->p->sym;
     for (uint32_t k = 0; k < s->stages->line->selector_count; k++) {
         if (s->found[k] || !item_is_selected(s, item, k))
             continue;
-        etch_stage_entry entry = {.name = name_at(s, k),
-                                  .selector = k,
-                                  .loop = item->loop,
-                                  .first = s->stages->units,
-                                  .count = item->loop ? item->loop->count : etch_int(sym, 1)};
-        s->stages->units = etch_add(sym, s->stages->units, entry.count);
-        ETCH_PUSH(s->p->arena, &s->stages->entries, entry);
+        etch_stage_segment segment = {.name = name_at(s, k),
+                                      .selector = k,
+                                      .loop = item->loop,
+                                      .first = s->stages->layers,
+                                      .count = item->loop ? item->loop->count : etch_int(sym, 1)};
+        s->stages->layers = etch_add(sym, s->stages->layers, segment.count);
+        ETCH_PUSH(s->p->arena, &s->stages->segments, segment);
         s->found[k] = true;
         return;
     }
 }
 
-/* The entries, in the order in which the program comes to them. */
+/* The segments, in the order in which the program comes to them. */
 static void find_entries(const selecting *s)
 {
     const etch_region *forward = s->p->graph->forward;
-    s->stages->units = etch_int(s->p->sym, 0);
-    s->stages->entry_of_op = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->op_count, uint32_t);
+    s->stages->layers = etch_int(s->p->sym, 0);
+    s->stages->segment_of_op = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->op_count, uint32_t);
     for (uint32_t i = 0; i < s->p->graph->op_count; i++)
-        s->stages->entry_of_op[i] = ETCH_NO_ENTRY;
+        s->stages->segment_of_op[i] = ETCH_NO_SEGMENT;
     for (uint32_t i = 0; i < forward->items.count; i++) {
         const etch_item *item = &forward->items.at[i];
-        if (entry_of(s, item) == ETCH_NO_ENTRY)
+        if (entry_of(s, item) == ETCH_NO_SEGMENT)
             add_entry(s, item);
         if (item->op)
-            s->stages->entry_of_op[item->op->id] = entry_of(s, item);
+            s->stages->segment_of_op[item->op->id] = entry_of(s, item);
     }
 }
 
-/* ---- names that are no units ---------------------------------------------------------------------------- */
+/* ---- names that are no layers -------------------------------------------------------------------------- */
 
 static bool region_selects(const selecting *s, const etch_region *region, uint32_t k)
 {
@@ -111,18 +112,18 @@ static bool region_selects(const selecting *s, const etch_region *region, uint32
     return false;
 }
 
-/* The unit that has what the name selects; NULL when nothing outside loops is selected. */
+/* The layer that has what the name selects; NULL when nothing outside loops is selected. */
 static const char *unit_with(const selecting *s, uint32_t k)
 {
     const etch_region *forward = s->p->graph->forward;
     for (uint32_t i = 0; i < forward->items.count; i++)
         if (item_is_selected(s, &forward->items.at[i], k))
-            return s->stages->entries.at[entry_of(s, &forward->items.at[i])].name;
+            return s->stages->segments.at[entry_of(s, &forward->items.at[i])].name;
     return NULL;
 }
 
-/* What is listed and is no link of the chain. A name that the model does not have at all may be one of
- * another model that shares the plan. */
+/* Names that are listed and are no segment of the chain. A name that the model does not have at all may be
+ * one of another model that shares the plan. */
 static void check_names(const selecting *s)
 {
     const etch_stage_line *line = s->stages->line;
@@ -136,19 +137,19 @@ static void check_names(const selecting *s)
                             name_at(s, k));
             continue;
         }
-        const char *unit = unit_with(s, k);
+        const char *layer = unit_with(s, k);
         etch_diag *diag;
-        if (unit)
+        if (layer)
             diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
-                              "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k), unit);
+                              "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k), layer);
         else
             diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
                               "'%s' cannot be a unit of stages: it is inside a loop", name_at(s, k));
-        etch_help(diag, unit ? "leave it out, or give its statements a tag that no other unit has"
-                             : "list the loop around it: each of its iterations is a unit");
+        etch_help(diag, layer ? "leave it out, or give its statements a tag that no other unit has"
+                              : "list the loop around it: each of its iterations is a unit");
         s->p->failed = true;
     }
-    if (s->stages->entries.count > 0 || s->p->failed)
+    if (s->stages->segments.count > 0 || s->p->failed)
         return;
     etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->span,
                                  "model %s has none of the units that the stages list", s->p->graph->model);
@@ -156,7 +157,7 @@ static void check_names(const selecting *s)
     s->p->failed = true;
 }
 
-bool etch_stage_chain(etch_placer *p, etch_stages *stages)
+bool etch_stage_segments(etch_placer *p, etch_stages *stages)
 {
     const uint32_t count = stages->line->selector_count;
     selecting s = {.p = p, .stages = stages};

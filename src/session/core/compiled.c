@@ -79,20 +79,20 @@ static bool is_axis(const etch_plan *plan, const char *name)
 }
 
 /* The next setting of a param from `*i` on. */
-static const etch_setting *next_param(const etch_pipeline *p, uint32_t *i)
+static const etch_setting *next_param(const etch_compiled *p, uint32_t *i)
 {
     while (*i < p->settings->count && is_axis(p->plan, p->settings->at[*i].name))
         ++*i;
     return *i < p->settings->count ? &p->settings->at[(*i)++] : NULL;
 }
 
-static const etch_precision *precision_of(const etch_pipeline *p)
+static const etch_precision *precision_of(const etch_compiled *p)
 {
     return p->plan ? &p->plan->precision : NULL;
 }
 
 /* Do two pipelines work on the same model? Axes of their plans have no part in it; dtypes have. */
-static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
+static bool same_model(const etch_compiled *a, const etch_compiled *b)
 {
     uint32_t i = 0, k = 0;
     if (!etch_precision_is_same(precision_of(a), precision_of(b)))
@@ -107,7 +107,7 @@ static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
 }
 
 /* Does the optimizer keep a copy of the weights? A plan that gives it a dtype asks for one. */
-static bool keeps_master(const etch_pipeline *p, const etch_train *train)
+static bool keeps_master(const etch_compiled *p, const etch_train *train)
 {
     const etch_precision *precision = precision_of(p);
     if (precision && precision->spans[ETCH_CLASS_MASTER].end)
@@ -116,21 +116,22 @@ static bool keeps_master(const etch_pipeline *p, const etch_train *train)
 }
 
 /* Is the same run again under both plans? */
-static bool same_recompute(const etch_pipeline *a, const etch_pipeline *b)
+static bool same_recompute(const etch_compiled *a, const etch_compiled *b)
 {
     const bool of_a = a->plan && a->plan->recompute.span.end, of_b = b->plan && b->plan->recompute.span.end;
     return of_a || of_b ? a->plan == b->plan : true;
 }
 
-/* Does what is known of one hold for the other, which is of the same model? That there is none, for example. */
-static bool same_training(const etch_pipeline *known, const etch_pipeline *p)
+/* Does what is known of one hold for the other, which is of the same model? That there is none, for
+ * example. */
+static bool same_training(const etch_compiled *known, const etch_compiled *p)
 {
     const etch_train *train = known->model ? &known->model->train : NULL;
     return same_recompute(known, p) && (!train || keeps_master(known, train) == keeps_master(p, train));
 }
 
 /* Trains the model as its block says, and as the plan changes that. */
-static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
+static void derive(etch_session *session, etch_compiled *p, etch_model *model)
 {
     etch_train train = model->train;
     train.optimizer.master = keeps_master(p, &train);
@@ -143,7 +144,7 @@ static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
     p->model = model;
 }
 
-static void elaborate(etch_session *session, etch_pipeline *p)
+static void elaborate(etch_session *session, etch_compiled *p)
 {
     etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, precision_of(p));
     if (model)
@@ -151,11 +152,11 @@ static void elaborate(etch_session *session, etch_pipeline *p)
 }
 
 /* Elaborates the model, once for all plans: a second time would also say everything twice. */
-static void find_model(etch_session *session, etch_pipeline *p)
+static void find_model(etch_session *session, etch_compiled *p)
 {
     etch_model *model = NULL;
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        const etch_pipeline *known = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        const etch_compiled *known = session->compiled_models.at[i];
         if (!same_model(known, p))
             continue;
         model = model ? model : known->model;
@@ -172,7 +173,7 @@ static void find_model(etch_session *session, etch_pipeline *p)
         elaborate(session, p);
 }
 
-static etch_pipeline *find_pipeline(etch_session *session, const char *run, const char *plan_name,
+static etch_compiled *find_compiled(etch_session *session, const char *run, const char *plan_name,
                                     bool needs_plan, etch_span asked)
 {
     if (!run)
@@ -185,17 +186,17 @@ static etch_pipeline *find_pipeline(etch_session *session, const char *run, cons
     const etch_settings *settings = etch_run_settings(session, run, plan);
     if (!settings)
         return NULL;
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        etch_pipeline *known = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        etch_compiled *known = session->compiled_models.at[i];
         if (known->settings == settings && same_name(known->run, run))
             return known->model ? known : NULL;
     }
-    etch_pipeline *p = ETCH_NEW(session->arena, etch_pipeline);
+    etch_compiled *p = ETCH_NEW(session->arena, etch_compiled);
     p->run = run;
     p->plan = plan;
     p->settings = settings;
     find_model(session, p);
-    ETCH_PUSH(session->arena, &session->pipelines, p);
+    ETCH_PUSH(session->arena, &session->compiled_models, p);
     return p->model ? p : NULL;
 }
 
@@ -206,16 +207,16 @@ static void lost(const etch_session *session)
         etch_trap(session->mem, ETCH_EINTERNAL);
 }
 
-etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan_name,
+etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan_name,
                                  bool needs_plan, etch_span asked)
 {
-    etch_pipeline *p = find_pipeline(session, run, plan_name, needs_plan, asked);
+    etch_compiled *p = find_compiled(session, run, plan_name, needs_plan, asked);
     if (!p)
         lost(session);
     return p;
 }
 
-static etch_placed *place(etch_session *session, const etch_pipeline *p)
+static etch_placed *place(etch_session *session, const etch_compiled *p)
 {
     const etch_plan *plan = p->plan;
     if (!etch_spec_pending_ready(session->spec, plan, p->settings))
@@ -223,7 +224,7 @@ static etch_placed *place(etch_session *session, const etch_pipeline *p)
     return etch_place(p->training, plan, session->granularity);
 }
 
-bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
+bool etch_compiled_place(etch_session *session, etch_compiled *p)
 {
     if (!p->tried_to_place) {
         p->tried_to_place = true;
@@ -234,19 +235,19 @@ bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
     return p->placed != NULL;
 }
 
-etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *p, etch_expr expr)
+etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *p, etch_expr expr)
 {
     return etch_settings_apply(session->sym, p->settings, expr);
 }
 
-uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes)
+uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes)
 {
-    uint32_t wide = 0;
+    uint32_t larger_axes = 0;
     for (uint32_t k = 0; k < p->plan->mesh.count; k++)
         if (axes >> k & 1 &&
-            etch_pipeline_apply(session, p, p->plan->mesh.at[k].size) != etch_int(session->sym, 1))
-            wide |= 1u << k;
-    return wide;
+            etch_compiled_apply(session, p, p->plan->mesh.at[k].size) != etch_int(session->sym, 1))
+            larger_axes |= 1u << k;
+    return larger_axes;
 }
 
 typedef struct binding_list {

@@ -42,10 +42,10 @@ etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_
     return step;
 }
 
-static etch_move move_of(etch_state from, etch_state to)
+static etch_collective move_of(etch_state from, etch_state to)
 {
     if (from == to)
-        return ETCH_NO_MOVE;
+        return ETCH_NO_COLLECTIVE;
     if (!from)
         return ETCH_SLICE;
     if (from == ETCH_PARTIAL)
@@ -58,18 +58,18 @@ static etch_move move_of(etch_state from, etch_state to)
 enum { MOVE_KINDS = ETCH_ALL_GATHER };
 
 /* Sizes shrink first. */
-static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
-                                                   ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
+static const etch_collective shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
+                                                         ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
 
 static bool is_shard(etch_state state)
 {
     return state && state != ETCH_PARTIAL;
 }
 
-/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim may leave it
- * or join it: the shards of the outer ones stay where they are. Slots have no order that would have to be kept. But
- * what is to leave any dim leaves before another joins: that one would divide shards, and what is left when they are
- * gathered is not its part of the whole. */
+/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim
+ * may leave it or join it: the shards of the outer ones stay where they are. Slots have no order that would
+ * have to be kept. But what is to leave any dim leaves before another joins: that one would divide shards,
+ * and what is left when they are gathered is not its part of the whole. */
 static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
                           uint32_t other)
 {
@@ -78,11 +78,11 @@ static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etc
         return false;
     if (there == to && goal[other] != to)
         return true;
-    return !there->holds.count && etch_map_is_inside(p, there, other, axis);
+    return !there->packed_from.count && etch_map_is_inside(p, there, other, axis);
 }
 
 static uint32_t axes_of_kind(const etch_placer *p, const etch_state *now, const etch_state *goal,
-                             etch_move kind)
+                             etch_collective kind)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -91,7 +91,7 @@ static uint32_t axes_of_kind(const etch_placer *p, const etch_state *now, const 
     return axes;
 }
 
-static bool may_move(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
+static bool may_reshard(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         for (uint32_t b = 0; axes & (1u << a) && b < p->axis_count; b++)
@@ -100,29 +100,31 @@ static bool may_move(const etch_placer *p, const etch_state *now, const etch_sta
     return true;
 }
 
-/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False: there is none. */
-static bool order_moves(const etch_placer *p, const etch_state *now, const etch_state *goal, etch_move *order)
+/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False:
+ * there is none. */
+static bool order_collectives(const etch_placer *p, const etch_state *now, const etch_state *goal,
+                              etch_collective *order)
 {
-    bool moves = false;
+    bool communicates = false;
     for (uint32_t i = 0; i < MOVE_KINDS; i++) {
         const uint32_t axes = axes_of_kind(p, now, goal, shrink_first[i]);
         if (!axes)
             continue;
-        moves = true;
-        if (!may_move(p, now, goal, axes))
+        communicates = true;
+        if (!may_reshard(p, now, goal, axes))
             continue;
         etch_state next[ETCH_MAX_AXES];
         for (uint32_t a = 0; a < p->axis_count; a++)
             next[a] = axes & (1u << a) ? goal[a] : now[a];
         *order = shrink_first[i];
-        if (order_moves(p, next, goal, order + 1))
+        if (order_collectives(p, next, goal, order + 1))
             return true;
     }
-    *order = ETCH_NO_MOVE;
-    return !moves;
+    *order = ETCH_NO_COLLECTIVE;
+    return !communicates;
 }
 
-uint32_t etch_move_left_behind(const etch_placer *p, const etch_value *value, const etch_state *need)
+uint32_t etch_reshard_non_innermost(const etch_placer *p, const etch_value *value, const etch_state *need)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -147,9 +149,10 @@ static const char *axes_with_last(const etch_placer *p, const etch_shard *line, 
     return text.text;
 }
 
-/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which asks for it. */
-static void refuse_move(etch_placer *p, const etch_value *value, const etch_state *goal,
-                        const etch_cause *cause)
+/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which
+ * asks for it. */
+static void refuse_reshard(etch_placer *p, const etch_value *value, const etch_state *goal,
+                           const etch_provenance *provenance)
 {
     for (uint32_t a = 0; a < p->axis_count && !p->failed; a++)
         for (uint32_t b = 0; value->place[a] != goal[a] && b < p->axis_count && !p->failed; b++) {
@@ -162,8 +165,8 @@ static void refuse_move(etch_placer *p, const etch_value *value, const etch_stat
             etch_diag *diag = etch_error(
                 p->graph->diags, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
                 "%s must be last on %s: %s is moved while %s stays on it", name, dim->name, name, other);
-            if (cause->line.end)
-                etch_note(diag, cause->line, "this line moves it");
+            if (provenance->line.end)
+                etch_note(diag, provenance->line, "this line moves it");
             etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
             etch_help(diag, "write %s @ (%s): the part of the outer axis stays when the inner one goes",
                       dim->name, axes_with_last(p, line, b, a));
@@ -173,25 +176,27 @@ static void refuse_move(etch_placer *p, const etch_value *value, const etch_stat
 
 /* ---- moves and copies -------------------------------------------------------------------------------- */
 
-static etch_value *move_once(etch_placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
-                             etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
+static etch_value *reshard_once(etch_placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
+                                etch_collective collective, etch_phase phase, etch_scope *scope,
+                                etch_provenance provenance)
 {
     etch_state place[ETCH_MAX_AXES];
     memcpy(place, value->place, sizeof place);
     for (uint32_t a = 0; a < p->axis_count; a++)
         if (axes & (1u << a))
             place[a] = goal[a];
-    etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
-    step->move = move;
+    etch_step *step =
+        etch_step_new(p, NULL, etch_row_of_collective(p->graph, collective), phase, scope, 1, 1);
+    step->collective = collective;
     step->axes = axes;
-    step->cause = cause;
+    step->provenance = provenance;
     step->ins[0] = value;
     step->outs[0] = etch_value_new(p, value->tensor, place);
     step->outs[0]->step = step;
     return step->outs[0];
 }
 
-/* What an iteration of the body undoes or repeats; NULL: nothing. */
+/* The iteration that one of the body reverses or repeats; NULL: nothing. */
 static const etch_region *region_before(const etch_region *body)
 {
     const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
@@ -218,17 +223,18 @@ static bool is_brought(const etch_placer *p, const etch_placed_copy *c)
     return false;
 }
 
-/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in
+ * both. */
 static bool is_kept(const etch_placer *p, const etch_placed_copy *c, etch_phase phase)
 {
     return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
            is_brought(p, c) && is_before(p, c);
 }
 
-/* What a value was before collectives moved it: all that come from one are copies of each other. */
+/* The value before collectives moved it: all that come from one are copies of each other. */
 static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
 {
-    while (value->step && value->step->move != ETCH_NO_MOVE &&
+    while (value->step && value->step->collective != ETCH_NO_COLLECTIVE &&
            !etch_place_equal(p, value->place, value->step->ins[0]->place))
         value = value->step->ins[0];
     return value;
@@ -254,7 +260,7 @@ static etch_value *find_copy(const etch_placer *p, const etch_value *value, cons
 }
 
 /* Axes on which something is left to be sent to bring a copy to `goal`. */
-static uint32_t left_to_move(const etch_placer *p, const etch_value *from, const etch_state *goal)
+static uint32_t left_to_reshard(const etch_placer *p, const etch_value *from, const etch_state *goal)
 {
     uint32_t left = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -271,17 +277,18 @@ static bool is_on_the_way(const etch_placer *p, const etch_value *value, const e
         if (held->place[a] != goal[a] && held->place[a] != value->place[a] && !whole)
             return false;
     }
-    etch_move order[MOVE_KINDS + 1];
-    return order_moves(p, held->place, goal, order);
+    etch_collective order[MOVE_KINDS + 1];
+    return order_collectives(p, held->place, goal, order);
 }
 
-/* What is nearest to `goal` of a value and its copies that are there. */
+/* The copy of a value that needs the fewest collectives to reach `goal`, or the value itself. */
 static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
 {
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const etch_placed_copy *c = &p->copies.at[i];
-        if (is_copy_of(p, c, value, phase) && left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
+        if (is_copy_of(p, c, value, phase) &&
+            left_to_reshard(p, c->to, goal) < left_to_reshard(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
     }
@@ -290,14 +297,14 @@ static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_s
 
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
-static etch_value *move_view(etch_placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
-                             etch_scope *scope, etch_cause cause)
+static etch_value *reshard_view(etch_placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
+                                etch_scope *scope, etch_provenance provenance)
 {
     etch_op *op = view->step->op;
     etch_state need[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; a < p->axis_count; a++)
         need[a] = etch_op_dim_before(op, goal[a]);
-    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, cause);
+    etch_value *moved = etch_reshard_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, provenance);
     etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
     step->ins[0] = moved;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -324,8 +331,8 @@ static void keep_copy(etch_placer *p, etch_value *from, etch_value *to, etch_pha
               (etch_placed_copy){.from = from, .to = to, .region = p->region, .phase = phase});
 }
 
-etch_value *etch_move_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, etch_cause cause)
+etch_value *etch_reshard_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                               etch_phase phase, etch_scope *scope, etch_provenance provenance)
 {
     etch_state goal[ETCH_MAX_AXES];
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -336,26 +343,26 @@ etch_value *etch_move_value(etch_placer *p, etch_value *value, const etch_state 
     if (moved)
         return moved;
     if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
-        moved = move_view(p, value, goal, phase, scope, cause);
+        moved = reshard_view(p, value, goal, phase, scope, provenance);
         keep_copy(p, value, moved, phase);
         return moved;
     }
     moved = nearest(p, value, goal, phase);
-    etch_move order[MOVE_KINDS + 1];
-    if (!order_moves(p, moved->place, goal, order)) {
-        refuse_move(p, moved, goal, &cause);
+    etch_collective order[MOVE_KINDS + 1];
+    if (!order_collectives(p, moved->place, goal, order)) {
+        refuse_reshard(p, moved, goal, &provenance);
         return value;
     }
-    for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
-        moved =
-            move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope, cause);
+    for (const etch_collective *kind = order; *kind != ETCH_NO_COLLECTIVE; kind++) {
+        moved = reshard_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
+                             provenance);
         keep_copy(p, value, moved, phase);
     }
     return moved;
 }
 
-etch_value *etch_move_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
-                             etch_scope *scope, etch_cause cause)
+etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
+                                etch_scope *scope, etch_provenance provenance)
 {
-    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
+    return reshard_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, provenance);
 }

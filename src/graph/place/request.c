@@ -1,4 +1,4 @@
-/* What results are wanted as (R3): looked up before a region is placed, last op first, so that every demand
+/* The requested layouts of results (R3): found before a region is placed, last op first, so that every demand
  * below is known. */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool same_pass(const etch_tensor *tensor, const etch_op *op)
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
-void etch_demand_uses(etch_placer *p, const etch_region *region)
+void etch_request_uses(etch_placer *p, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
@@ -43,13 +43,13 @@ void etch_demand_uses(etch_placer *p, const etch_region *region)
             u->count += 2;
         }
         for (uint32_t k = 0; k < item->loop->bodies.count; k++)
-            etch_demand_uses(p, item->loop->bodies.at[k]);
+            etch_request_uses(p, item->loop->bodies.at[k]);
     }
 }
 
 /* ---- carried values --------------------------------------------------------------------------------- */
 
-etch_loop_carried etch_demand_handed_on(const etch_tensor *tensor)
+etch_loop_carried etch_request_carried_at_end(const etch_tensor *tensor)
 {
     const etch_tensor *first = etch_origin(tensor);
     const etch_region *region = first->region;
@@ -59,7 +59,7 @@ etch_loop_carried etch_demand_handed_on(const etch_tensor *tensor)
     return (etch_loop_carried){NULL, 0};
 }
 
-void etch_demand_carry(etch_placer *p, etch_loop_carried value, etch_state *place)
+void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *place)
 {
     const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
     const etch_tensor *first = etch_origin(carry->in);
@@ -75,7 +75,7 @@ void etch_demand_carry(etch_placer *p, etch_loop_carried value, etch_state *plac
             return;
     if (carry->init && etch_map_pin(p, carry->init, place))
         return;
-    etch_map_place(p, etch_part_of(&p->parts, carry->in), carry->in, place);
+    etch_map_place(p, etch_plan_region_of(&p->plan_regions, carry->in), carry->in, place);
 }
 
 /* ---- demands ---------------------------------------------------------------------------------------- */
@@ -97,62 +97,62 @@ static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_s
 }
 
 /* Seen through the only consumer. */
-static void demand_through(etch_placer *p, const etch_op *op, const etch_tensor *tensor,
-                           etch_requested_layout *want)
+static void request_through(etch_placer *p, const etch_op *op, const etch_tensor *tensor,
+                            etch_requested_layout *requested)
 {
-    const etch_requested_layout *result = &p->wants[op->outs[0]->id];
-    const etch_crossing crossing = etch_part_crossed(&p->parts, op, tensor);
-    if (!crossing.axes && (!is_elementwise(op) || !result->known))
+    const etch_requested_layout *result = &p->requests[op->outs[0]->id];
+    const etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, tensor);
+    if (!boundary.axes && (!is_elementwise(op) || !result->known))
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; is_elementwise(op) && result->known && a < p->axis_count; a++)
         now[a] = before_op(op, tensor, result->place[a]);
-    if (crossing.axes)
-        etch_map_cross(p, &crossing, tensor, now, want->place);
+    if (boundary.axes)
+        etch_map_boundary(p, &boundary, tensor, now, requested->place);
     else
-        memcpy(want->place, now, sizeof now);
-    want->known = true;
+        memcpy(requested->place, now, sizeof now);
+    requested->known = true;
 }
 
 /* The result of a statement leaves it, whoever reads it. */
-static void demand_left(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *want)
+static void request_leaving(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *requested)
 {
-    const etch_crossing left = etch_part_left(&p->parts, tensor);
+    const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
     if (!left.axes)
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
-    for (uint32_t a = 0; want->known && a < p->axis_count; a++)
-        now[a] = want->place[a];
-    etch_map_cross(p, &left, tensor, now, want->place);
-    want->known = true;
+    for (uint32_t a = 0; requested->known && a < p->axis_count; a++)
+        now[a] = requested->place[a];
+    etch_map_boundary(p, &left, tensor, now, requested->place);
+    requested->known = true;
 }
 
-static void demand_tensor(etch_placer *p, const etch_tensor *tensor)
+static void request_tensor(etch_placer *p, const etch_tensor *tensor)
 {
-    etch_requested_layout *want = &p->wants[tensor->id];
+    etch_requested_layout *requested = &p->requests[tensor->id];
     const etch_value_use *u = &p->uses[tensor->id];
-    if (etch_map_pin(p, tensor, want->place)) {
-        want->known = true;
+    if (etch_map_pin(p, tensor, requested->place)) {
+        requested->known = true;
         return;
     }
-    etch_loop_carried value = etch_demand_handed_on(tensor);
+    etch_loop_carried value = etch_request_carried_at_end(tensor);
     if (!value.loop && u->init.loop && u->count == 2)
         value = u->init;
     if (value.loop) {
-        etch_demand_carry(p, value, want->place);
-        want->known = true;
+        etch_request_carried(p, value, requested->place);
+        requested->known = true;
         return;
     }
     if (u->only)
-        demand_through(p, u->only, tensor, want);
-    demand_left(p, tensor, want);
+        request_through(p, u->only, tensor, requested);
+    request_leaving(p, tensor, requested);
 }
 
-void etch_demand_region(etch_placer *p, const etch_region *region)
+void etch_request_region(etch_placer *p, const etch_region *region)
 {
     for (uint32_t i = region->items.count; i-- > 0;) {
         const etch_op *op = region->items.at[i].op;
         if (op && op->phase != ETCH_BACKWARD)
-            demand_tensor(p, op->outs[0]);
+            request_tensor(p, op->outs[0]);
     }
 }

@@ -1,24 +1,32 @@
-/* What ops are to counting conventions, told by how they are connected: the products that give the logits, those that
- * choose experts, the norms between two projections, and the dims of tokens. */
+/* Roles of ops for counting conventions, found by how they are connected: the products that give the logits,
+ * those that choose experts, the norms between two projections, and the dims of tokens. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
 
-/* What becomes of a tensor. */
-typedef struct fate {
-    bool read;      /* something reads it */
-    bool elsewhere; /* something reads it that is no product with a weight, nor a view */
-    bool decides;   /* the loss or the caller reads it, through elementwise ops */
-    bool chooses;   /* an op chooses by it, or by what other ops than products make of it */
-    bool masked;    /* scores, before or behind a mask that is an op of its own */
-    bool projected; /* a product with a weight made it: itself, or behind views */
-    bool weight;    /* a weight, or a view of one */
-} fate;
+/* The roles of a tensor's readers. */
+typedef struct result_roles {
+    /* something reads it */
+    bool read;
+    /* something reads it that is no product with a weight, nor a view */
+    bool elsewhere;
+    /* the loss or the caller reads it, through elementwise ops */
+    bool decides;
+    /* an op chooses by it, or by what other ops than products make of it */
+    bool chooses;
+    /* scores, before or behind a mask that is an op of its own */
+    bool masked;
+    /* a product with a weight made it: itself, or under views */
+    bool projected;
+    /* a weight, or a view of one */
+    bool weight;
+} result_roles;
 
 typedef struct marking {
     const etch_graph *graph;
-    etch_marks *marks;
-    fate *of; /* by tensor id */
+    etch_op_roles *roles;
+    /* by tensor id */
+    result_roles *of;
 } marking;
 
 static bool is_projection(const marking *m, const etch_op *op)
@@ -27,9 +35,9 @@ static bool is_projection(const marking *m, const etch_op *op)
            (m->of[op->ins[0]->id].weight || m->of[op->ins[1]->id].weight);
 }
 
-static void mark(const marking *m, const etch_op *op, etch_mark as)
+static void role(const marking *m, const etch_op *op, etch_op_role_bit as)
 {
-    m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
+    m->roles->of[op->id] = (unsigned char)(m->roles->of[op->id] | as);
 }
 
 /* Does it hide scores that other ops compute? */
@@ -43,24 +51,25 @@ static bool is_elementwise(const etch_op *op)
     return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
 }
 
-/* ---- along the program: where values come from ---------------------------------------------------------- */
+/* ---- along the program: where values come from --------------------------------------------------------- */
 
 static void note_sequence(const marking *m, const etch_dim *dim)
 {
     if (!dim)
         return;
-    m->marks->sequence[dim->id] = true;
-    m->marks->has_sequence = true;
+    m->roles->sequence[dim->id] = true;
+    m->roles->has_sequence = true;
 }
 
-/* Tokens are the queries of an attention, and dims that stand in one activation beside a renaming of theirs: scores. */
+/* Tokens are the queries of an attention, and dims that stand in one activation beside a renaming of theirs:
+ * scores. */
 static void find_sequence(const marking *m, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
     note_sequence(m, etch_op_division(op).queries);
     for (uint32_t i = 0; i < result->rank && etch_op_is_matmul(op); i++)
-        if (result->dims[i]->twin && etch_has_dim(result, result->dims[i]->twin))
-            note_sequence(m, result->dims[i]->twin);
+        if (result->dims[i]->alias && etch_has_dim(result, result->dims[i]->alias))
+            note_sequence(m, result->dims[i]->alias);
 }
 
 static void pass_forward(const marking *m, const etch_op *op)
@@ -68,17 +77,17 @@ static void pass_forward(const marking *m, const etch_op *op)
     const bool projection = is_projection(m, op), view = etch_op_is_view(op);
     find_sequence(m, op);
     if (op->row->family == ETCH_FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
-        mark(m, op, ETCH_MARK_EMBEDDING);
+        role(m, op, ETCH_OP_EMBEDDING);
     bool masked = masks(op);
     for (uint32_t i = 0; i < op->in_count; i++) {
         if (!m->of[op->ins[i]->id].masked)
             continue;
         if (etch_op_is_matmul(op))
-            mark(m, op, ETCH_MARK_MASKED);
+            role(m, op, ETCH_OP_MASKED);
         masked = masked || (is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
     }
     for (uint32_t i = 0; i < op->out_count; i++) {
-        fate *result = &m->of[op->outs[i]->id];
+        result_roles *result = &m->of[op->outs[i]->id];
         result->masked = masked;
         result->weight = view && m->of[op->ins[0]->id].weight;
         result->projected = view ? m->of[op->ins[0]->id].projected : projection;
@@ -97,14 +106,14 @@ static void walk_forward(const marking *m, const etch_region *region)
     }
 }
 
-/* ---- against the program: where values go --------------------------------------------------------------- */
+/* ---- against the program: where values go -------------------------------------------------------------- */
 
 /* Of all results of an op together. */
-static fate fate_of_results(const marking *m, const etch_op *op)
+static result_roles roles_of_results(const marking *m, const etch_op *op)
 {
-    fate all = {0};
+    result_roles all = {0};
     for (uint32_t i = 0; i < op->out_count; i++) {
-        const fate *result = &m->of[op->outs[i]->id];
+        const result_roles *result = &m->of[op->outs[i]->id];
         all.read = all.read || result->read;
         all.elsewhere = all.elsewhere || result->elsewhere;
         all.decides = all.decides || result->decides;
@@ -114,21 +123,21 @@ static fate fate_of_results(const marking *m, const etch_op *op)
     return all;
 }
 
-/* What the op says of its operands: their readers have been seen. */
+/* Notes the roles of the op's operands: their readers have been seen. */
 static void pass_backward(const marking *m, const etch_op *op)
 {
-    const fate result = fate_of_results(m, op);
+    const result_roles result = roles_of_results(m, op);
     const bool view = etch_op_is_view(op), projection = is_projection(m, op);
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
     const bool elementwise = is_elementwise(op);
     if (decides && etch_op_is_matmul(op))
-        mark(m, op, ETCH_MARK_LOGITS);
+        role(m, op, ETCH_OP_LOGITS);
     if (result.chooses && etch_op_is_matmul(op))
-        mark(m, op, ETCH_MARK_ROUTER);
+        role(m, op, ETCH_OP_ROUTER);
     if (result.masked && etch_op_is_matmul(op))
-        mark(m, op, ETCH_MARK_MASKED);
+        role(m, op, ETCH_OP_MASKED);
     for (uint32_t i = 0; i < op->in_count; i++) {
-        fate *operand = &m->of[op->ins[i]->id];
+        result_roles *operand = &m->of[op->ins[i]->id];
         operand->read = operand->read || !view || result.read;
         operand->elsewhere = operand->elsewhere || (view ? result.elsewhere : !projection);
         const bool loss = op->row->family == ETCH_FAMILY_LOSS && i == 0;
@@ -140,15 +149,15 @@ static void pass_backward(const marking *m, const etch_op *op)
     }
     if (op->row->family == ETCH_FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read &&
         !result.elsewhere)
-        mark(m, op, ETCH_MARK_LATENT_NORM);
+        role(m, op, ETCH_OP_LATENT_NORM);
 }
 
-/* What a body hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
+/* A loop-carried value is read by whoever reads what comes out of the loop, and by the next iteration. */
 static void leave_body(const marking *m, const etch_region *body)
 {
     for (uint32_t i = 0; i < body->carries.count; i++) {
         const etch_carry *carry = &body->carries.at[i];
-        fate *out = &m->of[carry->out->id];
+        result_roles *out = &m->of[carry->out->id];
         out->read = out->elsewhere = true;
         out->decides = out->decides || (carry->result && m->of[carry->result->id].decides);
     }
@@ -180,7 +189,7 @@ static void walk_backward(const marking *m, const etch_region *region)
     }
 }
 
-/* ---- tags ------------------------------------------------------------------------------------------------ */
+/* ---- tags ---------------------------------------------------------------------------------------------- */
 
 static bool is_norm(const etch_op *op)
 {
@@ -194,14 +203,14 @@ static bool made_by(const etch_tensor *tensor, const etch_op *op)
                                              : tensor->producer == op;
 }
 
-/* What a tag says of the ops of a statement. */
+/* The roles that a tag gives to the ops of a statement. */
 static const struct {
     const char *tag;
     bool (*of)(const etch_op *op);
-    etch_mark mark;
+    etch_op_role_bit role;
 } tag_rows[] = {
-    {"router", etch_op_is_matmul, ETCH_MARK_ROUTER},
-    {"mtp", is_norm, ETCH_MARK_MTP_NORM},
+    {"router", etch_op_is_matmul, ETCH_OP_ROUTER},
+    {"mtp", is_norm, ETCH_OP_MTP_NORM},
 };
 enum { TAG_COUNT = sizeof tag_rows / sizeof *tag_rows };
 
@@ -214,7 +223,7 @@ static void mark_tagged(const marking *m, const etch_region *region, const etch_
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             mark_tagged(m, loop->bodies.at[k], tagged, row);
         if (op && made_by(tagged, op) && tag_rows[row].of(op))
-            mark(m, op, tag_rows[row].mark);
+            role(m, op, tag_rows[row].role);
     }
 }
 
@@ -228,20 +237,20 @@ static void find_tagged(const marking *m)
     }
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
-const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena)
+const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena)
 {
     const etch_graph *graph = training->graph;
-    etch_marks *marks = ETCH_NEW(arena, etch_marks);
-    marks->op_count = graph->op_count;
-    marks->of = ETCH_NEW_ARRAY(arena, graph->op_count, unsigned char);
-    marks->sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, bool);
-    const marking m = {graph, marks, ETCH_NEW_ARRAY(arena, graph->tensors.count, fate)};
+    etch_op_roles *roles = ETCH_NEW(arena, etch_op_roles);
+    roles->op_count = graph->op_count;
+    roles->of = ETCH_NEW_ARRAY(arena, graph->op_count, unsigned char);
+    roles->sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, bool);
+    const marking m = {graph, roles, ETCH_NEW_ARRAY(arena, graph->tensors.count, result_roles)};
     for (uint32_t i = 0; i < graph->weights.count; i++)
         m.of[graph->weights.at[i]->id].weight = true;
     walk_forward(&m, graph->forward);
     walk_backward(&m, graph->forward);
     find_tagged(&m);
-    return marks;
+    return roles;
 }

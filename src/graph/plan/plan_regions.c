@@ -1,19 +1,21 @@
-/* The parts of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are nested, as
- * the program is; two selectors may choose the same one. Found once, before anything is placed.
+/* The regions of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are
+ * nested, as the program is; two selectors may choose the same one. Found once, before anything is placed.
  *
- * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost part
- * that it is in, for each part the axes whose use its scopes change. */
+ * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost
+ * region that it is in, for each region the axes whose use its scopes change. */
 #include <string.h>
 
 #include "graph/ir/row.h"
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 
-/* A part while the others are looked for: which forward ops it has. */
+/* A region while the others are looked for: which forward ops it has. */
 typedef struct area {
-    etch_plan_part part;
-    bool *has; /* by op id */
+    etch_plan_region plan_region;
+    /* by op id */
+    bool *has;
     uint32_t size;
-    bool *only_reader; /* by tensor id */
+    /* by tensor id */
+    bool *only_reader;
 } area;
 
 typedef ETCH_VEC(area *) area_list;
@@ -67,28 +69,28 @@ static void take_statement(area *a, const etch_region *region, const etch_tensor
     }
 }
 
-static bool is_same(const etch_plan_part *a, const etch_plan_part *b)
+static bool is_same(const etch_plan_region *a, const etch_plan_region *b)
 {
     if (a->result && b->result && a->result->producer)
         return a->result->producer == b->result->producer;
     return a->call == b->call && a->loop == b->loop && a->result == b->result;
 }
 
-/* The index of the part among the areas, a new one unless it was chosen before. */
-static uint32_t area_of(finder *f, etch_plan_part part)
+/* The index of the region among the areas, a new one unless it was chosen before. */
+static uint32_t area_of(finder *f, etch_plan_region plan_region)
 {
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < f->areas.count; i++)
-        if (is_same(&f->areas.at[i]->part, &part))
+        if (is_same(&f->areas.at[i]->plan_region, &plan_region))
             return i;
     area *a = ETCH_NEW(f->arena, area);
-    *a = (area){.part = part, .has = ETCH_NEW_ARRAY(f->arena, graph->op_count, bool)};
-    if (part.call)
-        take_call(a, graph->forward, part.call);
-    for (uint32_t k = 0; part.loop && k < part.loop->bodies.count; k++)
-        take_all(a, part.loop->bodies.at[k]);
-    if (part.result)
-        take_statement(a, graph->forward, part.result);
+    *a = (area){.plan_region = plan_region, .has = ETCH_NEW_ARRAY(f->arena, graph->op_count, bool)};
+    if (plan_region.call)
+        take_call(a, graph->forward, plan_region.call);
+    for (uint32_t k = 0; plan_region.loop && k < plan_region.loop->bodies.count; k++)
+        take_all(a, plan_region.loop->bodies.at[k]);
+    if (plan_region.result)
+        take_statement(a, graph->forward, plan_region.result);
     ETCH_PUSH(f->arena, &f->areas, a);
     return f->areas.count - 1;
 }
@@ -102,7 +104,7 @@ static void choose_loops(finder *f, const etch_region *region, const char *name,
         if (!loop)
             continue;
         if (strcmp(loop->name, name) == 0)
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.loop = loop}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.loop = loop}));
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             choose_loops(f, loop->bodies.at[k], name, out);
     }
@@ -119,21 +121,22 @@ static void choose(finder *f, const char *selector, index_list *out)
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         if (etch_scope_is_called(graph->scopes.at[i], selector, strlen(selector)))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.call = graph->scopes.at[i]}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.call = graph->scopes.at[i]}));
     choose_loops(f, graph->forward, selector, out);
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
         if (is_stated(tensor) && etch_tensor_is_selected(tensor, selector))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.result = tensor}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.result = tensor}));
     }
 }
 
-/* ---- nesting -------------------------------------------------------------------------------------------- */
+/* ---- nesting ------------------------------------------------------------------------------------------- */
 
-/* Of parts that have the same ops the loop is outside, then the statement, then the call that is all of it. */
-static uint32_t depth_of(const etch_plan_part *part)
+/* Of regions that have the same ops the loop is outside, then the statement, then the call that is all of
+ * it. */
+static uint32_t depth_of(const etch_plan_region *plan_region)
 {
-    return part->loop ? 0 : part->result ? 1 : 2;
+    return plan_region->loop ? 0 : plan_region->result ? 1 : 2;
 }
 
 static bool is_in_loop(const etch_region *region, const etch_loop *loop)
@@ -146,66 +149,67 @@ static bool is_in_loop(const etch_region *region, const etch_loop *loop)
 /* A statement has the weights that nothing else reads. */
 static bool has_weight(const area *a, const etch_tensor *weight)
 {
-    if (a->part.call)
-        return etch_scope_is_inside(weight->scope, a->part.call);
-    if (a->part.loop)
-        return is_in_loop(weight->region, a->part.loop);
-    return a->part.result == weight || a->only_reader[weight->id];
+    if (a->plan_region.call)
+        return etch_scope_is_inside(weight->scope, a->plan_region.call);
+    if (a->plan_region.loop)
+        return is_in_loop(weight->region, a->plan_region.loop);
+    return a->plan_region.result == weight || a->only_reader[weight->id];
 }
 
-/* Does one part hold the other? They are equal or nested or apart. */
+/* Does one region hold the other? They are equal or nested or apart. */
 static bool holds(const finder *f, const area *outer, const area *inner)
 {
     if (outer == inner)
         return true;
-    if (inner->part.result && inner->part.result->kind == ETCH_WEIGHT)
-        return has_weight(outer, inner->part.result);
-    const bool larger = outer->size > inner->size ||
-                        (outer->size == inner->size && depth_of(&outer->part) < depth_of(&inner->part));
+    if (inner->plan_region.result && inner->plan_region.result->kind == ETCH_WEIGHT)
+        return has_weight(outer, inner->plan_region.result);
+    const bool larger =
+        outer->size > inner->size ||
+        (outer->size == inner->size && depth_of(&outer->plan_region) < depth_of(&inner->plan_region));
     for (uint32_t i = 0; i < f->graph->op_count && larger; i++)
         if (inner->has[i])
             return outer->has[i];
     return false;
 }
 
-/* The part itself when it is in none. */
-static etch_plan_part *deeper(const finder *f, etch_plan_part *part, area *other)
+/* The region itself when it is in none. */
+static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, area *other)
 {
-    if (other->part.overrides.count == 0)
-        return part;
-    const area *now = part ? (const area *)part : NULL; /* its first member */
-    return !now || holds(f, now, other) ? &other->part : part;
+    if (other->plan_region.overrides.count == 0)
+        return plan_region;
+    const area *now = plan_region ? (const area *)plan_region : NULL; /* its first member */
+    return !now || holds(f, now, other) ? &other->plan_region : plan_region;
 }
 
-/* ---- what is in which part ------------------------------------------------------------------------------ */
+/* ---- what is in which region --------------------------------------------------------------------------- */
 
-static void place_ops(const finder *f, const etch_plan_parts *parts, const etch_region *region)
+static void place_ops(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            place_ops(f, parts, loop->bodies.at[k]);
+            place_ops(f, plan_regions, loop->bodies.at[k]);
         if (!op)
             continue;
-        etch_plan_part *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
+        etch_plan_region *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
-            const bool left = op->edge == ETCH_LEAVE && a->part.call == op->scope;
+            const bool left = op->edge == ETCH_LEAVE && a->plan_region.call == op->scope;
             around = a->has[op->id] ? deeper(f, around, a) : around;
             made_in = a->has[op->id] && !left ? deeper(f, made_in, a) : made_in;
         }
-        parts->of_op[op->id] = around;
+        plan_regions->of_op[op->id] = around;
         if (op->edge && op->scope)
-            parts->around[op->scope->id] = around;
+            plan_regions->around[op->scope->id] = around;
         for (uint32_t k = 0; k < op->out_count; k++)
-            parts->of_tensor[op->outs[k]->id] = made_in;
+            plan_regions->of_tensor[op->outs[k]->id] = made_in;
     }
 }
 
-static void place_carries(const finder *f, const etch_plan_parts *parts, const etch_region *region)
+static void place_carries(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
 {
-    etch_plan_part **of = parts->of_tensor;
+    etch_plan_region **of = plan_regions->of_tensor;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
@@ -213,10 +217,11 @@ static void place_carries(const finder *f, const etch_plan_parts *parts, const e
         area body = {.has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             take_all(&body, loop->bodies.at[k]);
-        etch_plan_part *inside = NULL, *around = NULL;
+        etch_plan_region *inside = NULL, *around = NULL;
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
-            const bool is_loop = a->part.loop == loop, larger = a->size > body.size && holds(f, a, &body);
+            const bool is_loop = a->plan_region.loop == loop,
+                       larger = a->size > body.size && holds(f, a, &body);
             inside = is_loop || larger ? deeper(f, inside, a) : inside;
             around = larger ? deeper(f, around, a) : around;
         }
@@ -226,26 +231,26 @@ static void place_carries(const finder *f, const etch_plan_parts *parts, const e
                 of[loop->bodies.at[k]->carries.at[c].result->id] = around;
             }
         for (uint32_t k = 0; k < loop->bodies.count; k++)
-            place_carries(f, parts, loop->bodies.at[k]);
+            place_carries(f, plan_regions, loop->bodies.at[k]);
     }
 }
 
-static void place_given(const finder *f, const etch_plan_parts *parts)
+static void place_given(const finder *f, const etch_plan_regions *plan_regions)
 {
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
-            const bool is_model = a->part.call && !a->part.call->parent;
+            const bool is_model = a->plan_region.call && !a->plan_region.call->parent;
             if ((tensor->kind == ETCH_INPUT && is_model) ||
                 (tensor->kind == ETCH_WEIGHT && has_weight(a, tensor)))
-                parts->of_tensor[i] = deeper(f, parts->of_tensor[i], a);
+                plan_regions->of_tensor[i] = deeper(f, plan_regions->of_tensor[i], a);
         }
     }
 }
 
-/* ---- weights of statements ------------------------------------------------------------------------------ */
+/* ---- weights of statements ----------------------------------------------------------------------------- */
 
 /* By tensor: is it read, and by no op that the area has not? */
 static void note_readers(const area *a, const etch_region *region, bool *elsewhere)
@@ -272,15 +277,15 @@ static void find_readers(const finder *f, area *a)
         a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
 }
 
-/* ---- scopes of the plan --------------------------------------------------------------------------------- */
+/* ---- scopes of the plan -------------------------------------------------------------------------------- */
 
 /* Is the area inside one that the override chooses? */
 static bool is_inside(const finder *f, const etch_override *o, const area *inner)
 {
     for (uint32_t i = 0; i < f->areas.count; i++) {
-        const etch_plan_part *part = &f->areas.at[i]->part;
-        for (uint32_t k = 0; k < part->overrides.count; k++)
-            if (part->overrides.at[k] == o && holds(f, f->areas.at[i], inner))
+        const etch_plan_region *plan_region = &f->areas.at[i]->plan_region;
+        for (uint32_t k = 0; k < plan_region->overrides.count; k++)
+            if (plan_region->overrides.at[k] == o && holds(f, f->areas.at[i], inner))
                 return true;
     }
     return false;
@@ -293,7 +298,7 @@ static void add_override(finder *f, const etch_override *o, const index_list *ch
     for (uint32_t i = 0; i < chosen->count; i++) {
         area *a = f->areas.at[chosen->at[i]];
         if (!taken[chosen->at[i]] && (!outer || is_inside(f, outer, a)))
-            ETCH_PUSH(f->arena, &a->part.overrides, o);
+            ETCH_PUSH(f->arena, &a->plan_region.overrides, o);
         taken[chosen->at[i]] = true;
     }
 }
@@ -311,11 +316,11 @@ static void find_areas(finder *f)
         add_override(f, &plan->overrides.at[i], &chosen[i]);
 }
 
-/* The entry that the part's own scopes give, or NULL. */
-static const etch_shard *own_entry(const etch_plan_part *part, const char *dim)
+/* The entry that the region's own scopes give, or NULL. */
+static const etch_shard *own_entry(const etch_plan_region *plan_region, const char *dim)
 {
-    for (uint32_t i = part->overrides.count; i-- > 0;) {
-        const etch_override *o = part->overrides.at[i];
+    for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
+        const etch_override *o = plan_region->overrides.at[i];
         const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim);
         if (shard)
             return shard;
@@ -323,25 +328,26 @@ static const etch_shard *own_entry(const etch_plan_part *part, const char *dim)
     return NULL;
 }
 
-const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_part *part, const etch_dim *dim)
+const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_region *plan_region,
+                               const etch_dim *dim)
 {
-    for (; part; part = part->outer) {
-        const etch_shard *shard = own_entry(part, dim->name);
+    for (; plan_region; plan_region = plan_region->outer) {
+        const etch_shard *shard = own_entry(plan_region, dim->name);
         if (shard)
             return shard;
     }
     return etch_shard_find(plan->shards.at, plan->shards.count, dim->name);
 }
 
-/* Axes that the scopes of a part put a dim on, or take it from. */
-static uint32_t touched_by(const etch_plan *plan, const etch_plan_part *part)
+/* Axes that the scopes of a region put a dim on, or take it from. */
+static uint32_t touched_by(const etch_plan *plan, const etch_plan_region *plan_region)
 {
     uint32_t bits = 0;
-    for (uint32_t i = 0; i < part->overrides.count; i++) {
-        const etch_override *o = part->overrides.at[i];
+    for (uint32_t i = 0; i < plan_region->overrides.count; i++) {
+        const etch_override *o = plan_region->overrides.at[i];
         for (uint32_t k = 0; k < o->shards.count; k++) {
             const etch_dim named = {.name = o->shards.at[k].dim};
-            const etch_shard *outer = etch_map_dim(plan, part->outer, &named);
+            const etch_shard *outer = etch_map_dim(plan, plan_region->outer, &named);
             for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
                 bits |= 1u << o->shards.at[k].axes[a];
             for (uint32_t a = 0; outer && a < outer->axis_count; a++)
@@ -351,35 +357,35 @@ static uint32_t touched_by(const etch_plan *plan, const etch_plan_part *part)
     return bits;
 }
 
-void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_plan_parts *parts)
+void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch_plan_regions *plan_regions)
 {
     finder f = {.graph = graph, .plan = plan, .arena = graph->arena};
-    parts->of_op = ETCH_NEW_ARRAY(graph->arena, graph->op_count, etch_plan_part *);
-    parts->of_tensor = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, etch_plan_part *);
-    parts->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_part *);
-    parts->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_plan_part *);
-    parts->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_part *);
+    plan_regions->of_op = ETCH_NEW_ARRAY(graph->arena, graph->op_count, etch_plan_region *);
+    plan_regions->of_tensor = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, etch_plan_region *);
+    plan_regions->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_region *);
+    plan_regions->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_plan_region *);
+    plan_regions->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_region *);
     find_areas(&f);
     for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_plan_part *part = &f.areas.at[i]->part;
+        etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
         for (uint32_t k = 0; k < f.areas.count; k++)
             if (k != i && holds(&f, f.areas.at[k], f.areas.at[i]))
-                part->outer = deeper(&f, part->outer, f.areas.at[k]);
+                plan_region->outer = deeper(&f, plan_region->outer, f.areas.at[k]);
     }
     for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_plan_part *part = &f.areas.at[i]->part;
-        part->touched = touched_by(plan, part);
-        if (part->call && part->overrides.count)
-            parts->of_call[part->call->id] = part;
-        if (part->loop && part->overrides.count)
-            parts->of_loop[part->loop->id] = part;
+        etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
+        plan_region->touched = touched_by(plan, plan_region);
+        if (plan_region->call && plan_region->overrides.count)
+            plan_regions->of_call[plan_region->call->id] = plan_region;
+        if (plan_region->loop && plan_region->overrides.count)
+            plan_regions->of_loop[plan_region->loop->id] = plan_region;
     }
     if (f.areas.count == 0)
         return;
-    parts->around[0] = parts->of_call[0];
-    place_ops(&f, parts, graph->forward);
-    place_carries(&f, parts, graph->forward);
-    place_given(&f, parts);
+    plan_regions->around[0] = plan_regions->of_call[0];
+    place_ops(&f, plan_regions, graph->forward);
+    place_carries(&f, plan_regions, graph->forward);
+    place_given(&f, plan_regions);
 }
 
 const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, uint32_t place)
@@ -389,15 +395,16 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
     find_areas(&f);
     for (uint32_t i = 0; i < f.areas.count; i++) {
         const area *a = f.areas.at[i];
-        for (uint32_t k = 0; k < a->part.overrides.count; k++)
+        for (uint32_t k = 0; k < a->plan_region.overrides.count; k++)
             for (uint32_t op = 0;
-                 a->part.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count; op++)
+                 a->plan_region.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count;
+                 op++)
                 ops[op] = ops[op] || a->has[op];
     }
     return ops;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
 static const etch_op *first_op(const etch_op *op)
 {
@@ -406,61 +413,69 @@ static const etch_op *first_op(const etch_op *op)
     return op;
 }
 
-const etch_plan_part *etch_part_of(const etch_plan_parts *parts, const etch_tensor *tensor)
+const etch_plan_region *etch_plan_region_of(const etch_plan_regions *plan_regions, const etch_tensor *tensor)
 {
-    return parts->of_tensor[etch_origin(tensor)->id];
+    return plan_regions->of_tensor[etch_origin(tensor)->id];
 }
 
-static bool is_around(const etch_plan_part *part, const etch_plan_part *inner)
+static bool is_around(const etch_plan_region *plan_region, const etch_plan_region *inner)
 {
-    while (inner && inner != part)
+    while (inner && inner != plan_region)
         inner = inner->outer;
-    return inner == part;
+    return inner == plan_region;
 }
 
-etch_crossing etch_part_crossed(const etch_plan_parts *parts, const etch_op *op, const etch_tensor *operand)
+etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, const etch_op *op,
+                                       const etch_tensor *operand)
 {
     const etch_op *first = first_op(op);
-    const etch_plan_part *part = parts->of_op[first->id], *from = etch_part_of(parts, operand);
-    etch_crossing crossing = {.to = part, .part = part};
+    const etch_plan_region *plan_region = plan_regions->of_op[first->id],
+                           *from = etch_plan_region_of(plan_regions, operand);
+    etch_boundary boundary = {.to = plan_region, .plan_region = plan_region};
     if (first->edge == ETCH_LEAVE) {
-        const etch_plan_part *call = parts->of_call[first->scope->id];
-        return (etch_crossing){
-            .axes = call ? call->touched : 0, .to = call ? call->outer : NULL, .part = call, .leaves = true};
+        const etch_plan_region *call = plan_regions->of_call[first->scope->id];
+        return (etch_boundary){.axes = call ? call->touched : 0,
+                               .to = call ? call->outer : NULL,
+                               .plan_region = call,
+                               .leaves = true};
     }
-    for (; part && !is_around(part, from); part = part->outer)
-        if (!part->call || (first->edge == ETCH_ENTER && part->call == first->scope)) {
-            crossing.axes |= part->touched;
-            crossing.part = part;
+    for (; plan_region && !is_around(plan_region, from); plan_region = plan_region->outer)
+        if (!plan_region->call || (first->edge == ETCH_ENTER && plan_region->call == first->scope)) {
+            boundary.axes |= plan_region->touched;
+            boundary.plan_region = plan_region;
         }
-    return crossing;
+    return boundary;
 }
 
-etch_crossing etch_part_left(const etch_plan_parts *parts, const etch_tensor *tensor)
+etch_boundary etch_boundary_of_result(const etch_plan_regions *plan_regions, const etch_tensor *tensor)
 {
     const etch_tensor *first = etch_origin(tensor);
-    etch_crossing crossing = {.leaves = true};
-    for (const etch_plan_part *part = first->producer ? parts->of_op[first->producer->id] : NULL; part;
-         part = part->outer) {
-        if (!part->result || part->result->producer != first->producer)
+    etch_boundary boundary = {.leaves = true};
+    for (const etch_plan_region *plan_region = first->producer ? plan_regions->of_op[first->producer->id]
+                                                               : NULL;
+         plan_region; plan_region = plan_region->outer) {
+        if (!plan_region->result || plan_region->result->producer != first->producer)
             continue;
-        crossing.axes |= part->touched;
-        crossing.part = part;
-        crossing.to = part->outer;
+        boundary.axes |= plan_region->touched;
+        boundary.plan_region = plan_region;
+        boundary.to = plan_region->outer;
     }
-    return crossing;
+    return boundary;
 }
 
-etch_crossing etch_part_of_loop_left(const etch_plan_parts *parts, const etch_loop *loop)
+etch_boundary etch_boundary_of_loop(const etch_plan_regions *plan_regions, const etch_loop *loop)
 {
     while (loop->repeats)
         loop = loop->repeats;
-    const etch_plan_part *part = parts->of_loop[loop->id];
-    return (etch_crossing){
-        .axes = part ? part->touched : 0, .to = part ? part->outer : NULL, .part = part, .leaves = true};
+    const etch_plan_region *plan_region = plan_regions->of_loop[loop->id];
+    return (etch_boundary){.axes = plan_region ? plan_region->touched : 0,
+                           .to = plan_region ? plan_region->outer : NULL,
+                           .plan_region = plan_region,
+                           .leaves = true};
 }
 
-const etch_plan_part *etch_part_around(const etch_plan_parts *parts, const etch_scope *scope)
+const etch_plan_region *etch_plan_region_around(const etch_plan_regions *plan_regions,
+                                                const etch_scope *scope)
 {
-    return scope ? parts->around[scope->id] : NULL;
+    return scope ? plan_regions->around[scope->id] : NULL;
 }

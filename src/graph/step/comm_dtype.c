@@ -17,13 +17,13 @@ static bool is_routing(const etch_step *step, etch_routing routing)
     return step && step->op && step->op->row->routing == routing;
 }
 
-static void send_as(etch_step *move, etch_travel travel)
+static void send_as(etch_step *collective, etch_comm_dtype comm_dtype)
 {
-    move->travels = etch_dtype_or(travel.dtype, move->ins[0]->tensor->dtype);
-    move->block = travel.block;
+    collective->comm_dtype = etch_dtype_or(comm_dtype.dtype, collective->ins[0]->tensor->dtype);
+    collective->block = comm_dtype.block;
 }
 
-/* What takes tokens out of slots reads what has come back from experts. */
+/* An op that takes tokens out of capacity slots reads the results of the experts. */
 static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
 {
     const etch_value *value = step->ins[0];
@@ -35,17 +35,17 @@ static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static void find_travel(etch_step *move, const etch_dtypes *dtypes)
+static void find_comm_dtype(etch_step *collective, const etch_dtypes *dtypes)
 {
-    const etch_value *source = source_of(move->ins[0]);
-    etch_travel travel = {0, 0};
+    const etch_value *source = source_of(collective->ins[0]);
+    etch_comm_dtype comm_dtype = {0, 0};
     if (source->tensor->kind == ETCH_WEIGHT)
-        travel.dtype = dtypes->weights_comm;
+        comm_dtype.dtype = dtypes->weights_comm;
     else if (source->tensor->kind == ETCH_GRADIENT || source->tensor->adds_to)
-        travel.dtype = dtypes->grads_comm;
+        comm_dtype.dtype = dtypes->grads_comm;
     else if (is_routing(source->step, ETCH_ROUTING_FILLS))
-        travel = dtypes->dispatch;
-    send_as(move, travel);
+        comm_dtype = dtypes->dispatch;
+    send_as(collective, comm_dtype);
 }
 
 static void travel_in(const etch_dtypes *dtypes, const etch_placed_region *region)
@@ -58,13 +58,13 @@ static void travel_in(const etch_dtypes *dtypes, const etch_placed_region *regio
         if (!step)
             continue;
         if (!step->op && step->in_count > 0)
-            find_travel(step, dtypes);
+            find_comm_dtype(step, dtypes);
         else if (is_routing(step, ETCH_ROUTING_EMPTIES))
             mark_return(step, dtypes);
     }
 }
 
-void etch_travel_find(etch_placed *placed)
+void etch_comm_dtypes_find(etch_placed *placed)
 {
     const etch_dtypes *dtypes = &placed->training->graph->dtypes;
     travel_in(dtypes, placed->forward);
@@ -73,11 +73,11 @@ void etch_travel_find(etch_placed *placed)
 }
 
 /* Weights that are gathered together have each a dtype of its own. */
-etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand)
+etch_dtype etch_comm_dtype_of(const etch_placed *placed, const etch_step *collective, uint32_t operand)
 {
-    return move->copies ? etch_dtype_or(placed->training->graph->dtypes.weights_comm,
-                                        move->ins[operand]->tensor->dtype)
-                        : move->travels;
+    return collective->copies ? etch_dtype_or(placed->training->graph->dtypes.weights_comm,
+                                              collective->ins[operand]->tensor->dtype)
+                              : collective->comm_dtype;
 }
 
 static etch_expr bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block)
@@ -89,25 +89,26 @@ static etch_expr bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype d
     return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
 }
 
-etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective, uint32_t operand,
                           etch_expr elements)
 {
     etch_sym *sym = placed->training->graph->sym;
-    if (move->copies)
-        elements = etch_mul(sym, elements, move->copies[operand]);
-    return bytes_in_blocks(sym, elements, etch_travels_as(placed, move, operand), move->block);
+    if (collective->copies)
+        elements = etch_mul(sym, elements, collective->copies[operand]);
+    return bytes_in_blocks(sym, elements, etch_comm_dtype_of(placed, collective, operand), collective->block);
 }
 
-etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand)
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *collective, uint32_t operand)
 {
-    return etch_payload_by(placed, move, operand, etch_value_elements(placed, move->ins[operand]));
+    return etch_payload_by(placed, collective, operand,
+                           etch_value_elements(placed, collective->ins[operand]));
 }
 
-etch_expr etch_payload(const etch_placed *placed, const etch_step *move)
+etch_expr etch_payload(const etch_placed *placed, const etch_step *collective)
 {
     etch_sym *sym = placed->training->graph->sym;
     etch_expr bytes = etch_int(sym, 0);
-    for (uint32_t i = 0; i < move->in_count; i++)
-        bytes = etch_add(sym, bytes, etch_payload_of(placed, move, i));
+    for (uint32_t i = 0; i < collective->in_count; i++)
+        bytes = etch_add(sym, bytes, etch_payload_of(placed, collective, i));
     return bytes;
 }

@@ -1,32 +1,41 @@
-/* What is in memory beside weights, their gradients and states, and what is kept for backward, while the passes of a
+/* The workspace: memory beside weights, their gradients and states, and saved values, while the passes of a
  * microbatch run: the most at a time.
  *
- * requires: a placed graph. provides: the size of the largest working set of one rank, as a formula.
+ * requires: a placed graph. provides: the size of the largest workspace of one rank, as a formula.
  *
- * A value is there from the step that makes it to the last step that reads it, in the order of the program. Views are the
- * memory that they show; results that are added into gradients in place are none. What iterations of a loop make for
- * another loop, as a layer that is run again does for its gradient, is there for all of them. What forward keeps for
- * backward is counted with the activations, and not here.
+ * A value is there from the step that makes it to the last step that reads it, in the order of the program.
+ * Views are the memory that they show; results that are added into gradients in place are none. What
+ * iterations of a loop make for another loop, as a layer that is recomputed does for its gradient, is there
+ * for all of them. What forward keeps for backward is counted with the activations, and not here.
  *
- * Where ranks hold weights in parts, copies of a unit's weights are there from when they are gathered, ahead of the unit, to its
- * end, and so are its gradients, from when they are made, where each microbatch reduces them. */
+ * Where ranks hold weights in parts, copies of a weight group's weights are there from when they are
+ * gathered, ahead of the weight group, to its end, and so are its gradients, from when they are made, where
+ * each microbatch reduces them. */
 #include "graph/cost/cost_int.h"
 
 /* A region of the program, with its place in the order of all steps. */
-typedef struct stretch {
-    struct stretch *parent; /* NULL: forward, or backward, as a whole */
+typedef struct interval {
+    /* NULL: forward, or backward, as a whole */
+    struct interval *parent;
     const etch_region *of;
-    uint32_t begin, end;           /* positions, the last one included */
-    uint32_t loop_begin, loop_end; /* of all bodies of the loop */
-} stretch;
+    /* positions, the last one included */
+    uint32_t begin, end;
+    /* of all bodies of the loop */
+    uint32_t loop_begin, loop_end;
+} interval;
 
 typedef struct life {
-    const etch_value *value; /* NULL: not in memory, or not counted here */
-    stretch *home;           /* where it is made */
+    /* NULL: not in memory, or not counted here */
+    const etch_value *value;
+    /* where it is made */
+    interval *owner;
     uint32_t birth, death;
-    etch_expr each, copies; /* of one run of its home; all that are there */
-    bool kept;              /* for backward: counted elsewhere */
-    bool on_stage;          /* something there makes or reads it */
+    /* of one run of the region that makes it; all that are there */
+    etch_expr each, copies;
+    /* for backward: counted elsewhere */
+    bool kept;
+    /* something there makes or reads it */
+    bool on_stage;
 } life;
 
 typedef struct sweep {
@@ -34,16 +43,22 @@ typedef struct sweep {
     const etch_stage_view *stage;
     etch_sym *sym;
     etch_arena *arena;
-    life *lives;       /* by value id */
-    uint32_t position; /* of the step in work */
+    /* by value id */
+    life *lives;
+    /* of the step in work */
+    uint32_t position;
     bool backward;
-    bool here;                /* does the stage run what is in work? */
-    uint32_t loop_begin;      /* of the loop of the top level in work */
-    ETCH_VEC(uint32_t) units; /* where those begin whose weights are gathered */
-    ETCH_VEC(bool) on_stage;  /* by position */
+    /* does the stage run what is in work? */
+    bool here;
+    /* of the loop of the top level in work */
+    uint32_t loop_begin;
+    /* where those begin whose weights are gathered */
+    ETCH_VEC(uint32_t) weight_groups;
+    /* by position */
+    ETCH_VEC(bool) on_stage;
 } sweep;
 
-/* ---- lives -------------------------------------------------------------------------------------------------- */
+/* ---- lives --------------------------------------------------------------------------------------------- */
 
 static const etch_value *memory_of(const etch_value *value)
 {
@@ -52,10 +67,10 @@ static const etch_value *memory_of(const etch_value *value)
     return value;
 }
 
-static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birth)
+static void bear(sweep *s, const etch_value *value, interval *owner, uint32_t birth)
 {
     s->lives[value->id] = (life){.value = value,
-                                 .home = home,
+                                 .owner = owner,
                                  .birth = birth,
                                  .death = birth,
                                  .each = etch_int(s->sym, 1),
@@ -63,7 +78,7 @@ static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birt
                                  .on_stage = s->here};
 }
 
-static bool is_inside(const stretch *inner, const stretch *outer)
+static bool is_inside(const interval *inner, const interval *outer)
 {
     while (inner && inner != outer)
         inner = inner->parent;
@@ -71,7 +86,7 @@ static bool is_inside(const stretch *inner, const stretch *outer)
 }
 
 /* The body of `outer`'s loops that holds `inner`. */
-static const stretch *below(const stretch *inner, const stretch *outer)
+static const interval *below(const interval *inner, const interval *outer)
 {
     while (inner->parent != outer)
         inner = inner->parent;
@@ -85,22 +100,22 @@ static void lengthen(life *l, uint32_t death)
 }
 
 /* `reader` reads the value at the position in work. */
-static void read_value(sweep *s, const etch_value *value, stretch *reader)
+static void read_value(sweep *s, const etch_value *value, interval *reader)
 {
     life *l = &s->lives[memory_of(value)->id];
-    const stretch *common = l->home;
+    const interval *common = l->owner;
     if (!l->value)
         return;
     l->on_stage = l->on_stage || s->here;
-    if (is_inside(reader, l->home)) {
-        lengthen(l, reader == l->home ? s->position : below(reader, l->home)->loop_end);
+    if (is_inside(reader, l->owner)) {
+        lengthen(l, reader == l->owner ? s->position : below(reader, l->owner)->loop_end);
         return;
     }
     etch_expr copies = l->each;
     for (; common && !is_inside(reader, common); common = common->parent)
         copies = etch_mul(s->sym, copies, common->of->loop ? common->of->count : etch_int(s->sym, 1));
     l->copies = copies;
-    l->birth = below(l->home, common)->loop_begin;
+    l->birth = below(l->owner, common)->loop_begin;
     lengthen(l, reader == common || !common ? s->position : below(reader, common)->loop_end);
 }
 
@@ -110,25 +125,25 @@ static void tick(sweep *s)
     s->position++;
 }
 
-static bool runs_at(const sweep *s, etch_home home)
+static bool runs_at(const sweep *s, etch_position position)
 {
-    etch_homes one = {0};
-    if (!s->stage || home == ETCH_NO_HOME)
+    etch_positions one = {0};
+    if (!s->stage || position == ETCH_NO_POSITION)
         return true;
-    ETCH_PUSH(s->arena, &one, home);
+    ETCH_PUSH(s->arena, &one, position);
     return !etch_is_zero(etch_stage_presence(s->sym, s->stage, &one));
 }
 
-/* ---- the program, in order -------------------------------------------------------------------------------------- */
+/* ---- the program, in order ----------------------------------------------------------------------------- */
 
 /* Two walks: the first gives regions their ends and values their begins, the second knows all readers. */
 typedef struct numbered {
     const etch_placed_region *region;
-    stretch *at;
+    interval *at;
 } numbered;
 typedef ETCH_VEC(numbered) numbering;
 
-static stretch *stretch_of(const numbering *all, const etch_placed_region *region)
+static interval *interval_of(const numbering *all, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->at[i].region == region)
@@ -144,22 +159,23 @@ static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
     return NULL;
 }
 
-/* Where the unit begins that is as many units before the one in work as weights are gathered ahead. */
-static uint32_t gathered_at(sweep *s, const stretch *here)
+/* Where the weight group begins that is as many weight groups before the one in work as weights are gathered
+ * ahead. */
+static uint32_t gathered_at(sweep *s, const interval *here)
 {
     const uint64_t ahead = s->placed->plan->zero.ahead;
     const uint32_t begin = here->parent ? s->loop_begin : s->position;
-    if (s->units.count == 0 || s->units.at[s->units.count - 1] != begin)
-        ETCH_PUSH(s->arena, &s->units, begin);
-    const uint32_t last = s->units.count - 1;
-    return ahead == 0 ? s->position : s->units.at[ahead < last ? last - (uint32_t)ahead : 0];
+    if (s->weight_groups.count == 0 || s->weight_groups.at[s->weight_groups.count - 1] != begin)
+        ETCH_PUSH(s->arena, &s->weight_groups, begin);
+    const uint32_t last = s->weight_groups.count - 1;
+    return ahead == 0 ? s->position : s->weight_groups.at[ahead < last ? last - (uint32_t)ahead : 0];
 }
 
-static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, stretch *here)
+static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, interval *here)
 {
-    const etch_expr units = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
-    const bool in_turn = g->lasts == ETCH_KEEP_UNIT && here->parent;
-    const etch_expr all = in_turn ? units : etch_int(s->sym, 1);
+    const etch_expr weight_groups = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
+    const bool in_turn = g->lasts == ETCH_KEEP_GROUP && here->parent;
+    const etch_expr all = in_turn ? weight_groups : etch_int(s->sym, 1);
     const uint32_t birth = gathered_at(s, here);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
@@ -170,13 +186,13 @@ static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g
     }
 }
 
-/* The gradients of a unit, whole until they are reduced: see `end_unit`. */
+/* The gradients of a weight group, whole until they are reduced: see `end_group`. */
 static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 {
     return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
 }
 
-static void bear_step(sweep *s, const etch_step *step, stretch *here)
+static void bear_step(sweep *s, const etch_step *step, interval *here)
 {
     const etch_gathering *g = gathering_of(s, step);
     if (step->row->stays) /* a cache, which is counted by itself */
@@ -190,29 +206,30 @@ static void bear_step(sweep *s, const etch_step *step, stretch *here)
             bear(s, step->outs[k], here, s->position);
 }
 
-/* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
-static void end_unit(sweep *s, const etch_step *step, const stretch *here)
+/* Gathered copies are there to the end of the weight group, and so are its gradients, for all iterations of
+ * the loops in it. */
+static void end_group(sweep *s, const etch_step *step, const interval *here)
 {
     for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
         lengthen(&s->lives[step->outs[k]->id], here->end);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
-        const stretch *unit = here;
+        const interval *weight_group = here;
         if (!step->accumulate_into[k] || !l->value)
             continue;
-        for (; unit->parent && unit->parent->parent; unit = unit->parent) {
-            l->copies = etch_mul(s->sym, l->copies, unit->of->count);
-            l->birth = unit->loop_begin;
+        for (; weight_group->parent && weight_group->parent->parent; weight_group = weight_group->parent) {
+            l->copies = etch_mul(s->sym, l->copies, weight_group->of->count);
+            l->birth = weight_group->loop_begin;
         }
-        lengthen(l, unit->parent ? unit->end : s->position);
+        lengthen(l, weight_group->parent ? weight_group->end : s->position);
     }
 }
 
 /* Goes as deep as loops are nested. */
-static void bear_region(sweep *s, const etch_placed_region *region, stretch *parent, numbering *all)
+static void bear_region(sweep *s, const etch_placed_region *region, interval *parent, numbering *all)
 {
-    stretch *here = ETCH_NEW(s->arena, stretch);
-    *here = (stretch){.parent = parent, .of = region->of, .begin = s->position};
+    interval *here = ETCH_NEW(s->arena, interval);
+    *here = (interval){.parent = parent, .of = region->of, .begin = s->position};
     ETCH_PUSH(s->arena, all, (numbered){region, here});
     for (uint32_t i = 0; i < region->carries.count; i++)
         bear(s, region->carries.at[i].in, here, s->position);
@@ -221,7 +238,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
         const etch_placed_loop *loop = region->items.at[i].loop;
         const uint32_t begin = s->position;
         if (!parent && s->placed->stages)
-            s->here = runs_at(s, step ? step->home : loop->home);
+            s->here = runs_at(s, step ? step->position : loop->position);
         if (step && !etch_step_shows(step)) {
             bear_step(s, step, here);
             tick(s);
@@ -231,7 +248,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             bear_region(s, loop->bodies.at[k], here, all);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
-            stretch *body = stretch_of(all, loop->bodies.at[k]);
+            interval *body = interval_of(all, loop->bodies.at[k]);
             body->loop_begin = begin;
             body->loop_end = s->position;
         }
@@ -247,16 +264,16 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
 
 static void read_region(sweep *s, const etch_placed_region *region, const numbering *all)
 {
-    stretch *here = stretch_of(all, region);
+    interval *here = interval_of(all, region);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (!here->parent && s->placed->stages)
-            s->here = runs_at(s, step ? step->home : loop->home);
+            s->here = runs_at(s, step ? step->position : loop->position);
         for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
             read_value(s, step->ins[k], here);
         if (step)
-            end_unit(s, step, here);
+            end_group(s, step, here);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)
                 read_value(s, etch_loop_carries(loop)->at[k].init, here);
@@ -270,7 +287,7 @@ static void read_region(sweep *s, const etch_placed_region *region, const number
     s->position++;
 }
 
-/* ---- what is kept is counted elsewhere ------------------------------------------------------------------------- */
+/* ---- what is kept is counted elsewhere ----------------------------------------------------------------- */
 
 static void keep_value(sweep *s, const etch_value *value)
 {
@@ -295,7 +312,8 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* What iterations hand on is kept where what enters them is, but for the last, which may not be. */
+/* The loop-carried values of iterations are saved where those that enter them are, but for the last, which
+ * may not be. */
 static void keep_chains(sweep *s, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -317,11 +335,12 @@ static void keep_chains(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* ---- the most at a time ------------------------------------------------------------------------------------------ */
+/* ---- the most at a time -------------------------------------------------------------------------------- */
 
 typedef ETCH_VEC(etch_expr) expr_list;
 
-/* By position: the sizes of the values that are there from it on, and of those that nothing behind it reads. */
+/* By position: the sizes of the values that are there from it on, and of those that nothing after it
+ * reads. */
 typedef struct changes {
     uint32_t end;
     expr_list *born, *gone;
@@ -373,8 +392,8 @@ static bool all_numbers(const changes *c, const etch_valuation *values)
     return true;
 }
 
-etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage,
-                           const etch_valuation *values)
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *stage,
+                               const etch_valuation *values)
 {
     numbering all = {0};
     sweep s = {.placed = placed,

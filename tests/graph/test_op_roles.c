@@ -38,7 +38,7 @@ static const etch_table *larger_table(etch_arena *arena)
 /* FLOP of forward under a convention, by the items of the graph. */
 static int64_t forward_flop(const sample *x, const etch_training *training, etch_count count)
 {
-    const etch_marks *marks = etch_marks_of(training, x->arena);
+    const etch_op_roles *marks = etch_op_roles_of(training, x->arena);
     etch_cost_list items = {0};
     int64_t sum = 0;
     etch_graph_costs(training, &items);
@@ -78,7 +78,7 @@ static etch_tensor *hidden(sample *x, etch_tensor *scores, etch_dim *keys)
 {
     etch_attrs attrs = {.causal = true, .over_count = 1, .over = ETCH_NEW(x->arena, etch_dim *)};
     attrs.over[0] = keys;
-    etch_dim_twin(keys, x->s); /* the queries that the mask pairs them with */
+    etch_dim_alias(keys, x->s); /* the queries that the mask pairs them with */
     return etch_graph_call(x->graph, etch_row_called(x->graph->table, "hide"), &scores, 1, &attrs, NULL, 0,
                            (etch_span){0, 0});
 }

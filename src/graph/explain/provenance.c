@@ -1,0 +1,635 @@
+/* Why collectives are there, in words. What a placement knows of a collective is its cause and the values
+ * before and after it; from these follow what made the value so, what needs it otherwise, and the lines of
+ * the plan behind both. */
+#include <string.h>
+
+#include "graph/explain/explain.h"
+#include "graph/place/placer.h"
+
+const char *etch_rule_name(etch_rule rule)
+{
+    static const char *const names[ETCH_RULE_COUNT] = {
+        [ETCH_RULE_NONE] = "none",           [ETCH_RULE_OPERAND] = "operand",
+        [ETCH_RULE_MERGE] = "merge",         [ETCH_RULE_PIN] = "pin",
+        [ETCH_RULE_RESULT] = "result",       [ETCH_RULE_ENTER] = "enter",
+        [ETCH_RULE_LEAVE] = "leave",         [ETCH_RULE_LOOP] = "loop",
+        [ETCH_RULE_STATISTIC] = "statistic", [ETCH_RULE_COTANGENT] = "cotangent",
+        [ETCH_RULE_TOTAL] = "total",         [ETCH_RULE_SUMMAND] = "summand",
+        [ETCH_RULE_WEIGHT] = "weight",       [ETCH_RULE_REDUCE] = "reduce",
+        [ETCH_RULE_UPDATE] = "update",       [ETCH_RULE_SHARED_WEIGHT] = "tie",
+        [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
+        [ETCH_RULE_WHOLE] = "whole",
+    };
+    return rule < ETCH_RULE_COUNT ? names[rule] : NULL;
+}
+
+typedef struct explainer {
+    /* what questions about maps need of one */
+    etch_placer p;
+    const etch_placed *placed;
+    /* of which something is told: not those that are bound to 1 */
+    uint32_t axes;
+    const char *const *names;
+    etch_arena *arena;
+    etch_phrases *out;
+} explainer;
+
+static explainer explainer_of(const etch_placed *placed, const etch_explaining *how, etch_phrases *out)
+{
+    return (explainer){.p = {.plan = placed->plan,
+                             .plan_regions = *placed->plan_regions,
+                             .training = placed->training,
+                             .graph = placed->training->graph,
+                             .axis_count = placed->plan->mesh.count},
+                       .placed = placed,
+                       .axes = how->axes,
+                       .names = how->names,
+                       .arena = how->arena,
+                       .out = out};
+}
+
+/* ---- placements ---------------------------------------------------------------------------------------- */
+
+/* Those of `axes` that divide `dim`, outermost first; returns how many. */
+static uint32_t axes_of_dim(const etch_placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
+                            uint32_t out[ETCH_MAX_AXES])
+{
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        if (place[a] != dim || !(axes >> a & 1))
+            continue;
+        uint32_t at = count++;
+        for (; at > 0 && etch_map_is_inside(p, dim, out[at - 1], a); at--)
+            out[at] = out[at - 1];
+        out[at] = a;
+    }
+    return count;
+}
+
+/* "(cp,tp)", with the names that the plan gives to products. */
+static void put_axes(const etch_plan *plan, const uint32_t *axes, uint32_t count, etch_buf *out)
+{
+    const etch_product *all = etch_product_at(plan, axes, count);
+    const bool is_list = count > 1 && !(all && all->axis_count == count);
+    etch_buf_puts(out, is_list ? "(" : "");
+    for (uint32_t i = 0; i < count;) {
+        const etch_product *product = etch_product_at(plan, axes + i, count - i);
+        etch_buf_printf(out, "%s%s", i ? "," : "", product ? product->name : plan->mesh.at[axes[i]].name);
+        i += product ? product->axis_count : 1;
+    }
+    etch_buf_puts(out, is_list ? ")" : "");
+}
+
+/* "S@(cp,tp)"; false when none of the axes divides the dim. */
+static bool put_dim(const explainer *t, const etch_state *place, uint32_t axes, const etch_dim *dim,
+                    const char *at, etch_buf *out)
+{
+    uint32_t inside[ETCH_MAX_AXES];
+    const uint32_t count = axes_of_dim(&t->p, place, axes & t->axes, dim, inside);
+    if (!count)
+        return false;
+    etch_buf_printf(out, "%s%s", dim->name, at);
+    put_axes(t->p.plan, inside, count, out);
+    return true;
+}
+
+static uint32_t partial_axes(const explainer *t, const etch_state *place)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < t->p.axis_count; a++)
+        if (place[a] == ETCH_PARTIAL)
+            axes |= 1u << a;
+    return axes & t->axes;
+}
+
+static const char *place_text(const explainer *t, const etch_tensor *tensor, const etch_state *place)
+{
+    etch_buf out = {.arena = t->arena};
+    etch_buf_puts(&out, "[");
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        etch_buf_puts(&out, i ? "," : "");
+        if (!put_dim(t, place, t->axes, tensor->dims[i], "@", &out))
+            etch_buf_puts(&out, tensor->dims[i]->name);
+    }
+    etch_buf_puts(&out, "]");
+    const uint32_t partial = partial_axes(t, place);
+    if (partial)
+        etch_buf_printf(&out, " partial over %s", etch_axes_label(t->placed, partial));
+    return out.text;
+}
+
+const char *etch_place_text(const etch_placed *placed, const etch_explaining *how, const etch_tensor *tensor,
+                            const etch_state *place)
+{
+    const explainer t = explainer_of(placed, how, NULL);
+    return place_text(&t, tensor, place);
+}
+
+const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value)
+{
+    const explainer t = explainer_of(placed, how, NULL);
+    const char *text = place_text(&t, value->tensor, value->place);
+    const uint32_t sharded_flat = value->sharded_flat & t.axes;
+    return sharded_flat
+               ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(placed, sharded_flat))
+               : text;
+}
+
+uint32_t etch_place_axes(const etch_placed *placed, const etch_explaining *how, const etch_state *place,
+                         const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES])
+{
+    const explainer t = explainer_of(placed, how, NULL);
+    return axes_of_dim(&t.p, place, t.axes, dim, axes);
+}
+
+static const etch_shard *line_of_dim(const explainer *t, const etch_scope *scope, const etch_dim *dim,
+                                     uint32_t axis)
+{
+    const etch_shard *mapped =
+        etch_map_dim(t->p.plan, etch_plan_region_around(&t->p.plan_regions, scope), dim);
+    for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
+        if (mapped->axes[i] == axis)
+            return mapped;
+    return etch_map_entry(&t->p, dim, 1u << axis);
+}
+
+/* Slots that no line divides are divided as the tokens are that fill them. */
+static const etch_shard *line_of(const explainer *t, const etch_scope *scope, const etch_dim *dim,
+                                 uint32_t axis)
+{
+    const etch_shard *line = line_of_dim(t, scope, dim, axis);
+    for (uint32_t i = 0; !line && i < dim->packed_from.count; i++)
+        line = line_of_dim(t, scope, dim->packed_from.at[i], axis);
+    return line;
+}
+
+etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
+                          uint32_t axis)
+{
+    const explainer t = explainer_of(placed, &(etch_explaining){0}, NULL);
+    const etch_shard *line = line_of(&t, scope, dim, axis);
+    return line ? line->span : (etch_span){0, 0};
+}
+
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
+{
+    const explainer t = explainer_of(placed, &(etch_explaining){0}, NULL);
+    return etch_map_pin_line(&t.p, tensor);
+}
+
+/* ---- phrases ------------------------------------------------------------------------------------------- */
+
+static void explain_as(const explainer *t, etch_phrase_role role, etch_span span, const char *text)
+{
+    ETCH_PUSH(t->arena, t->out,
+              (etch_phrase){.role = role, .of_plan = role == ETCH_PHRASE_LINE, .text = text, .span = span});
+}
+
+/* Layouts that a line of the plan asks for by itself. */
+static void explain_by_plan(const explainer *t, etch_phrase_role role, etch_span line, const char *text)
+{
+    ETCH_PUSH(t->arena, t->out,
+              (etch_phrase){.role = role, .of_plan = line.start != 0, .text = text, .span = line});
+}
+
+/* Of a line that was told already nothing more is said. */
+static void explain_line(const explainer *t, const etch_shard *line)
+{
+    for (uint32_t i = 0; line && i < t->out->count; i++)
+        if (t->out->at[i].span.start == line->span.start && t->out->at[i].span.end == line->span.end)
+            return;
+    if (!line || !line->axis_count)
+        return;
+    etch_buf text = {.arena = t->arena};
+    etch_buf_printf(&text, "%s @ ", line->dim);
+    put_axes(t->p.plan, line->axes, line->axis_count, &text);
+    explain_as(t, ETCH_PHRASE_LINE, line->span, text.text);
+}
+
+static const char *name_of(const explainer *t, const etch_tensor *tensor)
+{
+    const char *name = t->names ? t->names[tensor->id] : NULL;
+    return name ? name : tensor->name;
+}
+
+static const char *module_of(const explainer *t, const etch_scope *scope)
+{
+    return etch_scope_path(t->arena, scope ? scope : t->p.graph->scopes.at[0], NULL);
+}
+
+/* "einsum(x, wq) in llama.block.attention" */
+static const char *op_text(const explainer *t, const etch_op *op)
+{
+    etch_buf out = {.arena = t->arena};
+    etch_buf_printf(&out, "%s(", etch_row_name(op->row));
+    for (uint32_t i = 0; i < op->in_count; i++)
+        etch_buf_printf(&out, "%s%s", i ? ", " : "", name_of(t, op->ins[i]));
+    etch_buf_printf(&out, ") in %s", module_of(t, op->scope));
+    return out.text;
+}
+
+/* How a value is held on some axes: "whole", "partial over tp", "divided along S @ tp". */
+static const char *state_text(const explainer *t, const etch_state *place, uint32_t axes)
+{
+    etch_buf out = {.arena = t->arena};
+    const uint32_t partial = partial_axes(t, place) & axes;
+    if (partial)
+        etch_buf_printf(&out, "partial over %s", etch_axes_label(t->placed, partial));
+    for (uint32_t a = 0; a < t->p.axis_count; a++) {
+        bool told = !place[a] || place[a] == ETCH_PARTIAL || !(axes >> a & 1);
+        for (uint32_t b = 0; b < a && !told; b++)
+            told = place[b] == place[a] && axes >> b & 1;
+        if (told)
+            continue;
+        etch_buf_puts(&out, out.length ? ", " : "divided along ");
+        put_dim(t, place, axes, place[a], " @ ", &out);
+    }
+    return out.length ? out.text : "whole";
+}
+
+/* ---- what made a value so ------------------------------------------------------------------------------ */
+
+/* The operand that a partial sum comes from, where the op has not made it itself. */
+static etch_value *partial_operand(const etch_step *step, uint32_t axis)
+{
+    for (uint32_t i = 0; i < step->in_count; i++)
+        if (step->ins[i]->place[axis] == ETCH_PARTIAL)
+            return step->ins[i];
+    return NULL;
+}
+
+static const etch_dim *before_view(const etch_op *op, const etch_dim *dim)
+{
+    return dim && dim != ETCH_PARTIAL ? etch_op_dim_before(op, dim) : dim;
+}
+
+/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets partial
+ * sums through; `dim` becomes what it is divided along there. */
+static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
+{
+    while (value->step) {
+        const etch_step *step = value->step;
+        etch_value *before = step->ins && step->in_count ? etch_value_before(value) : NULL;
+        if (step->collective != ETCH_NO_COLLECTIVE) {
+            if (step->axes >> axis & 1)
+                break;
+        } else if (etch_op_is_view(step->op)) {
+            *dim = before_view(step->op, *dim);
+        } else {
+            before = *dim == ETCH_PARTIAL && !step->factor[axis] ? partial_operand(step, axis) : NULL;
+        }
+        if (!before || before->place[axis] != *dim)
+            break;
+        value = before;
+    }
+    return value;
+}
+
+/* The loop that hands the tensor on: into an iteration, or out of the last one. */
+static const etch_loop *loop_of(const etch_region *region, const etch_tensor *tensor)
+{
+    if (!region)
+        return NULL;
+    for (uint32_t i = 0; region->loop && i < region->carries.count; i++)
+        if (region->carries.at[i].in == tensor)
+            return region->loop;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result == tensor)
+                return loop;
+    }
+    return NULL;
+}
+
+static void explain_need(const explainer *t, const etch_provenance *provenance, const etch_state *to,
+                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role);
+
+static void explain_made(const explainer *t, etch_value *value, uint32_t axes)
+{
+    uint32_t axis = 0;
+    while (axis < t->p.axis_count && !(axes >> axis & 1))
+        axis++;
+    if (axis == t->p.axis_count)
+        return;
+    etch_state dim = value->place[axis];
+    const char *state = state_text(t, value->place, axes);
+    etch_value *first = first_so(value, axis, &dim);
+    const etch_step *step = first->step;
+    const etch_tensor *tensor = first->tensor;
+    const etch_scope *scope = tensor->scope;
+    if (step && step->collective != ETCH_NO_COLLECTIVE) {
+        explain_need(t, &step->provenance, first->place, axes, tensor, ETCH_PHRASE_MADE);
+        if (step->provenance.rule == ETCH_RULE_PIN)
+            return;
+    } else if (step) {
+        const etch_dim *summed = dim == ETCH_PARTIAL ? step->factor[axis] : NULL;
+        scope = step->op->scope;
+        explain_as(t, ETCH_PHRASE_MADE, step->op->span,
+                   etch_text(t->arena, summed ? "%s from %s, which sums over %s" : "%s by %s%s", state,
+                             op_text(t, step->op), summed ? summed->name : ""));
+        dim = summed ? summed : dim;
+    } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT) {
+        explain_as(t, ETCH_PHRASE_MADE, tensor->span,
+                   etch_text(t->arena, "%s as %s %s is", state,
+                             tensor->kind == ETCH_WEIGHT ? "weight" : "input", name_of(t, tensor)));
+    } else {
+        const etch_loop *loop = loop_of(tensor->region, tensor);
+        explain_as(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span,
+                   etch_text(t->arena, "%s as %s%s hands it on", state, loop ? "loop " : "its loop",
+                             loop ? loop->name : ""));
+    }
+    if (dim && dim != ETCH_PARTIAL)
+        explain_line(t, line_of(t, scope, dim, axis));
+}
+
+/* ---- what asks for a collective ------------------------------------------------------------------------ */
+
+static const char *part_text(const explainer *t, const etch_provenance *provenance)
+{
+    if (provenance->loop)
+        return etch_text(t->arena, "loop %s", provenance->loop->name);
+    return provenance->result ? etch_text(t->arena, "the statement of %s", name_of(t, provenance->result))
+                              : module_of(t, provenance->scope);
+}
+
+static void explain_held(const explainer *t, const etch_provenance *provenance, const etch_state *to,
+                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role)
+{
+    const char *name = name_of(t, provenance->tensor ? provenance->tensor : moved);
+    const char *state = state_text(t, to, axes);
+    switch (provenance->rule) {
+    case ETCH_RULE_PIN:
+        explain_by_plan(t, role, provenance->line,
+                        etch_text(t->arena, "%s is pinned as %s", name, place_text(t, moved, to)));
+        break;
+    case ETCH_RULE_RESULT:
+        explain_as(t, role, provenance->tensor->span,
+                   etch_text(t->arena, "%s is a result of the run, which is no partial sum", name));
+        break;
+    case ETCH_RULE_LOOP:
+        explain_as(t, role, provenance->loop->span,
+                   etch_text(t->arena, "loop %s hands %s on as %s", provenance->loop->name, name,
+                             place_text(t, moved, to)));
+        break;
+    case ETCH_RULE_ENTER:
+    case ETCH_RULE_LEAVE:
+        explain_by_plan(
+            t, role, provenance->line,
+            etch_text(t->arena, "%s %s %s, %s %s", name,
+                      provenance->rule == ETCH_RULE_ENTER ? "enters" : "leaves", part_text(t, provenance),
+                      provenance->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is",
+                      state));
+        break;
+    default:
+        break;
+    }
+}
+
+static void explain_cotangent(const explainer *t, const etch_provenance *provenance, const etch_state *to,
+                              uint32_t axes, etch_phrase_role role)
+{
+    const etch_tensor *of = provenance->tensor;
+    switch (provenance->rule) {
+    case ETCH_RULE_COTANGENT:
+        explain_as(t, role, of->span,
+                   etch_text(t->arena, "a gradient goes to where its value was made: %s is %s",
+                             name_of(t, of), state_text(t, to, axes)));
+        break;
+    case ETCH_RULE_TOTAL:
+        explain_as(t, role, of->span,
+                   etch_text(t->arena, "parts of the gradient of %s are held differently, and are added",
+                             name_of(t, of)));
+        break;
+    case ETCH_RULE_SUMMAND:
+        explain_as(t, role, of->span,
+                   etch_text(t->arena,
+                             "%s is a sum of what ranks have, each of which needs the whole gradient",
+                             name_of(t, of)));
+        break;
+    case ETCH_RULE_WEIGHT:
+        explain_as(t, role, of->of->span,
+                   etch_text(t->arena, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
+                             state_text(t, to, axes)));
+        break;
+    default:
+        break;
+    }
+}
+
+static void explain_need(const explainer *t, const etch_provenance *provenance, const etch_state *to,
+                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role)
+{
+    switch (provenance->rule) {
+    case ETCH_RULE_OPERAND:
+    case ETCH_RULE_MERGE:
+        explain_as(t, role, provenance->op->span,
+                   etch_text(t->arena, "needed %s by %s%s", state_text(t, to, axes),
+                             op_text(t, provenance->op),
+                             provenance->rule == ETCH_RULE_MERGE ? ", which merges dims" : ""));
+        break;
+    case ETCH_RULE_STATISTIC:
+        explain_as(t, role, provenance->op->span,
+                   etch_text(t->arena, "%s needs a statistic of all shards", op_text(t, provenance->op)));
+        break;
+    case ETCH_RULE_PIN:
+    case ETCH_RULE_RESULT:
+    case ETCH_RULE_LOOP:
+    case ETCH_RULE_ENTER:
+    case ETCH_RULE_LEAVE:
+        explain_held(t, provenance, to, axes, moved, role);
+        break;
+    default:
+        explain_cotangent(t, provenance, to, axes, role);
+    }
+    if (provenance->rule == ETCH_RULE_PIN || role == ETCH_PHRASE_MADE)
+        return;
+    const etch_scope *scope = provenance->op ? provenance->op->scope : moved->scope;
+    for (uint32_t a = 0; a < t->p.axis_count; a++)
+        if (axes >> a & 1 && to[a] && to[a] != ETCH_PARTIAL)
+            explain_line(t, line_of(t, scope, to[a], a));
+}
+
+/* Over which dims a statistic is made, as the op divides its work. */
+static void explain_statistic(const explainer *t, const etch_step *step)
+{
+    const etch_step *maker = step->ins[0]->step;
+    while (maker && maker->collective != ETCH_NO_COLLECTIVE)
+        maker = maker->ins[0]->step;
+    for (uint32_t a = 0; maker && a < t->p.axis_count; a++)
+        if (step->axes >> a & 1 && maker->factor[a]) {
+            explain_as(t, ETCH_PHRASE_MADE, maker->op->span,
+                       etch_text(t->arena, "each rank has seen its part of %s", maker->factor[a]->name));
+            explain_line(t, line_of(t, maker->op->scope, maker->factor[a], a));
+            return;
+        }
+}
+
+static void explain_zero(const explainer *t, const etch_provenance *provenance)
+{
+    const etch_zero *zero = &t->p.plan->zero;
+    if (provenance->line.start)
+        explain_as(t, ETCH_PHRASE_LINE, provenance->line,
+                   etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
+                             etch_axes_label(t->placed, zero->axes)));
+}
+
+/* Weights that are gathered. */
+static void explain_whole(const explainer *t, const etch_step *gather)
+{
+    const etch_provenance *provenance = &gather->provenance;
+    const char *group = etch_axes_label(t->placed, gather->ins[0]->sharded_flat & t->axes);
+    explain_as(t, ETCH_PHRASE_MADE, (etch_span){0, 0},
+               etch_text(t->arena, "each rank of %s holds a part of the weights", group));
+    explain_zero(t, provenance);
+    explain_as(t, ETCH_PHRASE_NEEDS, provenance->loop ? provenance->loop->span : (etch_span){0, 0},
+               provenance->loop
+                   ? etch_text(t->arena, "an iteration of %s reads them whole", provenance->loop->name)
+                   : "what lies between loops reads them whole");
+}
+
+void etch_step_explain(const etch_placed *placed, const etch_explaining *how, const etch_step *step,
+                       etch_phrases *out)
+{
+    const explainer t = explainer_of(placed, how, out);
+    const uint32_t axes = step->axes & t.axes;
+    if (step->provenance.rule == ETCH_RULE_WHOLE) {
+        explain_whole(&t, step);
+        return;
+    }
+    if (step->provenance.rule == ETCH_RULE_STATISTIC)
+        explain_statistic(&t, step);
+    else
+        explain_made(&t, step->ins[0], axes);
+    explain_need(&t, &step->provenance, step->outs[0]->place, axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
+}
+
+/* ---- the end of a step, and stages --------------------------------------------------------------------- */
+
+/* A step that adds a partial sum over `axis` into the gradient of the weight. */
+static const etch_step *summing_step(const etch_placed_region *region, const etch_provenance *provenance,
+                                     uint32_t axis)
+{
+    for (uint32_t i = 0; region && i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const etch_step *found = NULL;
+        for (uint32_t k = 0; loop && k < loop->bodies.count && !found; k++)
+            found = summing_step(loop->bodies.at[k], provenance, axis);
+        for (uint32_t k = 0; step && k < step->out_count && !found; k++) {
+            const etch_tensor *gradient = step->accumulate_into[k];
+            if (gradient && gradient->of == provenance->tensor && step->outs[k]->place[axis] == ETCH_PARTIAL)
+                found = step;
+        }
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+/* The step that sums over shards so that the gradient is partial over `axis`; NULL when there is none. */
+static const etch_step *maker_of_sum(const explainer *t, const etch_provenance *provenance, uint32_t axis)
+{
+    const etch_step *step = summing_step(t->placed->backward, provenance, axis);
+    etch_state dim = ETCH_PARTIAL;
+    const etch_step *maker = step ? first_so(step->outs[0], axis, &dim)->step : NULL;
+    return maker && maker->factor[axis] ? maker : NULL;
+}
+
+static void explain_gradients(const explainer *t, const etch_provenance *provenance, uint32_t axes)
+{
+    for (uint32_t a = 0; a < t->p.axis_count; a++) {
+        const etch_step *maker = axes >> a & 1 ? maker_of_sum(t, provenance, a) : NULL;
+        if (!maker)
+            continue;
+        uint32_t together = 0;
+        for (uint32_t b = a; b < t->p.axis_count; b++)
+            if (axes >> b & 1 && maker->factor[b] == maker->factor[a] &&
+                maker_of_sum(t, provenance, b) == maker)
+                together |= 1u << b;
+        explain_as(t, ETCH_PHRASE_MADE, maker->op->span,
+                   etch_text(t->arena, "gradients are partial over %s: each rank has its part of %s",
+                             etch_axes_label(t->placed, together), maker->factor[a]->name));
+        for (uint32_t b = a; b < t->p.axis_count; b++)
+            if (together >> b & 1)
+                explain_line(t, line_of(t, maker->op->scope, maker->factor[a], b));
+        axes &= ~together;
+    }
+}
+
+static void explain_bucket(const explainer *t, const etch_provenance *provenance)
+{
+    const etch_plan *plan = t->p.plan;
+    if (plan->bucket_span.start && !provenance->every_microbatch)
+        explain_as(t, ETCH_PHRASE_LINE, plan->bucket_span,
+                   plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
+                   : plan->bucketing == ETCH_BUCKET_BY_STEP
+                       ? "bucket = step"
+                       : etch_text(t->arena, "bucket = %s", etch_expr_text(t->p.graph->sym, plan->bucket)));
+}
+
+/* Whose weights one collective takes. */
+static const char *group_text(const explainer *t, const etch_provenance *provenance)
+{
+    const etch_weight_group *weight_group = provenance->weight_group;
+    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER && !provenance->every_microbatch)
+        return "all weights here";
+    return weight_group && weight_group->loop
+               ? etch_text(t->arena, "weights of each iteration of %s", weight_group->loop->name)
+               : "weights outside of loops";
+}
+
+static const char *reduce_text(const explainer *t, const etch_provenance *provenance, const char *group)
+{
+    const char *weights = group_text(t, provenance);
+    if (provenance->line.start && t->p.plan->zero.level > 1)
+        return etch_text(t->arena, "each rank of %s keeps a part of the gradients of %s", group, weights);
+    return etch_text(t->arena, "%s are held alike over %s, and updated %s", weights, group,
+                     provenance->line.start ? "in parts" : "alike");
+}
+
+static void explain_cut(const explainer *t, const etch_provenance *provenance)
+{
+    const etch_stages *stages = t->placed->stages;
+    const char *name = stages->segments.at[provenance->cut->segment].name;
+    explain_by_plan(t, ETCH_PHRASE_NEEDS, provenance->line,
+                    etch_text(t->arena,
+                              provenance->cut->inside ? "a stage ends between iterations of %s"
+                                                      : "a stage ends before %s",
+                              name));
+}
+
+void etch_provenance_explain(const etch_placed *placed, const etch_explaining *how,
+                             const etch_provenance *provenance, uint32_t axes, etch_phrases *out)
+{
+    const explainer t = explainer_of(placed, how, out);
+    const char *group = etch_axes_label(placed, axes & t.axes);
+    switch (provenance->rule) {
+    case ETCH_RULE_REDUCE:
+        explain_gradients(&t, provenance, axes & t.axes);
+        explain_as(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0}, reduce_text(&t, provenance, group));
+        explain_zero(&t, provenance);
+        explain_bucket(&t, provenance);
+        break;
+    case ETCH_RULE_UPDATE:
+        explain_as(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0},
+                   etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
+                             group_text(&t, provenance), group));
+        explain_zero(&t, provenance);
+        explain_bucket(&t, provenance);
+        break;
+    case ETCH_RULE_SHARED_WEIGHT:
+        explain_by_plan(&t, ETCH_PHRASE_NEEDS, provenance->line,
+                        "stages that use the same weights add up their gradients");
+        break;
+    case ETCH_RULE_CLIP:
+        explain_by_plan(&t, ETCH_PHRASE_NEEDS, provenance->line,
+                        "gradients are clipped by the norm of all of them");
+        break;
+    case ETCH_RULE_STAGE:
+        explain_cut(&t, provenance);
+        break;
+    default:
+        break;
+    }
+}

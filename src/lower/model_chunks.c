@@ -1,0 +1,226 @@
+/* The chain of layers in numbers: which of them each stage holds, and what goes from one to the next. */
+#include "lower/lower_int.h"
+
+/* ---- questions ----------------------------------------------------------------------------------------- */
+
+uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks)
+{
+    return model_chunks->stage_count * model_chunks->chunk_count;
+}
+
+bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers)
+{
+    for (uint32_t model_chunk = stage; model_chunk < etch_model_chunk_count(model_chunks);
+         model_chunk += model_chunks->stage_count) {
+        etch_bound_interval held = etch_overlap(model_chunks->intervals[model_chunk], layers);
+        if (held.first < held.end)
+            return true;
+    }
+    return false;
+}
+
+uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
+                            const etch_classes *classes, uint32_t class)
+{
+    uint64_t held = 0;
+    for (uint32_t model_chunk = stage; model_chunk < etch_model_chunk_count(model_chunks);
+         model_chunk += model_chunks->stage_count) {
+        etch_bound_interval item = etch_overlap(model_chunks->intervals[model_chunk], layers);
+        if (item.first < item.end)
+            held += etch_class_members(
+                classes, class, (etch_bound_interval){item.first - layers.first, item.end - layers.first});
+    }
+    return held;
+}
+
+bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage,
+                           const etch_weight_task *task)
+{
+    for (uint32_t i = 0; i < task->use_count; i++)
+        if (etch_stage_holds(model_chunks, stage, task->uses[i]))
+            return true;
+    return false;
+}
+
+/* ---- windows ------------------------------------------------------------------------------------------- */
+
+static uint64_t bound_number(etch_outliner *o, etch_expr expr)
+{
+    uint64_t number = 0;
+    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
+    return number;
+}
+
+/* The sizes of a chain of more than one stage. */
+static etch_stage_numbers numbers_of(etch_outliner *o)
+{
+    const etch_stages *stages = o->placed->stages;
+    const etch_stage_line *line = stages->line;
+    uint64_t *segments = ETCH_NEW_ARRAY(o->arena, stages->segments.count, uint64_t);
+    uint64_t *counts = ETCH_NEW_ARRAY(o->arena, line->count_count, uint64_t);
+    for (uint32_t i = 0; i < stages->segments.count; i++)
+        segments[i] = bound_number(o, stages->segments.at[i].count);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        counts[i] = bound_number(o, line->counts[i]);
+    return (etch_stage_numbers){.stages = o->extent->stage_count,
+                                .chunks = o->extent->chunk_count,
+                                .layers = bound_number(o, stages->layers),
+                                .segments = segments,
+                                .counts = line->counts ? counts : NULL};
+}
+
+static void cut_chain(etch_outliner *o, etch_model_chunks *model_chunks)
+{
+    const etch_stage_numbers numbers = numbers_of(o);
+    uint64_t first = 0;
+    if (!etch_stage_numbers_fit(o->placed, &numbers)) {
+        o->status = ETCH_EINPUT;
+        return;
+    }
+    const uint64_t chunk_total = (uint64_t)model_chunks->stage_count * model_chunks->chunk_count;
+    if (chunk_total > ETCH_MAX_RANKS) {
+        etch_too_many_nodes(o, o->placed->plan->stage->span, "there are too many chunks");
+        return;
+    }
+    model_chunks->intervals = ETCH_NEW_ARRAY(o->arena, chunk_total, etch_bound_interval);
+    for (uint64_t i = 0; i < chunk_total; i++) {
+        const uint64_t count = etch_model_chunk_layers(&numbers, i);
+        model_chunks->intervals[i] = (etch_bound_interval){first, first + count};
+        first += count;
+    }
+}
+
+/* One stage holds everything: one layer, whatever the plan would cut. */
+static const etch_bound_interval everything = {0, 1};
+
+static void hold_all(etch_outliner *o, etch_model_chunks *model_chunks)
+{
+    model_chunks->intervals = ETCH_NEW(o->arena, etch_bound_interval);
+    model_chunks->intervals[0] = everything;
+}
+
+static etch_bound_interval segment_layers(etch_outliner *o, const etch_stage_segment *segment)
+{
+    const uint64_t first = bound_number(o, segment->first);
+    return (etch_bound_interval){first, first + bound_number(o, segment->count)};
+}
+
+bool etch_is_cut(const etch_outliner *o)
+{
+    return o->extent->stage_count > 1;
+}
+
+etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
+{
+    if (!etch_is_cut(o))
+        return everything;
+    etch_bound_interval layers =
+        segment_layers(o, &o->placed->stages->segments.at[etch_position_segment(position)]);
+    if (etch_position_side(position) == ETCH_FIRST_OF)
+        layers.end = layers.first + 1;
+    if (etch_position_side(position) == ETCH_LAST_OF)
+        layers.first = layers.end - 1;
+    return layers;
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+/* The cut that stands before layer `at`. */
+static const etch_cut *cut_before(etch_outliner *o, uint64_t at)
+{
+    const etch_stages *stages = o->placed->stages;
+    for (uint32_t i = 0; i < stages->cuts.count; i++) {
+        const etch_cut *cut = &stages->cuts.at[i];
+        etch_bound_interval layers = segment_layers(o, &stages->segments.at[cut->segment]);
+        if (cut->inside ? layers.first < at && at < layers.end : layers.first == at)
+            return cut;
+    }
+    etch_lower_require(o->arena, false);
+    return NULL;
+}
+
+static const etch_repeat *repeat_that_hands(const etch_body *body, const etch_value *in, uint32_t *carry)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_repeat *repeat = body->items.at[i].repeat;
+        for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
+            if (etch_loop_carries(repeat->loop)->at[k].in == in) {
+                *carry = k;
+                return repeat;
+            }
+    }
+    return NULL;
+}
+
+static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, etch_value *const *values,
+                                     uint32_t count, etch_expr bytes, const char *name)
+{
+    etch_chunk_message message = {.wires = ETCH_NEW_ARRAY(o->arena, count, etch_passed_value)};
+    for (uint32_t i = 0; i < count; i++) {
+        etch_passed_value wire = {0};
+        wire.repeat = repeat_that_hands(body, values[i], &wire.carry);
+        if (!wire.repeat)
+            wire.reg = etch_register_of(o, values[i], body);
+        if (wire.repeat || wire.reg.body == body)
+            message.wires[message.wire_count++] = wire;
+    }
+    message.bytes = etch_task_number(o, bytes, "bytes", NULL, name);
+    return message;
+}
+
+void etch_chunk_messages(etch_outliner *o)
+{
+    etch_model_chunks *model_chunks = &o->outline->model_chunks;
+    const uint32_t chunk_total = etch_model_chunk_count(model_chunks);
+    model_chunks->forward = ETCH_NEW_ARRAY(o->arena, chunk_total, etch_chunk_message);
+    model_chunks->backward = ETCH_NEW_ARRAY(o->arena, chunk_total, etch_chunk_message);
+    for (uint32_t i = 0; i + 1 < chunk_total; i++) {
+        const etch_cut *cut = cut_before(o, model_chunks->intervals[i].end);
+        model_chunks->forward[i] = message_of(o, o->outline->forward, cut->forward.at, cut->forward.count,
+                                              cut->forward_bytes, "a message to the next stage");
+        if (o->outline->backward)
+            model_chunks->backward[i] =
+                message_of(o, o->outline->backward, cut->backward.at, cut->backward.count,
+                           cut->backward_bytes, "a message to the stage before");
+    }
+}
+
+/* ---- the chain ----------------------------------------------------------------------------------------- */
+
+/* The coordinates of stages, as steps between ranks. */
+static void set_rank_steps(etch_outliner *o, etch_model_chunks *model_chunks)
+{
+    const etch_stage_line *line = o->placed->plan->stage;
+    model_chunks->rank_of = ETCH_NEW_ARRAY(o->arena, model_chunks->stage_count, int64_t);
+    for (uint32_t stage = 0; stage < model_chunks->stage_count; stage++) {
+        uint32_t left = stage;
+        for (uint32_t i = line ? line->axis_count : 0; i-- > 0;) {
+            int64_t stride = 1;
+            for (uint32_t at = o->extent->axis_count; at-- > 0;) {
+                const uint32_t axis = etch_plan_axis_at(o->placed->plan, at);
+                if (axis == line->axes[i])
+                    break;
+                stride *= o->extent->axis_size[axis];
+            }
+            uint32_t size = o->extent->axis_size[line->axes[i]];
+            model_chunks->rank_of[stage] += left % size * stride;
+            left /= size;
+        }
+    }
+}
+
+void etch_model_chunks_make(etch_outliner *o)
+{
+    etch_model_chunks *model_chunks = &o->outline->model_chunks;
+    const etch_placed *placed = o->placed;
+    *model_chunks =
+        (etch_model_chunks){.stage_count = o->extent->stage_count, .chunk_count = o->extent->chunk_count};
+    model_chunks->schedule =
+        model_chunks->stage_count > 1 ? placed->stages->line->schedule : etch_schedule_default();
+    model_chunks->reduce_last = placed->plan->reduce_last;
+    set_rank_steps(o, model_chunks);
+    if (model_chunks->stage_count > 1)
+        cut_chain(o, model_chunks);
+    else
+        hold_all(o, model_chunks);
+}
