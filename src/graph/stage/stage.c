@@ -367,7 +367,6 @@ static void mark_backward_values(staging *s)
 
 static void find_cuts(staging *s)
 {
-    mark_backward_values(s);
     note_reads(s, s->placed->forward, false);
     if (s->placed->backward) {
         note_reads(s, s->placed->backward, false); /* what backward reads of the forward pass */
@@ -420,6 +419,70 @@ static void check_order(staging *s)
                               made_at(s, step->ins[k]), step->position))
                 return;
     }
+}
+
+typedef struct reading {
+    const staging *s;
+    bool failed;
+} reading;
+
+/* A copy of a value of the forward pass that backward reads in an earlier unit than forward does is made in
+ * that unit: from there it goes along the chain. */
+static void make_copies_early(void *data, etch_value *value, etch_position at)
+{
+    const staging *s = data;
+    const etch_position position = loop_end(s, at);
+    value = etch_value_root(value);
+    while (!s->made_backward[value->id] && s->made_at[value->id] != ETCH_NO_POSITION &&
+           s->made_at[value->id] > position && value->step && value->step->collective != ETCH_NO_COLLECTIVE) {
+        value->step->position = position;
+        s->made_at[value->id] = position;
+        value = etch_value_root(value->step->ins[0]);
+    }
+}
+
+/* Values of the forward pass are sent to later stages only, those of the backward pass to earlier ones. */
+static void check_backward_read(void *data, etch_value *value, etch_position at)
+{
+    reading *r = data;
+    const staging *s = r->s;
+    const etch_position made = made_at(s, value);
+    const bool recomputed = s->made_backward[etch_value_root(value)->id];
+    if (r->failed || made == ETCH_NO_POSITION ||
+        (recomputed ? made >= loop_begin(s, at) : made <= loop_end(s, at)))
+        return;
+    const char *name = value->tensor->name;
+    const char *unit = s->stages->segments.at[etch_position_segment(at)].name;
+    const char *maker = s->stages->segments.at[etch_position_segment(made)].name;
+    etch_diag *diag =
+        etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                   "the backward pass of unit '%s' of the stages reads %s, which '%s' %s", unit, name, maker,
+                   recomputed ? "recomputes only after it" : "makes, a later unit");
+    etch_note(diag, value->tensor->span, "%s is made here", name);
+    if (recomputed)
+        etch_help(diag, "let %s be kept, or give '%s' and '%s' one tag, and list that", name, maker, unit);
+    r->failed = true;
+    s->p->failed = true;
+}
+
+static void visit_backward(const staging *s, read_visitor *visit, void *data)
+{
+    const etch_placed_region *region = s->placed->backward;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (loop)
+            visit_loop(loop, loop_begin(s, loop->position), loop->position, visit, data);
+        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
+            visit(data, step->ins[k], step->position);
+    }
+}
+
+static void check_backward_order(staging *s)
+{
+    s->backward = true;
+    reading r = {.s = s};
+    visit_backward(s, check_backward_read, &r);
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
@@ -569,9 +632,14 @@ void etch_stages_find(etch_placer *p)
     s.made_backward = ETCH_NEW_ARRAY(p->arena, p->placed->value_count, bool);
     set_positions(&s, p->placed->forward, false);
     forget_readers(&s);
-    if (p->placed->backward)
+    if (p->placed->backward) {
         set_positions(&s, p->placed->backward, true);
+        mark_backward_values(&s);
+        visit_backward(&s, make_copies_early, &s);
+    }
     check_order(&s);
+    if (p->placed->backward && !p->failed)
+        check_backward_order(&s);
     find_cuts(&s);
     find_uses(&s);
     p->placed->stages = s.stages;
