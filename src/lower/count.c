@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- counts and registers ------------------------------------------------------------------------------ */
-
 static uint32_t digits(uint64_t number)
 {
     uint32_t count = 1;
@@ -14,6 +12,75 @@ static uint32_t digits(uint64_t number)
         count++;
     return count;
 }
+
+/* ---- every task ---------------------------------------------------------------------------------------- */
+
+typedef struct fold {
+    const etch_outline *outline;
+    uint32_t stage;
+    void (*visit)(void *data, const etch_task_run *run);
+    void *data;
+} fold;
+
+/* `runs`: of the body, in a microbatch. Goes as deep as loops are nested. */
+static void each_in_body(const fold *f, const etch_body *body, etch_total runs, uint32_t prefix)
+{
+    const etch_model_chunks *model_chunks = &f->outline->model_chunks;
+    const bool all = f->stage == ETCH_EVERY_STAGE;
+    for (uint32_t i = 0; i < body->items.count && runs > 0; i++) {
+        const etch_body_item *item = &body->items.at[i];
+        const etch_repeat *repeat = item->repeat;
+        if (!all && !body->parent && !etch_stage_holds(model_chunks, f->stage, item->layers))
+            continue;
+        if (item->task) {
+            const etch_total times = item->task->once ? runs : runs * f->outline->micro;
+            f->visit(f->data, &(etch_task_run){item->task, NULL, times, prefix});
+        }
+        for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
+            each_in_body(
+                f, repeat->bodies[k],
+                runs *
+                    (item->staged && !all
+                         ? etch_stage_members(model_chunks, f->stage, item->layers, repeat->classes, k)
+                         : etch_class_members(repeat->classes, k, (etch_bound_interval){0, repeat->count})),
+                prefix + repeat->name_length + digits(repeat->count) + 1);
+    }
+}
+
+static void each_weight_task(const fold *f, const etch_weight_tasks *list)
+{
+    const uint64_t micro = f->outline->micro;
+    for (uint32_t i = 0; i < list->count; i++) {
+        etch_weight_task *w = list->at[i];
+        const uint64_t groups =
+            f->stage == ETCH_EVERY_STAGE
+                ? etch_class_members(w->classes, w->class, (etch_bound_interval){0, w->weight_groups})
+                : etch_weight_task_groups(&f->outline->model_chunks, f->stage, w);
+        const etch_total times = (etch_total)groups * (w->every_microbatch ? micro : 1);
+        if (groups > 0)
+            f->visit(f->data,
+                     &(etch_task_run){&w->task, w, times,
+                                      3 + digits(micro) + w->loop_name_length + digits(w->weight_groups)});
+    }
+}
+
+void etch_outline_each(const etch_outline *outline, uint32_t stage,
+                       void (*visit)(void *data, const etch_task_run *run), void *data)
+{
+    const fold f = {outline, stage, visit, data};
+    const etch_weight_tasks *const ends[] = {&outline->buckets, &outline->shared_reductions,
+                                             &outline->updates, &outline->gathers};
+    etch_body *const passes[] = {outline->forward, outline->backward};
+    etch_task *const norms[] = {outline->norm, outline->norm_reduce};
+    for (uint32_t i = 0; i < 2 && passes[i]; i++)
+        each_in_body(&f, passes[i], 1, 2 + digits(outline->micro));
+    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        each_weight_task(&f, ends[i]);
+    for (uint32_t i = 0; i < 2 && norms[i]; i++)
+        visit(data, &(etch_task_run){norms[i], NULL, 1, 2});
+}
+
+/* ---- counts and registers ------------------------------------------------------------------------------ */
 
 typedef struct counting {
     const etch_outliner *o;
@@ -33,45 +100,14 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
     c->names += times * ((etch_total)prefix + task->name_length + 1 + c->more_name);
 }
 
-/* `runs`: of the body, in a microbatch, on this stage. */
-static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
+/* Each copy of a gradient may be a parent. What a stream sends is no node of its own. */
+static void count_run(void *data, const etch_task_run *run)
 {
-    for (uint32_t i = 0; i < body->items.count && runs > 0; i++) {
-        const etch_body_item *item = &body->items.at[i];
-        etch_total times = runs;
-        if (!body->parent && !etch_stage_holds(c->model_chunks, c->stage, item->layers))
-            continue;
-        if (item->task) {
-            count_task(c, item->task, item->task->once ? times : times * c->o->extent->micro, prefix);
-            continue;
-        }
-        const etch_repeat *repeat = item->repeat;
-        const etch_bound_interval all = {0, repeat->count};
-        for (uint32_t k = 0; k < repeat->body_count; k++) {
-            const uint64_t turns =
-                item->staged ? etch_stage_members(c->model_chunks, c->stage, item->layers, repeat->classes, k)
-                             : etch_class_members(repeat->classes, k, all);
-            count_body(c, repeat->bodies[k], times * turns,
-                       prefix + repeat->name_length + digits(repeat->count) + 1);
-        }
-    }
-}
-
-/* Each copy of a gradient may be a parent. */
-static void count_weight_tasks(counting *c, const etch_weight_tasks *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        const etch_weight_task *u = list->at[i];
-        const uint64_t weight_groups = etch_weight_task_groups(c->model_chunks, c->stage, u);
-        if (weight_groups == 0)
-            continue;
-        const uint64_t micro = c->o->extent->micro, times = u->every_microbatch ? micro : 1;
-        if (u->stream == 0)
-            count_task(c, &u->task, (etch_total)weight_groups * times,
-                       3 + digits(micro) + u->loop_name_length + digits(u->weight_groups));
-        for (uint32_t g = 0; g < u->task.gradients.count; g++)
-            c->deps += (etch_total)times * c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
-    }
+    counting *c = data;
+    if (!run->weight_task || run->weight_task->stream == 0)
+        count_task(c, run->task, run->times, run->prefix);
+    for (uint32_t g = 0; run->weight_task && g < run->task->gradients.count; g++)
+        c->deps += run->times * c->o->outline->gradients.at[run->task->gradients.at[g]].group_copies;
 }
 
 /* Parents of one weight group of a task that is sent in pieces: the piece that ends within it, and the one
@@ -138,24 +174,12 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     const etch_outline *outline = o->outline;
     counting c = {.o = o, .model_chunks = &outline->model_chunks, .stage = stage};
     c.more_name = outline->naming == ETCH_NAMES_FULL ? ETCH_FULL_NAME : 0;
-    uint32_t prefix = 2 + digits(o->extent->micro);
-    count_body(&c, outline->forward, 1, prefix);
-    if (outline->backward)
-        count_body(&c, outline->backward, 1, prefix);
-    const etch_weight_tasks *const ends[] = {&outline->buckets, &outline->shared_reductions,
-                                             &outline->updates, &outline->gathers};
-    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        count_weight_tasks(&c, ends[i]);
+    etch_outline_each(outline, stage, count_run, &c);
     count_streams(&c);
     count_messages(&c, outline->model_chunks.forward);
     if (outline->backward)
         count_messages(&c, outline->model_chunks.backward);
-    if (outline->norm) {
-        count_task(&c, outline->norm, 1, 2);
-        c.deps += outline->gradient_registers;
-    }
-    if (outline->norm_reduce)
-        count_task(&c, outline->norm_reduce, 1, 2);
+    c.deps += outline->norm ? outline->gradient_registers : 0;
     if (outline->naming == ETCH_NAMES_NONE)
         c.names = 1;
     const etch_total tags = (etch_total)2 * o->extent->micro * outline->model_chunks.chunk_count;
@@ -191,43 +215,6 @@ void etch_outline_registers(etch_outliner *o)
 
 /* ---- collectives that run ------------------------------------------------------------------------------ */
 
-static void each_in_body(const etch_body *body, void (*visit)(void *data, etch_task *task), void *data)
-{
-    if (body->runs == 0)
-        return;
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_repeat *repeat = body->items.at[i].repeat;
-        if (!repeat)
-            visit(data, body->items.at[i].task);
-        for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
-            each_in_body(repeat->bodies[k], visit, data);
-    }
-}
-
-static void each_weight_task(const etch_weight_tasks *list, void (*visit)(void *data, etch_task *task),
-                             void *data)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        if (etch_class_members(list->at[i]->classes, list->at[i]->class,
-                               (etch_bound_interval){0, list->at[i]->weight_groups}) > 0)
-            visit(data, &list->at[i]->task);
-}
-
-void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, etch_task *task), void *data)
-{
-    each_in_body(outline->forward, visit, data);
-    if (outline->backward)
-        each_in_body(outline->backward, visit, data);
-    each_weight_task(&outline->buckets, visit, data);
-    each_weight_task(&outline->shared_reductions, visit, data);
-    each_weight_task(&outline->updates, visit, data);
-    each_weight_task(&outline->gathers, visit, data);
-    if (outline->norm)
-        visit(data, outline->norm);
-    if (outline->norm_reduce)
-        visit(data, outline->norm_reduce);
-}
-
 static int compare_tallies(const void *a, const void *b)
 {
     const etch_tally *x = a, *y = b;
@@ -235,11 +222,6 @@ static int compare_tallies(const void *a, const void *b)
         return x->collective < y->collective ? -1 : 1;
     return x->axes < y->axes ? -1 : x->axes > y->axes;
 }
-
-typedef struct tallying {
-    etch_arena *arena;
-    etch_outline *outline;
-} tallying;
 
 static etch_tally tally_of(const etch_task *task)
 {
@@ -255,25 +237,25 @@ static uint32_t find_tally(const etch_outline *outline, const etch_task *task)
     return i;
 }
 
-static void add_tally(void *data, etch_task *task)
+static void add_tally(void *data, const etch_task_run *run)
 {
-    const tallying *t = data;
-    if (task->type == ETCH_NODE_COLL && find_tally(t->outline, task) == t->outline->tallies.count)
-        ETCH_PUSH(t->arena, &t->outline->tallies, tally_of(task));
+    const etch_outliner *o = data;
+    if (run->task->type == ETCH_NODE_COLL && find_tally(o->outline, run->task) == o->outline->tallies.count)
+        ETCH_PUSH(o->arena, &o->outline->tallies, tally_of(run->task));
 }
 
-static void set_tally(void *data, etch_task *task)
+static void set_tally(void *data, const etch_task_run *run)
 {
-    const tallying *t = data;
-    if (task->type == ETCH_NODE_COLL)
-        task->tally = find_tally(t->outline, task);
+    const etch_outliner *o = data;
+    if (run->task->type == ETCH_NODE_COLL)
+        run->task->tally = find_tally(o->outline, run->task);
 }
 
 void etch_outline_tally(etch_outliner *o)
 {
-    tallying t = {o->arena, o->outline};
-    etch_outline_each(o->outline, add_tally, &t);
-    if (t.outline->tallies.count > 0)
-        qsort(t.outline->tallies.at, t.outline->tallies.count, sizeof(etch_tally), compare_tallies);
-    etch_outline_each(o->outline, set_tally, &t);
+    etch_outline *outline = o->outline;
+    etch_outline_each(outline, ETCH_EVERY_STAGE, add_tally, o);
+    if (outline->tallies.count > 0)
+        qsort(outline->tallies.at, outline->tallies.count, sizeof(etch_tally), compare_tallies);
+    etch_outline_each(outline, ETCH_EVERY_STAGE, set_tally, o);
 }

@@ -49,27 +49,27 @@ typedef struct sets {
     uint32_t next;
 } sets;
 
-static void collect_set(void *data, etch_task *task)
+static void collect_set(void *data, const etch_task_run *run)
 {
     sets *s = data;
-    if (task->type == ETCH_NODE_COLL)
-        ETCH_PUSH(s->arena, &s->groups, task->group);
+    if (run->task->type == ETCH_NODE_COLL)
+        ETCH_PUSH(s->arena, &s->groups, run->task->group);
 }
 
-static void set_family(void *data, etch_task *task)
+static void set_family(void *data, const etch_task_run *run)
 {
     sets *s = data;
-    if (task->type == ETCH_NODE_COLL)
-        task->family = s->family_of[s->next++];
+    if (run->task->type == ETCH_NODE_COLL)
+        run->task->family = s->family_of[s->next++];
 }
 
 static void set_families(const lowering *l, etch_arena *scratch, const etch_outline *outline)
 {
     sets s = {.arena = scratch};
-    etch_outline_each(outline, collect_set, &s);
+    etch_outline_each(outline, ETCH_EVERY_STAGE, collect_set, &s);
     s.family_of = ETCH_NEW_ARRAY(scratch, s.groups.count, uint16_t);
     etch_families_make(l->arena, l->options->values.placed, s.groups.at, s.groups.count, l->job, s.family_of);
-    etch_outline_each(outline, set_family, &s);
+    etch_outline_each(outline, ETCH_EVERY_STAGE, set_family, &s);
 }
 
 /* Only what the stage has: collectives in the order of the tallies, then messages. */

@@ -371,8 +371,21 @@ typedef struct etch_outline {
  * ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
-/* Goes over every task that runs at least once. */
-void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, etch_task *task), void *data);
+/* A task that runs at least once. */
+typedef struct etch_task_run {
+    etch_task *task;
+    /* that it is of, at the end of a step; else NULL */
+    const etch_weight_task *weight_task;
+    /* in a step */
+    etch_total times;
+    /* bytes of its name before its own, at most */
+    uint32_t prefix;
+} etch_task_run;
+#define ETCH_EVERY_STAGE UINT32_MAX
+/* Goes over all tasks that a stage runs, or one stage at least, in no order that means anything: so none has to
+ * be unrolled. */
+void etch_outline_each(const etch_outline *outline, uint32_t stage,
+                       void (*visit)(void *data, const etch_task_run *run), void *data);
 
 /* An outline in the making. */
 typedef struct etch_outliner {
@@ -426,7 +439,13 @@ bool etch_is_cut(const etch_outliner *o);
 /* The layers of a stage position. */
 etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position);
 uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks);
+/* The layers of a chunk of a stage; has it any of these? */
+etch_bound_interval etch_chunk_layers(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk);
+bool etch_chunk_holds(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk,
+                      etch_bound_interval layers);
 bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers);
+/* Those of `layers` that are among `held`, counted from the first of them. */
+etch_bound_interval etch_layers_from(etch_bound_interval layers, etch_bound_interval held);
 /* How many of these layers, which are a loop's, the stage holds of a class, in all its chunks. */
 uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
                             const etch_classes *classes, uint32_t class);
@@ -495,40 +514,6 @@ void etch_name_weight_task(etch_arena *arena, const etch_outline *outline, etch_
 void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name);
 /* The name of a loop as nodes have it. */
 const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
-
-/* ---- prefetch.c ---------------------------------------------------------------------------------------- */
-
-/* Counts the weight groups that a stage works through: to be told of everything that runs, in order. */
-typedef struct etch_weight_group_count {
-    /* of the unit at work, from 1 on */
-    uint64_t number;
-    /* the next task of the top level is of another weight group */
-    bool begins;
-    /* the unit at work has done more than gather */
-    bool computes;
-} etch_weight_group_count;
-/* An action begins, or a loop of the top level has ended. */
-void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups);
-void etch_weight_groups_iteration(etch_weight_group_count *weight_groups);
-void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_task *task);
-
-/* One run of a gather. */
-typedef struct etch_gather_run {
-    const etch_task *task;
-    /* NULL: at the top level */
-    const etch_repeat *repeat;
-    uint64_t iteration, microbatch, weight_group;
-    /* of its node; ETCH_NO_NODE: not issued yet */
-    uint32_t id;
-} etch_gather_run;
-typedef ETCH_VEC(etch_gather_run) etch_gather_runs;
-/* Those of a stage with these actions, in order. */
-void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint32_t stage,
-                           const etch_action *actions, uint64_t action_count, etch_gather_runs *runs);
-
-/* The iterations of a loop that run in a chunk: those of its units, when they are layers. */
-etch_bound_interval etch_item_iterations(const etch_body_item *item, etch_bound_interval chunk);
-const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 
 /* ---- text.c: adds to a text of so many bytes, without the NUL at its end ---- */
 

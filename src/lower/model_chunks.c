@@ -8,28 +8,38 @@ uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks)
     return model_chunks->stage_count * model_chunks->chunk_count;
 }
 
+etch_bound_interval etch_chunk_layers(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk)
+{
+    return model_chunks->intervals[(uint64_t)chunk * model_chunks->stage_count + stage];
+}
+
+bool etch_chunk_holds(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk,
+                      etch_bound_interval layers)
+{
+    return etch_overlap(etch_chunk_layers(model_chunks, stage, chunk), layers).end > 0;
+}
+
 bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers)
 {
-    for (uint32_t model_chunk = stage; model_chunk < etch_model_chunk_count(model_chunks);
-         model_chunk += model_chunks->stage_count) {
-        etch_bound_interval held = etch_overlap(model_chunks->intervals[model_chunk], layers);
-        if (held.first < held.end)
-            return true;
-    }
-    return false;
+    uint32_t chunk = 0;
+    while (chunk < model_chunks->chunk_count && !etch_chunk_holds(model_chunks, stage, chunk, layers))
+        chunk++;
+    return chunk < model_chunks->chunk_count;
+}
+
+etch_bound_interval etch_layers_from(etch_bound_interval layers, etch_bound_interval held)
+{
+    const etch_bound_interval both = etch_overlap(layers, held);
+    return both.end > 0 ? (etch_bound_interval){both.first - layers.first, both.end - layers.first} : both;
 }
 
 uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
                             const etch_classes *classes, uint32_t class)
 {
     uint64_t held = 0;
-    for (uint32_t model_chunk = stage; model_chunk < etch_model_chunk_count(model_chunks);
-         model_chunk += model_chunks->stage_count) {
-        etch_bound_interval item = etch_overlap(model_chunks->intervals[model_chunk], layers);
-        if (item.first < item.end)
-            held += etch_class_members(
-                classes, class, (etch_bound_interval){item.first - layers.first, item.end - layers.first});
-    }
+    for (uint32_t chunk = 0; chunk < model_chunks->chunk_count; chunk++)
+        held += etch_class_members(classes, class,
+                                   etch_layers_from(layers, etch_chunk_layers(model_chunks, stage, chunk)));
     return held;
 }
 

@@ -11,9 +11,14 @@
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
+static uint64_t register_index(const etch_unroller *u, const etch_body *body, uint32_t index)
+{
+    return body->first_register + u->run[body->depth] * body->register_count + index;
+}
+
 static uint32_t *register_at(const etch_unroller *u, const etch_body *body, uint32_t index)
 {
-    return &u->registers[body->first_register + u->run[body->depth] * body->register_count + index];
+    return &u->registers[register_index(u, body, index)];
 }
 
 static uint32_t maker_of(const etch_unroller *u, etch_register reg)
@@ -25,6 +30,8 @@ static void gather_ahead(etch_unroller *u, uint32_t node);
 
 static void run_task(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
+    if (u->finds_gathers)
+        return;
     uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < task->read_count; i++)
         etch_unroll_wait(u, maker_of(u, task->reads[i]));
@@ -42,6 +49,31 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
 }
 
 /* ---- gathers of weights -------------------------------------------------------------------------------- */
+
+/* As weights are gathered: an iteration of a loop of the top level; an interval of tasks between such loops,
+ * cut where something is gathered after what has computed. */
+static void begin_weight_group(etch_unroller *u, const etch_task *task)
+{
+    etch_weight_group_count *groups = &u->weight_groups;
+    if (groups->begins || (task->gathers && groups->computes)) {
+        groups->number++;
+        groups->computes = false;
+    }
+    groups->begins = false;
+    groups->computes = groups->computes || !task->gathers;
+}
+
+/* A gather is issued earlier than its weight group begins, so the gathers are known before they are met. */
+static void find_gather(etch_unroller *u, const etch_task *task, const etch_body *body)
+{
+    const etch_gather_run run = {.task = task,
+                                 .repeat = body->repeat,
+                                 .iteration = u->run[body->depth],
+                                 .microbatch = u->prefix.microbatch,
+                                 .weight_group = u->weight_groups.number,
+                                 .id = ETCH_UNMADE};
+    ETCH_PUSH(u->arena, &u->gathers, run);
+}
 
 /* Behind `trigger`, the first node of a unit before; when there is none, after all that has computed. The
  * part that backward gathers from is there since forward gathered: that communication is earlier. */
@@ -67,13 +99,15 @@ static void issue_gathers(etch_unroller *u, uint64_t last_unit, uint32_t trigger
 /* A unit finds what was gathered for it. */
 static void take_gather(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
-    uint32_t *reg = register_at(u, body, task->index);
-    uint32_t *kept = &u->kept[reg - u->registers];
+    uint32_t *kept = &u->kept[register_index(u, body, task->index)];
     if (!task->once || *kept == ETCH_NO_NODE) {
-        issue_gathers(u, u->weight_groups.number, ETCH_NO_NODE);
+        if (u->finds_gathers)
+            find_gather(u, task, body);
+        else
+            issue_gathers(u, u->weight_groups.number, ETCH_NO_NODE);
         *kept = u->gathers.at[u->gathers_met++].id;
     }
-    *reg = *kept;
+    *register_at(u, body, task->index) = *kept;
 }
 
 /* With the first node of a unit, those that follow gather what they need. */
@@ -134,6 +168,18 @@ static void place_buckets(etch_unroller *u)
 
 static void run_body(etch_unroller *u, const etch_body *body);
 
+/* The iterations of a loop that run in the chunk at work: those of its units, when they are layers. */
+static etch_bound_interval iterations_of(const etch_unroller *u, const etch_body_item *item)
+{
+    return item->staged ? etch_layers_from(item->layers, u->interval)
+                        : (etch_bound_interval){0, item->repeat->count};
+}
+
+static const etch_body *body_at(const etch_repeat *repeat, uint64_t iteration)
+{
+    return repeat->bodies[etch_class_at(repeat->classes, iteration)];
+}
+
 /* Buckets follow what completes them, but let the message of the action go first: the stage before waits for
  * it. */
 static void run_due(etch_unroller *u)
@@ -157,78 +203,56 @@ static bool does_nothing(const etch_repeat *repeat)
 static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_body *around)
 {
     const etch_repeat *repeat = item->repeat;
-    const etch_bound_interval turns = etch_item_iterations(item, u->interval);
+    const etch_bound_interval turns = iterations_of(u, item);
     const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
     const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
+    const uint32_t carried = u->finds_gathers ? 0 : repeat->carried_count;
     const uint32_t outer_prefix = u->prefix.length;
     const bool outer_layer = u->prefix.in_layer;
     const uint64_t first_run = u->run[around->depth] * repeat->count;
-    for (uint32_t i = 0; begins && i < repeat->carried_count; i++)
+    for (uint32_t i = 0; begins && i < carried; i++)
         repeat->carrying[i] = maker_of(u, repeat->carried[i].init);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
-        const etch_body *body = etch_body_at(repeat, iteration);
+        const etch_body *body = body_at(repeat, iteration);
         u->run[body->depth] = first_run + iteration;
-        for (uint32_t i = 0; (begins || turn > 0) && i < repeat->carried_count; i++)
+        for (uint32_t i = 0; (begins || turn > 0) && i < carried; i++)
             *register_at(u, body, body->taken[i].in) = repeat->carrying[i];
         run_due(u);
         etch_prefix_extend(&u->prefix, repeat->name, repeat->name_length, iteration);
         if (!around->parent) {
             etch_unroll_begin_interval(u);
-            etch_weight_groups_iteration(&u->weight_groups);
+            u->weight_groups.number++;
         }
         run_body(u, body);
         u->prefix.length = outer_prefix;
         u->prefix.in_layer = outer_layer;
-        for (uint32_t i = 0; i < repeat->carried_count; i++)
+        for (uint32_t i = 0; i < carried; i++)
             repeat->carrying[i] = maker_of(u, body->taken[i].out);
-        for (uint32_t i = 0; i < body->after_each.count; i++)
+        for (uint32_t i = 0; i < body->after_each.count && !u->finds_gathers; i++)
             if (u->ending || body->after_each.at[i]->every_microbatch)
                 ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
-    for (uint32_t i = 0; ends && i < repeat->carried_count; i++)
+    for (uint32_t i = 0; ends && i < carried; i++)
         *register_at(u, around, repeat->carried[i].result) = repeat->carrying[i];
 }
 
-/* Does the part belong to the chunk at work? */
-static bool is_at_work(const etch_unroller *u, const etch_body *body, const etch_body_item *item)
+/* Has the part run for the last time on the stage: in the step, or for the microbatch at work? A loop may be
+ * in several chunks, and backward goes through them in falling order. */
+static bool is_complete(const etch_unroller *u, const etch_body_item *item, bool in_step)
 {
-    etch_bound_interval held =
-        body->parent ? (etch_bound_interval){0, 1} : etch_overlap(u->interval, item->layers);
-    return held.first < held.end;
-}
-
-/* Has the part run for the last time on the stage? A loop may be in several chunks. */
-static bool is_complete(const etch_unroller *u, const etch_body_item *item)
-{
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    for (uint32_t chunk = 0; chunk < model_chunks->chunk_count; chunk++) {
-        etch_bound_interval held =
-            etch_overlap(model_chunks->intervals[chunk * model_chunks->stage_count + u->stage], item->layers);
-        if (held.first < held.end && u->left[chunk] > 0)
-            return false;
-    }
-    return true;
-}
-
-/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the
- * chunks in falling order. */
-static bool is_complete_now(const etch_unroller *u, const etch_body_item *item)
-{
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    for (uint32_t chunk = 0; chunk < u->chunk; chunk++) {
-        etch_bound_interval held =
-            etch_overlap(model_chunks->intervals[chunk * model_chunks->stage_count + u->stage], item->layers);
-        if (held.first < held.end)
-            return false;
-    }
-    return true;
+    const etch_model_chunks *chunks = &u->outline->model_chunks;
+    bool complete = true;
+    for (uint32_t chunk = 0; chunk < (in_step ? chunks->chunk_count : u->chunk); chunk++)
+        if (!in_step || u->left[chunk] > 0)
+            complete = complete && !etch_chunk_holds(chunks, u->stage, chunk, item->layers);
+    return complete;
 }
 
 /* Buckets that follow an item of the backward body. */
 static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item *item)
 {
-    const bool last = u->ending && is_complete(u, item), now = is_complete_now(u, item);
+    const bool last = u->ending && is_complete(u, item, true), now = is_complete(u, item, false);
     for (uint32_t i = 0; i < u->after[item_index].count; i++) {
         const etch_weight_task *bucket = u->after[item_index].at[i];
         if (bucket->every_microbatch ? now : last)
@@ -236,26 +260,26 @@ static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item 
     }
 }
 
-/* Goes as deep as loops are nested. */
+/* Goes as deep as loops are nested. Weights are gathered no deeper than in the loops of the top level. */
 static void run_body(etch_unroller *u, const etch_body *body)
 {
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_body_item *item = &body->items.at[i];
-        if (!is_at_work(u, body, item))
+        if (!body->parent && !etch_chunk_holds(&u->outline->model_chunks, u->stage, u->chunk, item->layers))
             continue;
         run_due(u);
         if (item->task && !body->parent)
-            etch_weight_groups_task(&u->weight_groups, item->task);
+            begin_weight_group(u, item->task);
         if (item->task && item->task->gathers)
             take_gather(u, item->task, body);
         else if (item->task)
             run_task(u, item->task, body);
-        else if (!does_nothing(item->repeat))
+        else if (!does_nothing(item->repeat) && !(u->finds_gathers && body->parent))
             run_repeat(u, item, body);
-        if (body == u->outline->backward)
+        if (body == u->outline->backward && !u->finds_gathers)
             add_due(u, i, item);
         if (item->repeat && !body->parent)
-            etch_weight_groups_begin_interval(&u->weight_groups);
+            u->weight_groups.begins = true;
     }
 }
 
@@ -320,9 +344,9 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     for (uint32_t i = 0; i < top->items.count; i++) {
         if (top->items.at[i].repeat != repeat)
             continue;
-        etch_bound_interval turns = etch_item_iterations(&top->items.at[i], u->interval);
+        etch_bound_interval turns = iterations_of(u, &top->items.at[i]);
         const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
-        body = etch_body_at(repeat, first);
+        body = body_at(repeat, first);
         u->run[body->depth] = first;
     }
     return register_at(u, body, body->taken[wire->carry].in);
@@ -390,7 +414,7 @@ static void clear_registers(const etch_unroller *u, uint32_t *registers, const e
             continue;
         const uint64_t count = item->repeat->count;
         const etch_bound_interval inner = item->staged
-                                              ? etch_item_iterations(item, u->interval)
+                                              ? iterations_of(u, item)
                                               : (etch_bound_interval){runs.first * count, runs.end * count};
         for (uint32_t k = 0; k < item->repeat->body_count; k++)
             if (item->repeat->bodies[k]->runs > 0)
@@ -426,27 +450,57 @@ static etch_frame *frame_of(etch_unroller *u, etch_action action)
     return found;
 }
 
+static void begin_action(etch_unroller *u, etch_action action)
+{
+    u->interval = etch_chunk_layers(&u->outline->model_chunks, u->stage, action.chunk);
+    u->chunk = action.chunk;
+    u->weight_groups.begins = true;
+    etch_prefix_begin(u, true, action.microbatch);
+}
+
+static void run_body_of(etch_unroller *u, etch_action action)
+{
+    run_body(u, action.backward ? u->outline->backward : u->outline->forward);
+}
+
 static void run_action(etch_unroller *u, etch_action action)
 {
     const etch_outline *outline = u->outline;
     const passing in = passing_of(u, action, false), out = passing_of(u, action, true);
-    u->interval =
-        outline->model_chunks.intervals[action.chunk * outline->model_chunks.stage_count + u->stage];
-    u->chunk = action.chunk;
+    begin_action(u, action);
     etch_frame *f = frame_of(u, action);
     u->registers = f->registers;
-    etch_prefix_begin(u, true, action.microbatch);
     receive(u, &in);
     etch_unroll_begin_interval(u);
-    etch_weight_groups_begin_interval(&u->weight_groups);
     u->action_computes = false;
     u->ending = action.backward && --u->left[action.chunk] == 0 && !outline->model_chunks.reduce_last;
-    run_body(u, action.backward ? outline->backward : outline->forward);
+    run_body_of(u, action);
     u->ending = false;
     send(u, &out);
     run_due(u);
     if (action.backward || !outline->backward)
         f->taken = false;
+}
+
+/* Goes over all that the stage does once, before anything is issued: where there are weights to gather. */
+static void find_gathers(etch_unroller *u, const etch_action *actions, uint64_t action_count)
+{
+    const size_t registers = (size_t)u->outline->register_count;
+    if (!u->outline->gathers_weights)
+        return;
+    u->registers = u->kept = ETCH_NEW_ARRAY(u->arena, registers, uint32_t);
+    u->finds_gathers = true;
+    for (size_t i = 0; i < registers; i++)
+        u->kept[i] = ETCH_NO_NODE;
+    for (uint64_t i = 0; i < action_count; i++) {
+        begin_action(u, actions[i]);
+        run_body_of(u, actions[i]);
+    }
+    for (size_t i = 0; i < registers; i++)
+        u->kept[i] = ETCH_NO_NODE;
+    u->finds_gathers = false;
+    u->weight_groups = (etch_weight_group_count){0};
+    u->gathers_met = 0;
 }
 
 static void run_actions(etch_unroller *u)
@@ -462,7 +516,7 @@ static void run_actions(etch_unroller *u)
     u->left = ETCH_NEW_ARRAY(u->arena, model_chunks->chunk_count, uint64_t);
     for (uint32_t i = 0; i < model_chunks->chunk_count; i++)
         u->left[i] = u->outline->micro;
-    etch_gather_runs_find(u->arena, u->outline, u->stage, actions, action_count, &u->gathers);
+    find_gathers(u, actions, action_count);
     for (uint64_t i = 0; i < action_count; i++)
         run_action(u, actions[i]);
     etch_lower_require(u->arena, u->gathers_met == u->gathers.count);
@@ -486,11 +540,6 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
     for (uint64_t i = 0; i < outline->gradient_registers; i++)
         u->gradients[i] = u->reduced[i] = ETCH_NO_NODE;
-    if (outline->gathers_weights) {
-        u->kept = ETCH_NEW_ARRAY(scratch, (size_t)outline->register_count, uint32_t);
-        for (uint64_t i = 0; i < outline->register_count; i++)
-            u->kept[i] = ETCH_NO_NODE;
-    }
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_interval = u->last_comp = u->last_comm = u->action_comp = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, stage);

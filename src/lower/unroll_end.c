@@ -93,20 +93,16 @@ static void each_unit(etch_unroller *u, const etch_weight_task *task,
                       void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
 {
     const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    if (!task->staged) {
-        for (uint64_t weight_group = 0;
-             weight_group < task->weight_groups && etch_weight_task_runs(model_chunks, u->stage, task);
-             weight_group++)
-            if (is_of_class(task, weight_group))
-                run(u, task, weight_group);
+    const uint32_t chunks = task->staged ? model_chunks->chunk_count : 1;
+    if (!etch_weight_task_runs(model_chunks, u->stage, task))
         return;
-    }
-    for (uint32_t model_chunk = u->stage; model_chunk < etch_model_chunk_count(model_chunks);
-         model_chunk += model_chunks->stage_count) {
-        etch_bound_interval held = etch_overlap(model_chunks->intervals[model_chunk], task->uses[0]);
-        for (uint64_t weight_group = held.first; weight_group < held.end; weight_group++)
-            if (is_of_class(task, weight_group - task->uses[0].first))
-                run(u, task, weight_group - task->uses[0].first);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        const etch_bound_interval layers = etch_chunk_layers(model_chunks, u->stage, chunk);
+        const etch_bound_interval groups = task->staged ? etch_layers_from(task->uses[0], layers)
+                                                        : (etch_bound_interval){0, task->weight_groups};
+        for (uint64_t group = groups.first; group < groups.end; group++)
+            if (is_of_class(task, group))
+                run(u, task, group);
     }
 }
 

@@ -35,6 +35,26 @@ typedef struct etch_reach {
  * the model has side by side. */
 enum { ETCH_COMP_WINDOW = 8 };
 
+/* The weight groups that a stage works through: those before the one at work have been counted. */
+typedef struct etch_weight_group_count {
+    /* of the unit at work, from 1 on */
+    uint64_t number;
+    /* the next task of the top level is of another weight group */
+    bool begins;
+    /* the unit at work has done more than gather */
+    bool computes;
+} etch_weight_group_count;
+
+/* One run of a gather. */
+typedef struct etch_gather_run {
+    const etch_task *task;
+    /* NULL: at the top level */
+    const etch_repeat *repeat;
+    uint64_t iteration, microbatch, weight_group;
+    /* of its node; ETCH_UNMADE: not issued yet */
+    uint32_t id;
+} etch_gather_run;
+
 typedef struct etch_unroller {
     /* scratch */
     etch_arena *arena;
@@ -60,7 +80,9 @@ typedef struct etch_unroller {
     /* by the same: what added the last microbatch to the part of a rank */
     uint32_t *reduced;
     /* of weights, in the order of the units that need them */
-    etch_gather_runs gathers;
+    ETCH_VEC(etch_gather_run) gathers;
+    /* they are being looked for, and nothing is issued */
+    bool finds_gathers;
     uint32_t gathers_issued, gathers_met;
     /* by register: what was gathered for all microbatches */
     uint32_t *kept;
