@@ -179,9 +179,10 @@ static uint64_t in_flight(const lowering *l, const etch_outline *outline, uint32
                                    etch_int(sym, (int64_t)outline->micro)};
     uint64_t count = 1;
     if (outline->backward)
-        etch_lower_require(l->arena, etch_to_u64(etch_in_flight_formula(sym, model_chunks->schedule, &sizes,
-                                                                        etch_int(sym, stage)),
-                                                 &count));
+        etch_lower_require(
+            l->arena, etch_to_u64(etch_in_flight_formula(sym, model_chunks->schedule, &sizes,
+                                                         ETCH_HOLD_FORWARD_TO_WEIGHTS, etch_int(sym, stage)),
+                                  &count));
     return count;
 }
 

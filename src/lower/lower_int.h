@@ -159,6 +159,8 @@ typedef struct etch_task {
     bool gathers;
     /* for the first microbatch only */
     bool once;
+    /* it makes gradients of weights alone, and has an action of its own */
+    bool weight_half;
     etch_phase phase;
     /* what follows microbatch and loops */
     const char *name;

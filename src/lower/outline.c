@@ -24,6 +24,7 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of
     task->index = body->register_count++;
     task->gathers = anchor->copies != NULL;
     task->once = of->when == ETCH_FIRST_MICROBATCH;
+    task->weight_half = of->weight_half;
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_register){body, task->index};

@@ -229,7 +229,7 @@ static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_
         u->prefix.in_layer = outer_layer;
         for (uint32_t i = 0; i < carried; i++)
             repeat->carrying[i] = maker_of(u, body->taken[i].out);
-        for (uint32_t i = 0; i < body->after_each.count && !u->finds_gathers; i++)
+        for (uint32_t i = 0; i < body->after_each.count && u->weight_half && !u->finds_gathers; i++)
             if (u->ending || body->after_each.at[i]->every_microbatch)
                 ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
@@ -260,6 +260,25 @@ static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item 
     }
 }
 
+static bool is_of_action(const etch_unroller *u, const etch_task *task)
+{
+    return task->weight_half ? u->weight_half : u->first_half;
+}
+
+static void run_item(etch_unroller *u, const etch_body_item *item, const etch_body *body)
+{
+    if (item->task && !is_of_action(u, item->task))
+        return;
+    if (item->task && !body->parent)
+        begin_weight_group(u, item->task);
+    if (item->task && item->task->gathers)
+        take_gather(u, item->task, body);
+    else if (item->task)
+        run_task(u, item->task, body);
+    else if (!does_nothing(item->repeat) && !(u->finds_gathers && body->parent))
+        run_repeat(u, item, body);
+}
+
 /* Goes as deep as loops are nested. Weights are gathered no deeper than in the loops of the top level. */
 static void run_body(etch_unroller *u, const etch_body *body)
 {
@@ -268,15 +287,8 @@ static void run_body(etch_unroller *u, const etch_body *body)
         if (!body->parent && !etch_chunk_holds(&u->outline->model_chunks, u->stage, u->chunk, item->layers))
             continue;
         run_due(u);
-        if (item->task && !body->parent)
-            begin_weight_group(u, item->task);
-        if (item->task && item->task->gathers)
-            take_gather(u, item->task, body);
-        else if (item->task)
-            run_task(u, item->task, body);
-        else if (!does_nothing(item->repeat) && !(u->finds_gathers && body->parent))
-            run_repeat(u, item, body);
-        if (body == u->outline->backward && !u->finds_gathers)
+        run_item(u, item, body);
+        if (body == u->outline->backward && u->weight_half && !u->finds_gathers)
             add_due(u, i, item);
         if (item->repeat && !body->parent)
             u->weight_groups.begins = true;
@@ -317,7 +329,7 @@ static etch_task task_of(const etch_unroller *u, const passing *p, uint8_t type,
                      : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
     return (etch_task){.type = type,
                        .bytes = p->message->bytes,
-                       .phase = p->action.backward ? ETCH_BACKWARD : ETCH_FORWARD,
+                       .phase = etch_action_goes_back(p->action) ? ETCH_BACKWARD : ETCH_FORWARD,
                        .op_type = verb,
                        .name = name,
                        .name_length = (uint32_t)length};
@@ -331,7 +343,7 @@ static void set_message(etch_unroller *u, uint32_t id, const passing *p)
     node->tag = (uint32_t)((p->action.microbatch * model_chunks->chunk_count +
                             p->model_chunk / model_chunks->stage_count) *
                                2 +
-                           p->action.backward);
+                           etch_action_goes_back(p->action));
 }
 
 /* The register of a value that a message brings. */
@@ -387,14 +399,15 @@ static passing passing_of(const etch_unroller *u, etch_action action, bool out)
 {
     const etch_model_chunks *model_chunks = &u->outline->model_chunks;
     const uint32_t model_chunk = action.chunk * model_chunks->stage_count + u->stage;
-    const bool later = out != action.backward; /* the other model chunk is the one behind this one */
+    const bool backward = etch_action_goes_back(action);
+    const bool later = out != backward; /* the other model chunk is the one behind this one */
     passing p = {.action = action,
                  .model_chunk = later ? model_chunk : model_chunk - 1,
                  .other = later ? model_chunk + 1 : model_chunk - 1};
-    if (later ? model_chunk + 1 == etch_model_chunk_count(model_chunks) : model_chunk == 0)
+    if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS ||
+        (later ? model_chunk + 1 == etch_model_chunk_count(model_chunks) : model_chunk == 0))
         return p;
-    p.message =
-        action.backward ? &model_chunks->backward[p.model_chunk] : &model_chunks->forward[p.model_chunk];
+    p.message = backward ? &model_chunks->backward[p.model_chunk] : &model_chunks->forward[p.model_chunk];
     return p;
 }
 
@@ -454,13 +467,15 @@ static void begin_action(etch_unroller *u, etch_action action)
 {
     u->interval = etch_chunk_layers(&u->outline->model_chunks, u->stage, action.chunk);
     u->chunk = action.chunk;
+    u->first_half = action.kind != ETCH_ACTION_WEIGHT_GRADIENTS;
+    u->weight_half = etch_action_ends(action);
     u->weight_groups.begins = true;
     etch_prefix_begin(u, true, action.microbatch);
 }
 
 static void run_body_of(etch_unroller *u, etch_action action)
 {
-    run_body(u, action.backward ? u->outline->backward : u->outline->forward);
+    run_body(u, action.kind == ETCH_ACTION_FORWARD ? u->outline->forward : u->outline->backward);
 }
 
 static void run_action(etch_unroller *u, etch_action action)
@@ -473,12 +488,12 @@ static void run_action(etch_unroller *u, etch_action action)
     receive(u, &in);
     etch_unroll_begin_interval(u);
     u->action_computes = false;
-    u->ending = action.backward && --u->left[action.chunk] == 0 && !outline->model_chunks.reduce_last;
+    u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->model_chunks.reduce_last;
     run_body_of(u, action);
     u->ending = false;
     send(u, &out);
     run_due(u);
-    if (action.backward || !outline->backward)
+    if (u->weight_half || !outline->backward)
         f->taken = false;
 }
 

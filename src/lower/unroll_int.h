@@ -123,6 +123,8 @@ typedef struct etch_unroller {
     uint32_t clipped;
     /* the last microbatch goes back through the chunk */
     bool ending;
+    /* halves of backward that the action at work runs; of forward the first is all */
+    bool first_half, weight_half;
 } etch_unroller;
 
 /* ---- unroll_nodes.c ------------------------------------------------------------------------------------ */

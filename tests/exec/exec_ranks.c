@@ -362,14 +362,15 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
     const etch_value *part = step->outs[output];
     const etch_tensor *gradient = step->accumulate_into[output], *weight = gradient->of;
     uint32_t sync = ranks->placed->sync_axes[weight->id];
-    exec_array **sum = exec_slot(&ranks->env, &ranks->gradients, gradient->id * ranks->mesh.ranks + rank,
-                                 gradient->region->loop);
+    exec_store *store = ranks->skips[1] ? ranks->pending : &ranks->gradients;
+    exec_array **sum =
+        exec_slot(&ranks->env, store, gradient->id * ranks->mesh.ranks + rank, gradient->region->loop);
     exec_array now =
         exec_mesh_part(&ranks->mesh, &ranks->env, weight, ranks->placed->weight_of[weight->id]->place, rank);
     if (!*sum) {
-        *sum = ETCH_NEW(ranks->gradients.arena, exec_array);
+        *sum = ETCH_NEW(store->arena, exec_array);
         **sum = now;
-        exec_array_fill(ranks->gradients.arena, *sum);
+        exec_array_fill(store->arena, *sum);
     }
     const exec_array *added = *exec_ranks_slot(ranks, part, rank);
     if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
@@ -601,7 +602,7 @@ bool exec_ranks_is_here(const exec_ranks *ranks, etch_position home)
 /* Views are made where they are read; a loop of layers chooses its iterations. */
 static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
 {
-    if (item->step && is_nowhere(ranks, item->step))
+    if (item->step && (is_nowhere(ranks, item->step) || ranks->skips[ranks->weight_half[item->step->id]]))
         return false;
     if (!ranks->chain || region->loop)
         return true;
@@ -660,6 +661,32 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
     }
 }
 
+static void find_halves(exec_ranks *ranks, const etch_step_body *body)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_task *task = body->items.at[i].task;
+        const etch_step_repeat *repeat = body->items.at[i].repeat;
+        for (uint32_t k = 0; task && k < task->kernel->steps.count; k++)
+            ranks->weight_half[task->kernel->steps.at[k]->id] = task->weight_half;
+        for (uint32_t k = 0; repeat && k < repeat->bodies.count; k++)
+            find_halves(ranks, repeat->bodies.at[k]);
+    }
+}
+
+/* A part that a rank has already is of the half that makes the whole. */
+static void find_half_of_parts(exec_ranks *ranks, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const etch_step *maker = step ? etch_value_memory(step->outs[0], NULL)->step : NULL;
+        if (maker && maker != step)
+            ranks->weight_half[step->id] = ranks->weight_half[maker->id];
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            find_half_of_parts(ranks, loop->bodies.at[k]);
+    }
+}
+
 static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                              exec_order order, const exec_mesh *mesh)
 {
@@ -675,7 +702,12 @@ static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
         .uses = ETCH_NEW_ARRAY(arena, tensors, bool *),
         .runs = ETCH_NEW_ARRAY(arena, placed->step_count, uint32_t),
+        .weight_half = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
     };
+    if (placed->program->backward)
+        find_halves(ranks, placed->program->backward);
+    if (placed->backward)
+        find_half_of_parts(ranks, placed->backward);
     ranks->gradients = exec_store_new(arena, tensors * ranks->mesh.ranks);
     ranks->reduced = exec_store_new(arena, tensors * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);
@@ -709,12 +741,31 @@ exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint
     return ranks;
 }
 
+static void take_pending(exec_ranks *ranks, uint32_t id)
+{
+    const etch_graph *graph = ranks->placed->training->graph;
+    const uint32_t instances = exec_instances(graph->tensors.at[id / ranks->mesh.ranks]->region->loop);
+    for (uint32_t i = 0; i < instances; i++) {
+        const exec_array *added = ranks->pending->at[id][i];
+        if (!ranks->gradients.at[id])
+            ranks->gradients.at[id] = ETCH_NEW_ARRAY(ranks->gradients.arena, instances, exec_array *);
+        exec_array **sum = &ranks->gradients.at[id][i];
+        for (size_t k = 0; added && *sum && k < added->size; k++)
+            (*sum)->at[k] += added->at[k];
+        if (!*sum)
+            *sum = ranks->pending->at[id][i];
+    }
+}
+
 void exec_ranks_pass(exec_ranks *ranks, bool backward)
 {
+    for (uint32_t id = 0; ranks->skips[0] && id < ranks->pending->count; id++)
+        if (ranks->pending->at[id])
+            take_pending(ranks, id);
     const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
     run_region(ranks, region);
     exec_ranks_forget(ranks, region, region->items.count);
-    if (backward && !ranks->env.failure)
+    if (backward && !ranks->skips[1] && !ranks->env.failure)
         exec_ranks_reduce(ranks);
 }
 

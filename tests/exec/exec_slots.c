@@ -72,8 +72,11 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
                                       : exec_ranks_new(arena, placed, s->reference[0], EXEC_PROGRAM);
         s->began[i] = ETCH_NEW_ARRAY(arena, s->action_count, uint32_t);
     }
-    for (uint32_t i = 0; i < chunks * s->microbatches; i++)
+    s->pending = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_store);
+    for (uint32_t i = 0; i < chunks * s->microbatches; i++) {
         s->values[i] = exec_store_new(arena, placed->value_count * s->stages[0]->mesh.ranks);
+        s->pending[i] = exec_store_new(arena, s->stages[0]->gradients.count);
+    }
     s->actions = actions;
     run_references(s);
     return s;
@@ -231,38 +234,53 @@ static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_
 
 /* ---- actions ------------------------------------------------------------------------------------------ */
 
-/* The chunk whose message an action needs; UINT32_MAX: it needs none. */
-static uint32_t sender_to(const exec_slots *s, uint32_t chunk, bool backward)
+static bool goes_back(const etch_action *action)
 {
-    if (backward)
+    return action->kind != ETCH_ACTION_FORWARD;
+}
+
+/* The chunk before and after this one in the direction of the action, between which messages go; UINT32_MAX:
+ * none. Gradients of weights go nowhere. */
+static uint32_t sender_to(const exec_slots *s, uint32_t chunk, const etch_action *action)
+{
+    if (action->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
+        return UINT32_MAX;
+    if (goes_back(action))
         return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
     return chunk > 0 ? chunk - 1 : UINT32_MAX;
 }
 
-static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, bool backward)
+static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, const etch_action *action)
 {
-    return sender_to(s, chunk, !backward);
+    if (action->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
+        return UINT32_MAX;
+    if (!goes_back(action))
+        return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
+    return chunk > 0 ? chunk - 1 : UINT32_MAX;
 }
 
 static void run_action(exec_slots *s, uint32_t stage, const etch_action *action)
 {
     exec_ranks *ranks = s->stages[stage];
     const uint32_t chunk = chunk_of(s, stage, action), microbatch = (uint32_t)action->microbatch;
-    const uint32_t receiver = receiver_of(s, chunk, action->backward);
+    const uint32_t receiver = receiver_of(s, chunk, action);
     ranks->values = *values_of(s, chunk, microbatch);
+    ranks->pending = &s->pending[chunk * s->microbatches + microbatch];
     ranks->reference = s->reference[microbatch];
     ranks->env.microbatch = microbatch;
     ranks->interval = s->chain.chunks[chunk];
     s->began[stage][s->next[stage]] = ++ranks->now;
-    if (sender_to(s, chunk, action->backward) != UINT32_MAX)
-        receive(s, ranks, chunk, microbatch, action->backward);
-    exec_ranks_pass(ranks, action->backward);
+    if (sender_to(s, chunk, action) != UINT32_MAX)
+        receive(s, ranks, chunk, microbatch, goes_back(action));
+    ranks->skips[0] = action->kind == ETCH_ACTION_WEIGHT_GRADIENTS;
+    ranks->skips[1] = action->kind == ETCH_ACTION_INPUT_GRADIENTS;
+    exec_ranks_pass(ranks, goes_back(action));
     if (receiver != UINT32_MAX && !ranks->env.failure)
-        send(s, ranks, receiver, microbatch, action->backward);
+        send(s, ranks, receiver, microbatch, goes_back(action));
     if (ranks->env.failure && !s->failure)
         s->failure =
             etch_text(s->arena, "stage %u, %s of microbatch %u through chunk %u: %s", stage,
-                      action->backward ? "backward" : "forward", microbatch, chunk, ranks->env.failure);
+                      goes_back(action) ? "backward" : "forward", microbatch, chunk, ranks->env.failure);
 }
 
 static const etch_action *next_action(const exec_slots *s, uint32_t stage)
@@ -276,8 +294,8 @@ static bool is_ready(const exec_slots *s, uint32_t stage)
     if (!action)
         return false;
     const uint32_t chunk = chunk_of(s, stage, action);
-    return sender_to(s, chunk, action->backward) == UINT32_MAX ||
-           message_to(s, chunk, (uint32_t)action->microbatch, action->backward)->is_sent;
+    return sender_to(s, chunk, action) == UINT32_MAX ||
+           message_to(s, chunk, (uint32_t)action->microbatch, goes_back(action))->is_sent;
 }
 
 /* Follows who waits for whom until a stage comes again, or one that has ended. */
@@ -288,10 +306,10 @@ static void report_stall(exec_slots *s, uint32_t stage)
     etch_buf_puts(&text, "it stalls");
     while (next_action(s, stage) && !seen[stage]) {
         const etch_action *action = next_action(s, stage);
-        const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action->backward) % s->chain.stages;
+        const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action) % s->chain.stages;
         seen[stage] = true;
         etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,
-                        action->backward ? "backward" : "forward", (uint32_t)action->microbatch, sender);
+                        goes_back(action) ? "backward" : "forward", (uint32_t)action->microbatch, sender);
         stage = sender;
     }
     s->failure = text.text;

@@ -22,6 +22,7 @@ typedef struct exec_slots {
     exec_run **reference;              /* by microbatch */
     exec_ranks **stages;
     exec_store *values;               /* by chunk and microbatch */
+    exec_store *pending;              /* by the same */
     exec_message *forward, *backward; /* by chunk that receives it and microbatch */
     uint32_t **began;                 /* by stage and action: the step of its ranks with which it began */
     uint32_t *next;                   /* by stage: its action in work */

@@ -20,7 +20,7 @@ static void actions_of_halves(etch_action_list *list, const etch_pipe *pipe, uin
     for (int half = 0; half < 2; half++)
         for (int backward = 0; backward < (pipe->trains ? 2 : 1); backward++)
             for (uint64_t m = half ? first : 0; m < (half ? pipe->microbatches : first); m++)
-                etch_action_add(list, backward, 0, m);
+                etch_action_add(list, backward ? ETCH_ACTION_BACKWARD : ETCH_ACTION_FORWARD, 0, m);
 }
 
 static etch_expr in_flight_of_halves(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage)
@@ -85,21 +85,39 @@ static void require(const etch_pipe *pipe, bool holds, const char *what)
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* Each slot once; microbatches of one chunk and direction in rising order. */
+/* Backward as a whole counts with its first half. */
+enum { FORWARD, BACK, WEIGHTS, PASSES };
+
+static int pass_of(etch_action action)
+{
+    static const int passes[] = {[ETCH_ACTION_FORWARD] = FORWARD,
+                                 [ETCH_ACTION_BACKWARD] = BACK,
+                                 [ETCH_ACTION_INPUT_GRADIENTS] = BACK,
+                                 [ETCH_ACTION_WEIGHT_GRADIENTS] = WEIGHTS};
+    return passes[action.kind];
+}
+
+/* Each slot once; microbatches of one chunk and direction in rising order; backward in halves or not. */
 static void check_slots(etch_arena *arena, const etch_pipe *pipe)
 {
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
         const etch_action *slots = etch_actions(arena, pipe, stage);
-        uint64_t next[2][MOST_CHUNKS] = {{0}};
+        uint64_t next[PASSES][MOST_CHUNKS] = {{0}};
         for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
             require(pipe, slots[i].chunk < pipe->chunks, "a chunk that is none");
-            require(pipe, slots[i].microbatch == next[slots[i].backward][slots[i].chunk]++,
+            require(pipe, slots[i].microbatch == next[pass_of(slots[i])][slots[i].chunk]++,
                     "microbatches of a chunk are out of order");
+            require(pipe,
+                    (slots[i].kind == ETCH_ACTION_BACKWARD) <= !etch_schedule_has_halves(pipe->schedule),
+                    "backward as a whole, and in halves");
         }
         for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
             require(pipe, next[0][chunk] == pipe->microbatches, "forward slots are missing");
             require(pipe, next[1][chunk] == (pipe->trains ? pipe->microbatches : 0),
                     "backward slots are missing, or too many");
+            const bool halves_too = pipe->trains && etch_schedule_has_halves(pipe->schedule);
+            require(pipe, next[2][chunk] == (halves_too ? pipe->microbatches : 0),
+                    "second halves are missing, or too many");
         }
     }
 }
@@ -117,7 +135,7 @@ END_TEST
 
 /* ---- orders written by hand ---------------------------------------------------------------------------- */
 
-/* Forward slots as the microbatch, backward slots with a ' behind it; chunk 1 and later with a letter. */
+/* Forward slots as the microbatch, backward slots with a ' behind it, their second halves with "; chunk 1 and later with a letter. */
 static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
 {
     const etch_action *slots = etch_actions(arena, pipe, stage);
@@ -127,7 +145,9 @@ static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage
                         slots[i].chunk == 0   ? ""
                         : slots[i].chunk == 1 ? "b"
                                               : "c",
-                        slots[i].backward ? "'" : "");
+                        pass_of(slots[i]) == WEIGHTS ? "\""
+                        : pass_of(slots[i]) == BACK  ? "'"
+                                                     : "");
     ck_assert_str_eq(text.text, expected);
 }
 
@@ -159,6 +179,12 @@ static void orders_by_hand(etch_arena *arena)
     check_order(arena, &uneven, 1, "0 1 0b 0b' 1b 1b' 2 0' 1' 2b 2b' 2'");
     const etch_pipe forward = {interleaved, 2, 3, 3, false};
     check_order(arena, &forward, 1, "0 1 0b 1b 0c 1c 2 2b 2c");
+
+    /* as in the paper's figure 3 */
+    const etch_pipe zb = {etch_schedule_named("zb_h1"), 4, 1, 6, true};
+    check_order(arena, &zb, 0, "0 1 2 3 0' 0\" 4 1' 1\" 5 2' 2\" 3' 3\" 4' 4\" 5' 5\"");
+    check_order(arena, &zb, 1, "0 1 2 0' 3 1' 0\" 4 2' 1\" 5 3' 2\" 4' 3\" 5' 4\" 5\"");
+    check_order(arena, &zb, 3, "0 0' 1 1' 2 2' 3 3' 0\" 4 4' 1\" 5 5' 2\" 3\" 4\" 5\"");
 }
 
 START_TEST(test_orders_by_hand)
@@ -187,15 +213,17 @@ END_TEST
 typedef struct simulation {
     const etch_pipe *pipe;
     const etch_action *slots[MOST_STAGES];
-    uint64_t next[MOST_STAGES], begin[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO]; /* 0: not yet */
-    uint64_t end[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO];
+    uint64_t next[MOST_STAGES], begin[PASSES][MOST_STAGES * MOST_CHUNKS][MOST_MICRO]; /* 0: not yet */
+    uint64_t end[PASSES][MOST_STAGES * MOST_CHUNKS][MOST_MICRO];
     uint64_t free_at[MOST_STAGES];
     bool random; /* durations and delays of messages; else the times above and no delay */
 } simulation;
 
-static uint64_t duration(const simulation *s, bool backward)
+static uint64_t duration(const simulation *s, etch_action action)
 {
-    return s->random ? (uint64_t)(rand() % 20 + 1) : backward ? BACKWARD_TIME : FORWARD_TIME;
+    return s->random                             ? (uint64_t)(rand() % 20 + 1)
+           : action.kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME
+                                                 : FORWARD_TIME;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -220,14 +248,15 @@ static bool step(simulation *s, uint32_t stage)
     const uint32_t link = slot.chunk * pipe->stages + stage, last = pipe->chunks * pipe->stages - 1;
     const uint64_t m = slot.microbatch;
     uint64_t ready = later(s->free_at[stage], 1);
-    if (!slot.backward && link > 0 && !wait_for(s, s->end[0][link - 1][m], &ready))
+    const int pass = pass_of(slot);
+    if (pass == FORWARD && link > 0 && !wait_for(s, s->end[FORWARD][link - 1][m], &ready))
         return false;
-    if (slot.backward && link < last && !wait_for(s, s->end[1][link + 1][m], &ready))
+    if (pass == BACK && link < last && !wait_for(s, s->end[BACK][link + 1][m], &ready))
         return false;
-    if (slot.backward && s->end[0][link][m] == 0)
+    if (pass > FORWARD && s->end[pass - 1][link][m] == 0)
         return false;
-    s->begin[slot.backward][link][m] = ready;
-    s->end[slot.backward][link][m] = s->free_at[stage] = ready + duration(s, slot.backward);
+    s->begin[pass][link][m] = ready;
+    s->end[pass][link][m] = s->free_at[stage] = ready + duration(s, slot);
     s->next[stage]++;
     return true;
 }
@@ -271,7 +300,7 @@ static void check_makespan(etch_arena *arena, const etch_pipe *pipe)
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     const etch_expr bubble =
-        etch_mul(sym, etch_bubble_formula(sym, pipe->schedule, &sizes), number(sym, busy));
+        etch_mul(sym, etch_bubble_formula(sym, pipe->schedule, &sizes, pipe->trains), number(sym, busy));
     const int order = etch_constant_compare(sym, number(sym, waits), bubble);
     if (pipe->chunks == 1 || divides(pipe))
         require(pipe, order == 0, "the bubble is not what its formula says");
@@ -292,11 +321,24 @@ END_TEST
 
 /* ---- in flight ----------------------------------------------------------------------------------------- */
 
-static uint64_t peak(const etch_pipe *pipe, const etch_action *slots)
+/* From when, and until when, something is held. */
+static const int holds[ETCH_HOLD_COUNT][2] = {[ETCH_HOLD_FORWARD_TO_INPUTS] = {FORWARD, BACK},
+                                              [ETCH_HOLD_FORWARD_TO_WEIGHTS] = {FORWARD, WEIGHTS},
+                                              [ETCH_HOLD_INPUTS_TO_WEIGHTS] = {BACK, WEIGHTS}};
+
+/* The most at a time; of one chunk, or of all (MOST_CHUNKS). Backward as a whole is both of its halves. */
+static uint64_t peak(const etch_pipe *pipe, const etch_action *slots, etch_hold hold, uint32_t chunk)
 {
     uint64_t now = 0, most = 0;
     for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
-        now = slots[i].backward ? now - 1 : now + 1;
+        const bool whole = slots[i].kind == ETCH_ACTION_BACKWARD;
+        const int first = pass_of(slots[i]), last = whole ? WEIGHTS : first;
+        if (chunk < MOST_CHUNKS && slots[i].chunk != chunk)
+            continue;
+        const bool begins = first <= holds[hold][0] && holds[hold][0] <= last;
+        const bool ends = first <= holds[hold][1] && holds[hold][1] <= last;
+        now += begins && !ends;
+        now -= ends && !begins;
         most = later(most, now);
     }
     return most;
@@ -318,26 +360,23 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
         return lesser(m, p - stage);
     if (strcmp(name, "halves") == 0)
         return (m + 1) / 2;
+    if (strcmp(name, "zb_h1") == 0) /* of the second halves: as much as the first stage of 1F1B */
+        return lesser(m, p);
     ck_assert_str_eq(name, "interleaved");
     return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
 }
 
 /* The most that the order holds of one chunk. */
-static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_action *slots, uint32_t stage)
+static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_action *slots, etch_hold hold,
+                         uint32_t stage)
 {
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
-    for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
-        int64_t now = 0, most = 0;
-        for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
-            if (slots[i].chunk == chunk)
-                now += slots[i].backward ? -1 : 1;
-            most = now > most ? now : most;
-        }
+    for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++)
         require(pipe,
-                etch_chunk_in_flight_formula(sym, pipe->schedule, &sizes, pipe->chunks, chunk,
-                                             number(sym, stage)) == etch_int(sym, most),
+                etch_chunk_in_flight_formula(sym, pipe->schedule, &sizes, pipe->chunks, chunk, hold,
+                                             number(sym, stage)) ==
+                    number(sym, peak(pipe, slots, hold, chunk)),
                 "in flight of a chunk: the formula has another value");
-    }
 }
 
 static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
@@ -346,13 +385,17 @@ static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
         const etch_action *slots = etch_actions(arena, pipe, stage);
-        const uint64_t held = peak(pipe, slots);
-        require(pipe, etch_in_flight(slots, etch_action_count(pipe)) == held,
-                "in flight: not what the order holds");
-        require(pipe,
-                etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
-                "in flight: the formula has another value");
-        check_chunks(sym, pipe, slots, stage);
+        for (etch_hold hold = 0; hold < ETCH_HOLD_COUNT; hold++) {
+            const uint64_t most = peak(pipe, slots, hold, MOST_CHUNKS);
+            require(pipe, etch_in_flight(slots, etch_action_count(pipe), hold) == most,
+                    "in flight: not what the order holds");
+            require(pipe,
+                    etch_in_flight_formula(sym, pipe->schedule, &sizes, hold, number(sym, stage)) ==
+                        number(sym, most),
+                    "in flight: the formula has another value");
+            check_chunks(sym, pipe, slots, hold, stage);
+        }
+        const uint64_t held = peak(pipe, slots, ETCH_HOLD_FORWARD_TO_WEIGHTS, MOST_CHUNKS);
         const uint64_t bound = published(pipe, stage);
         require(pipe, pipe->chunks == 1 || divides(pipe) ? held == bound : held <= bound,
                 "in flight: not as published");
@@ -380,6 +423,7 @@ static void formulas_with_symbols(etch_arena *arena)
     } rows[] = {
         {"gpipe", "micro", "(pp - 1)/micro"},
         {"one_f_one_b", "min(micro, pp - i)", "(pp - 1)/micro"},
+        {"zb_h1", "min(micro, pp - i)", "(2*pp - 1 - min(micro, pp))/(3*micro)"},
         {"interleaved", "(v - 1)*min(micro, pp) + min(micro, 2*(pp - i - 1) + 1)", "(pp - 1)/(v*micro)"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -390,8 +434,9 @@ static void formulas_with_symbols(etch_arena *arena)
         const etch_expr bubble = etch_expr_parse(sym, rows[k].bubble, strlen(rows[k].bubble), &error_at);
         ck_assert_ptr_nonnull(in_flight);
         ck_assert_ptr_nonnull(bubble);
-        ck_assert_ptr_eq(etch_in_flight_formula(sym, schedule, &sizes, stage), in_flight);
-        ck_assert_ptr_eq(etch_bubble_formula(sym, schedule, &sizes), bubble);
+        ck_assert_ptr_eq(etch_in_flight_formula(sym, schedule, &sizes, ETCH_HOLD_FORWARD_TO_INPUTS, stage),
+                         in_flight);
+        ck_assert_ptr_eq(etch_bubble_formula(sym, schedule, &sizes, true), bubble);
     }
 }
 
@@ -406,16 +451,17 @@ END_TEST
 static uint64_t held_in_time(const simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
+    const int last = etch_schedule_has_halves(pipe->schedule) ? WEIGHTS : BACK;
     uint64_t most = 0;
     for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
         const etch_action at = s->slots[stage][i];
-        if (at.backward)
+        if (at.kind != ETCH_ACTION_FORWARD)
             continue;
         const uint64_t now = s->begin[0][at.chunk * pipe->stages + stage][at.microbatch];
         uint64_t held = 0;
         for (uint32_t link = stage; link < pipe->stages * pipe->chunks; link += pipe->stages)
             for (uint64_t m = 0; m < pipe->microbatches; m++)
-                held += s->begin[0][link][m] <= now && now < s->end[1][link][m];
+                held += s->begin[FORWARD][link][m] <= now && now < s->end[last][link][m];
         most = later(most, held);
     }
     return most;
@@ -468,10 +514,10 @@ static void sizes_at_the_limits(etch_arena *arena)
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, &pipe);
     ck_assert_uint_eq(etch_action_count(&pipe), (UINT64_C(1) << 53));
-    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, 0)) ==
-              number(sym, 2 * (p - 1) + (v - 1) * p + 1));
-    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, p - 1)) ==
-              number(sym, (v - 1) * p + 1));
+    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, ETCH_HOLD_FORWARD_TO_INPUTS,
+                                     number(sym, 0)) == number(sym, 2 * (p - 1) + (v - 1) * p + 1));
+    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, ETCH_HOLD_FORWARD_TO_INPUTS,
+                                     number(sym, p - 1)) == number(sym, (v - 1) * p + 1));
 }
 
 START_TEST(test_limits)

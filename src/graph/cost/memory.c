@@ -105,7 +105,7 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
     return etch_chunk_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes, l->place->chunks,
-                                        chunk, l->place->stage);
+                                        chunk, ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
 }
 
 /* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
@@ -141,8 +141,8 @@ static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
         const etch_expr more = etch_sub(l->sym, iterations_of(l, layer, chunk), fewest);
         sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
     }
-    const etch_expr all =
-        etch_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes, l->place->stage);
+    const etch_expr all = etch_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes,
+                                                 ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
     return etch_add(l->sym, sum, etch_mul(l->sym, all, fewest));
 }
 
@@ -157,7 +157,8 @@ static etch_expr times_under_way(const listing *l, const etch_cost *item)
         return etch_mul(l->sym, item->times, under_way(l, 0));
     if (!l->stage) { /* all chunks are here, and are under way as a whole as often as the least of them */
         const etch_pipe_sizes sizes = sizes_of(l);
-        const etch_expr all = etch_in_flight_formula(l->sym, stages->line->schedule, &sizes, l->place->stage);
+        const etch_expr all = etch_in_flight_formula(l->sym, stages->line->schedule, &sizes,
+                                                     ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
         return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
     }
     const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));

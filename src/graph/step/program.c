@@ -179,6 +179,7 @@ void etch_step_program_make(etch_placed *placed)
     if (placed->backward)
         program->backward = body_of(&b, placed->backward);
     add_messages(&b, program);
+    etch_halves_find(placed, program);
     if (placed->backward)
         etch_step_end(placed, &program->end);
     find_groups(&b, program);

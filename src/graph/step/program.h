@@ -83,6 +83,9 @@ typedef struct etch_step_task {
     etch_task_kind kind;
     etch_phase phase;
     etch_when when;
+    /* of backward, where the schedule runs its halves apart: it makes gradients of weights alone, which no
+     * stage waits for */
+    bool weight_half;
     /* collective or message */
     etch_collective collective;
     /* the mesh axes that it is over */

@@ -202,9 +202,11 @@ static void add_stages(const showing *s)
         slots[stage] = ETCH_NEW_ARRAY(arena, (size_t)count, etch_pipeline_slot);
         for (uint64_t i = 0; i < count; i++)
             slots[stage][i] = (etch_pipeline_slot){
-                .backward = order[i].backward, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
-        stages[stage] = (etch_pipeline_stage){
-            .in_flight = etch_in_flight(order, count), .slots = slots[stage], .slot_count = (size_t)count};
+                .backward = order[i].kind != ETCH_ACTION_FORWARD, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
+        stages[stage] =
+            (etch_pipeline_stage){.in_flight = etch_in_flight(order, count, ETCH_HOLD_FORWARD_TO_WEIGHTS),
+                                  .slots = slots[stage],
+                                  .slot_count = (size_t)count};
     }
     s->report->time = run_clock(arena, pipe, slots);
     s->report->stages = stages;
@@ -220,11 +222,13 @@ static void add_formulas(const showing *s)
     const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
     report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)report->time - busy, busy));
     if (pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0)
-        report->bubble_formula = etch_expr_text(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes));
+        report->bubble_formula =
+            etch_expr_text(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains));
     /* No param is called like a keyword. */
     if (pipe->trains && s->line)
-        report->in_flight_formula = etch_expr_text(
-            sym, etch_in_flight_formula(sym, pipe->schedule, &s->sizes, etch_var(sym, "stage")));
+        report->in_flight_formula =
+            etch_expr_text(sym, etch_in_flight_formula(sym, pipe->schedule, &s->sizes,
+                                                       ETCH_HOLD_FORWARD_TO_WEIGHTS, etch_var(sym, "stage")));
 }
 
 static etch_status show(void *data)

@@ -1,9 +1,9 @@
 /* What the orders of schedules have in common. */
 #include "graph/plan/schedules/generator.h"
 
-void etch_action_add(etch_action_list *list, bool backward, uint32_t chunk, uint64_t microbatch)
+void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chunk, uint64_t microbatch)
 {
-    list->at[list->count++] = (etch_action){.backward = backward, .chunk = chunk, .microbatch = microbatch};
+    list->at[list->count++] = (etch_action){.kind = kind, .chunk = chunk, .microbatch = microbatch};
 }
 
 void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup)
@@ -12,9 +12,9 @@ void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64
     const uint64_t lead = pipe->trains && warmup < total ? warmup : total;
     for (uint64_t k = 0; k < total + lead; k++) {
         if (k < total)
-            etch_action_add(list, false, 0, k);
+            etch_action_add(list, ETCH_ACTION_FORWARD, 0, k);
         if (pipe->trains && k >= lead)
-            etch_action_add(list, true, 0, k - lead);
+            etch_action_add(list, ETCH_ACTION_BACKWARD, 0, k - lead);
     }
 }
 

@@ -15,22 +15,28 @@ struct etch_schedule {
     const char *name;
     /* takes `virtual = v`; else each stage has one chunk */
     bool has_chunks;
+    /* backward goes in halves, each an action of its own */
+    bool has_halves;
     /* Adds the actions of `stage`, from 0, in the order in which it does them: for every microbatch and chunk
-     * a forward action, and a backward action when the pipe trains. No order may stall. */
+     * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall. */
     void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
-    /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`,
-     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk) and `etch_bubble_formula`. */
+    /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`, of what is held until the
+     * gradients of inputs, until those of weights, and between both (the last two NULL without halves);
+     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk); and `etch_bubble_formula`. */
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
+    etch_expr (*until_weights)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
+    etch_expr (*between_halves)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                  etch_expr stage);
     etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
 };
 
-extern const etch_schedule etch_schedule_gpipe, etch_schedule_one_f_one_b, etch_schedule_interleaved;
+extern const etch_schedule etch_schedule_gpipe, etch_schedule_one_f_one_b, etch_schedule_interleaved,
+    etch_schedule_zb_h1;
 
 /* ---- what orders have in common ------------------------------------------------------------------------ */
 
-void etch_action_add(etch_action_list *list, bool backward, uint32_t chunk, uint64_t microbatch);
+void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chunk, uint64_t microbatch);
 /* Forward and backward in turns, of one chunk, after `warmup` forward actions (all of them where there are
  * fewer). */
 void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup);

@@ -25,7 +25,8 @@ static void add_filled(etch_action_list *list, const etch_pipe *pipe, uint64_t k
     const uint32_t chunk = (uint32_t)(within / pipe->stages);
     const uint64_t microbatch = group * pipe->stages + within % pipe->stages;
     if (microbatch < pipe->microbatches)
-        etch_action_add(list, backward, backward ? pipe->chunks - 1 - chunk : chunk, microbatch);
+        etch_action_add(list, backward ? ETCH_ACTION_BACKWARD : ETCH_ACTION_FORWARD,
+                        backward ? pipe->chunks - 1 - chunk : chunk, microbatch);
 }
 
 static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)

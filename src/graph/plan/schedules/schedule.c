@@ -9,6 +9,7 @@ static const etch_schedule *const schedules[] = {
     &etch_schedule_gpipe,
     &etch_schedule_one_f_one_b,
     &etch_schedule_interleaved,
+    &etch_schedule_zb_h1,
 };
 enum { SCHEDULE_COUNT = sizeof schedules / sizeof *schedules };
 
@@ -40,11 +41,17 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
     return schedule->has_chunks;
 }
 
+bool etch_schedule_has_halves(const etch_schedule *schedule)
+{
+    return schedule->has_halves;
+}
+
 /* ---- actions ------------------------------------------------------------------------------------------ */
 
 uint64_t etch_action_count(const etch_pipe *pipe)
 {
-    return pipe->microbatches * pipe->chunks * (pipe->trains ? 2 : 1);
+    const uint64_t backward = pipe->schedule->has_halves ? 2 : 1;
+    return pipe->microbatches * pipe->chunks * (1 + (pipe->trains ? backward : 0));
 }
 
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
@@ -54,11 +61,19 @@ const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32
     return list.at;
 }
 
-uint64_t etch_in_flight(const etch_action *actions, uint64_t count)
+uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold hold)
 {
+    const bool from_inputs = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS,
+               to_inputs = hold == ETCH_HOLD_FORWARD_TO_INPUTS;
     uint64_t now = 0, most = 0;
     for (uint64_t i = 0; i < count; i++) {
-        now = actions[i].backward ? now - 1 : now + 1;
+        const bool begins =
+            actions[i].kind == (from_inputs ? ETCH_ACTION_INPUT_GRADIENTS : ETCH_ACTION_FORWARD);
+        const bool ends = to_inputs     ? etch_action_goes_back(actions[i])
+                          : from_inputs ? actions[i].kind == ETCH_ACTION_WEIGHT_GRADIENTS
+                                        : etch_action_ends(actions[i]);
+        now += begins;
+        now -= ends;
         most = now > most ? now : most;
     }
     return now == 0 ? most : 0; /* else nothing goes back */
@@ -67,22 +82,30 @@ uint64_t etch_in_flight(const etch_action *actions, uint64_t count)
 /* ---- formulas --------------------------------------------------------------------------------------- */
 
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
-                                 etch_expr stage)
+                                 etch_hold hold, etch_expr stage)
 {
-    return schedule->in_flight(sym, sizes, stage);
+    if (hold == ETCH_HOLD_FORWARD_TO_INPUTS ||
+        (hold == ETCH_HOLD_FORWARD_TO_WEIGHTS && !schedule->has_halves))
+        return schedule->in_flight(sym, sizes, stage);
+    if (!schedule->has_halves)
+        return etch_int(sym, 0);
+    return hold == ETCH_HOLD_FORWARD_TO_WEIGHTS ? schedule->until_weights(sym, sizes, stage)
+                                                : schedule->between_halves(sym, sizes, stage);
 }
 
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
-                                       etch_expr stage)
+                                       etch_hold hold, etch_expr stage)
 {
-    if (schedule->chunk_in_flight && chunks > 1)
+    if (schedule->chunk_in_flight && chunks > 1 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS)
         return schedule->chunk_in_flight(sym, sizes, chunks, chunk, stage);
     const etch_pipe_sizes one_chunk = {sizes->stages, etch_int(sym, 1), sizes->microbatches};
-    return schedule->in_flight(sym, &one_chunk, stage);
+    return etch_in_flight_formula(sym, schedule, &one_chunk, hold, stage);
 }
 
-etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes)
+etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
+                              bool trains)
 {
-    return schedule->bubble(sym, sizes);
+    return trains ? schedule->bubble(sym, sizes)
+                  : etch_div(sym, etch_bubble_of_others(sym, sizes), sizes->chunks);
 }

@@ -2,7 +2,9 @@
  *
  * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of
  * the chain that every microbatch runs through, forward from link 0 and backward from the last. An action is
- * what a stage does without pause: one microbatch through one chunk in one direction. A schedule is the order
+ * what a stage does without pause: one microbatch through one chunk in one direction, or one half of its
+ * backward pass (Qi et al. 2023, arXiv 2401.10241): first the gradients of the chunk's inputs, which the chunk
+ * before waits for (I), later those of its weights, which nothing waits for (W). A schedule is the order
  * of the actions of each stage; it says nothing of time. No order here ever stalls: a stage that does its
  * actions in turn, each as soon as what it needs is there, comes to the end, however long actions and
  * messages take. Each schedule is a file of its own here (generator.h). */
@@ -11,11 +13,31 @@
 
 #include "symbolic/symbolic.h"
 
+typedef enum etch_action_kind {
+    ETCH_ACTION_FORWARD,
+    /* both halves */
+    ETCH_ACTION_BACKWARD,
+    ETCH_ACTION_INPUT_GRADIENTS,
+    ETCH_ACTION_WEIGHT_GRADIENTS
+} etch_action_kind;
+
 typedef struct etch_action {
-    bool backward;
+    etch_action_kind kind;
     uint32_t chunk;
     uint64_t microbatch;
 } etch_action;
+
+/* Does it make the gradients that the chunk before waits for? */
+static inline bool etch_action_goes_back(etch_action action)
+{
+    return action.kind == ETCH_ACTION_BACKWARD || action.kind == ETCH_ACTION_INPUT_GRADIENTS;
+}
+
+/* Is it the last of the microbatch in the chunk? */
+static inline bool etch_action_ends(etch_action action)
+{
+    return action.kind == ETCH_ACTION_BACKWARD || action.kind == ETCH_ACTION_WEIGHT_GRADIENTS;
+}
 
 typedef struct etch_schedule etch_schedule;
 
@@ -28,6 +50,8 @@ const etch_schedule *etch_schedule_at(uint32_t index);
 const char *etch_schedule_name(const etch_schedule *schedule);
 /* Does it take `virtual = v`, the chunks of a stage? The others have one chunk in each. */
 bool etch_schedule_has_chunks(const etch_schedule *schedule);
+/* Are the halves of its backward pass actions of their own? */
+bool etch_schedule_has_halves(const etch_schedule *schedule);
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
@@ -50,10 +74,19 @@ typedef struct etch_pipe {
 uint64_t etch_action_count(const etch_pipe *pipe);
 /* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
-/* The most of these actions of a stage that have gone forward and not yet begun to go back at a time, which
- * is how often it holds what a chunk saves: at all times at most this many, at some time exactly. 0 without
- * backward actions. */
-uint64_t etch_in_flight(const etch_action *actions, uint64_t count);
+/* How long a stage holds something of a microbatch: from the action that makes it to the one that reads it
+ * last. */
+typedef enum etch_hold {
+    ETCH_HOLD_FORWARD_TO_INPUTS,
+    ETCH_HOLD_FORWARD_TO_WEIGHTS,
+    /* nothing where both are one action */
+    ETCH_HOLD_INPUTS_TO_WEIGHTS,
+    ETCH_HOLD_COUNT
+} etch_hold;
+
+/* The most microbatches and chunks of which a stage, by these actions of it, holds something at a time: at all
+ * times at most this many, at some time exactly. 0 without backward actions. */
+uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold hold);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
 
@@ -64,15 +97,16 @@ typedef struct etch_pipe_sizes {
 
 /* `etch_in_flight` of a training run, for stage number `stage` (from 0). */
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
-                                 etch_expr stage);
+                                 etch_hold hold, etch_expr stage);
 /* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is
  * not read). Exact as well, and not all chunks have their most at the same time. */
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
-                                       etch_expr stage);
+                                       etch_hold hold, etch_expr stage);
 /* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
- * equally long, all backward actions too, and messages no time. With more than one chunk it holds when the
+ * equally long, all backward actions too, in halves each as long as forward, and messages no time. With more than one chunk it holds when the
  * stages divide the microbatches, and is less than the truth otherwise. */
-etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes);
+etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
+                              bool trains);
 
 #endif
