@@ -307,6 +307,8 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
 bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 /* "[B,S,H]", for messages; "?" for a NULL dim. */
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
+/* "q[B,S,H]", for messages. */
+const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
 /* A renaming as text, as a spec writes it: "S->S', (N,P)->M". */
@@ -331,8 +333,8 @@ typedef ETCH_VEC(etch_choice) etch_choices;
 /* All calls of a module by a path (block.attention), all loops of the name, and the statements and weights
  * that have the tag or that it calls module.tensor: in this order. */
 etch_choices etch_choose(const etch_graph *graph, const char *name);
-/* Is an op, which stands in this region, or a weight in what is selected? Weights of a statement are those that
- * it is. */
+/* Is an op, which stands in this region, or a weight in what is selected? Weights of a statement are those
+ * that it is. */
 bool etch_choice_has(const etch_choice *selected, const etch_op *op, const etch_region *in);
 bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weight);
 /* As etch_max and etch_min, simpler where facts tell which of the two it is. */

@@ -111,8 +111,8 @@ static void visit_operands(const etch_step *step, etch_position at, read_visitor
         visit(data, step->ins[i], at);
 }
 
-/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else, at any depth,
- * at `body`. Those that it makes itself have no stage position, so that reading it says nothing. */
+/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else, at any
+ * depth, at `body`. Those that it makes itself have no stage position, so that reading it says nothing. */
 static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
                        read_visitor *visit, void *data)
 {

@@ -4,8 +4,8 @@
 #include "graph/ir/cursor.h"
 #include "graph/train/train_int.h"
 
-/* Freezes what the selector names: the weights of a call or a loop, those that a statement reads; false when that
- * has no weights. */
+/* Freezes what the selector names: the weights of a call or a loop, those that a statement reads; false when
+ * that has no weights. */
 static bool freeze(etch_graph *graph, const char *selector)
 {
     const etch_choices chosen = etch_choose(graph, selector);

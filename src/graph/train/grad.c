@@ -137,10 +137,9 @@ static bool has_gradient(etch_deriver *d, const etch_tensor *target)
     while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
         target = target->producer->ins[0];
     if (!d->found_integer) {
-        etch_diag *diag =
-            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
-                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
-                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        etch_diag *diag = etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                                     "%s: %s is an integer, but the loss needs its gradient",
+                                     etch_tensor_text(g->arena, target), etch_dtype_name(target->dtype));
         if (target->kind == ETCH_WEIGHT)
             etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
         else
