@@ -12,6 +12,7 @@
 #include "graph/cost/cost.h"
 #include "graph/explain/explain.h"
 #include "graph/ir/builder.h"
+#include "graph/ir/cursor.h"
 #include "graph/ir/ir.h"
 #include "graph/place/place.h"
 #include "graph/plan/plan.h"

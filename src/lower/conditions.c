@@ -136,28 +136,11 @@ static void check_op(etch_bound *b, const etch_op *op)
     }
 }
 
-/* Goes as deep as loops are nested. */
-static void check_region(etch_bound *b, const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        uint64_t count;
-        if (!loop) {
-            check_op(b, region->items.at[i].op);
-            continue;
-        }
-        check_size(b, loop->count, 0, loop->span, "", etch_text(b->arena, "the count of loop %s", loop->name),
-                   &count);
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            check_region(b, loop->bodies.at[k]);
-    }
-}
-
 void etch_check_model(etch_bound *b, etch_extent *extent)
 {
     const etch_training *training = b->from->training;
     const etch_graph *graph = training->graph;
-    uint64_t steps;
+    uint64_t steps, count;
     extent->micro = 1;
     if (training->train.micro)
         check_size(b, training->train.micro, 1, training->train.span, "", "the number of microbatches",
@@ -165,7 +148,14 @@ void etch_check_model(etch_bound *b, etch_extent *extent)
     if (graph->steps)
         check_size(b, graph->steps, 1, training->train.span, "", "the number of steps", &steps);
     check_dims(b);
-    check_region(b, graph->forward);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);) {
+        const etch_loop *loop = at.item->loop;
+        if (loop)
+            check_size(b, loop->count, 0, loop->span, "",
+                       etch_text(b->arena, "the count of loop %s", loop->name), &count);
+        else
+            check_op(b, at.item->op);
+    }
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */

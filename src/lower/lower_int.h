@@ -384,8 +384,8 @@ typedef struct etch_task_run {
     uint32_t prefix;
 } etch_task_run;
 #define ETCH_EVERY_STAGE UINT32_MAX
-/* Goes over all tasks that a stage runs, or one stage at least, in no order that means anything: so none has to
- * be unrolled. */
+/* Goes over all tasks that a stage runs, or one stage at least, in no order that means anything: so none has
+ * to be unrolled. */
 void etch_outline_each(const etch_outline *outline, uint32_t stage,
                        void (*visit)(void *data, const etch_task_run *run), void *data);
 

@@ -106,8 +106,8 @@ static bool is_derived(const etch_row *row)
 /* Counts more by a constant that counts; the derivation asks for what a sum of cotangents costs. */
 static bool more_flop(etch_row *row, uint32_t constant)
 {
-    bool applies = row->flop && row->constants[constant] > 0 && row->use != ETCH_USE_TOTAL;
-    row->constants[constant]++;
+    bool applies = row->flop.by && row->flop.constants[constant] > 0 && row->use != ETCH_USE_TOTAL;
+    row->flop.constants[constant]++;
     return applies;
 }
 static bool more_flop_first(etch_row *row)
@@ -129,16 +129,16 @@ static bool more_flop_fourth(etch_row *row)
 
 static bool no_flop(etch_row *row)
 {
-    bool applies = row->flop && row->use != ETCH_USE_TOTAL;
-    row->flop = NULL;
+    bool applies = row->flop.by && row->use != ETCH_USE_TOTAL;
+    row->flop.by = NULL;
     return applies;
 }
 
 static bool some_flop(etch_row *row)
 {
-    bool applies = !row->flop && row->role != ETCH_ROLE_RESHARD && row->use != ETCH_USE_AVERAGE;
-    row->flop = &etch_flop_per_result;
-    row->constants[0] = 1;
+    bool applies = !row->flop.by && row->role != ETCH_ROLE_RESHARD && row->use != ETCH_USE_AVERAGE;
+    row->flop.by = &etch_flop_per_result;
+    row->flop.constants[0] = 1;
     return applies;
 }
 
@@ -165,8 +165,8 @@ static bool state_passes(etch_row *row)
 /* Gathers what could stay divided. */
 static bool over_is_whole(etch_row *row)
 {
-    bool applies =
-        row->over != ETCH_FACTOR_WHOLE && (row->takes & ETCH_KW_OVER) && row->use != ETCH_USE_AVERAGE;
+    bool applies = row->over != ETCH_FACTOR_WHOLE && (etch_row_takes(row) & ETCH_KW_OVER) &&
+                   row->use != ETCH_USE_AVERAGE;
     row->over = ETCH_FACTOR_WHOLE;
     return applies;
 }
@@ -286,7 +286,7 @@ static bool a_view(etch_row *row)
 
 static bool other_scores(etch_row *row)
 {
-    bool applies = row->divide || (row->takes & ETCH_KW_STATE) || row->scores_first > 0;
+    bool applies = row->divide || (etch_row_takes(row) & ETCH_KW_STATE) || row->scores_first > 0;
     row->scores_first ^= 1;
     return applies;
 }
@@ -356,7 +356,7 @@ static bool no_product(etch_row *row)
 
 static bool a_product(etch_row *row)
 {
-    bool applies = !row->matmul && row->flop && row->role != ETCH_ROLE_PRODUCT && !is_of_step(row);
+    bool applies = !row->matmul && row->flop.by && row->role != ETCH_ROLE_PRODUCT && !is_of_step(row);
     row->matmul = true;
     return applies;
 }
@@ -417,14 +417,15 @@ static bool one_operand_less(etch_row *row)
 
 static bool takes_nothing(etch_row *row)
 {
-    bool applies = row->takes != 0;
-    row->takes = 0;
+    bool applies = etch_row_takes(row) != 0;
+    row->needs = row->options = 0;
     return applies;
 }
 
 static bool needs_nothing(etch_row *row)
 {
     bool applies = row->needs != 0;
+    row->options |= row->needs;
     row->needs = 0;
     return applies;
 }
@@ -445,8 +446,8 @@ static bool no_links(etch_row *row)
 
 static bool nothing_again(etch_row *row)
 {
-    bool applies = row->again > 0;
-    row->again = 0;
+    bool applies = row->flop.again > 0;
+    row->flop.again = 0;
     return applies;
 }
 
@@ -460,7 +461,7 @@ static bool no_family(etch_row *row)
 static bool a_norm(etch_row *row)
 {
     bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_RESHARD &&
-                   row->flop && !is_of_step(row);
+                   row->flop.by && !is_of_step(row);
     row->family = ETCH_FAMILY_NORM;
     return applies;
 }

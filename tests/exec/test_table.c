@@ -21,7 +21,8 @@ static bool excite_dims(etch_call *call, etch_dim_list *out)
 
 static etch_expr excite_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->constants[1], etch_flop_elements(call, call->op->ins[0]));
+    return etch_flop_times(call, call->op->row->flop.constants[1],
+                           etch_flop_elements(call, call->op->ins[0]));
 }
 
 static const etch_flop per_excited = {excite_flop, "# times # FLOP per excited element"};
@@ -29,38 +30,29 @@ static const etch_flop per_excited = {excite_flop, "# times # FLOP per excited e
 static const etch_row made_up[] = {
     {.name = "bend",
      .operands = "x",
-     .called = true,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {3},
+     .flop = {&etch_flop_per_result, {3}},
      .grads = ETCH_GRADS({"bend_dx", "d0 x0", "0"}),
      .help = "x/(1 + |x|)"},
     {.name = "bend_dx",
      .operands = "d x",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = {&etch_flop_per_result, {4}},
      .help = "gradient of bend"},
     {.name = "excite",
      .operands = "x w",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = excite_dims,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &per_excited,
-     .constants = {1, 4},
+     .flop = {&per_excited, {1, 4}},
      .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
      .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
      .help = "x times the weighted sum of its squares"},
     {.name = "excite_bwd",
      .operands = "d x w energy",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_operand,
-     .constants = {9},
+     .flop = {&etch_flop_per_operand, {9}},
      .help = "gradients of x and w"},
 };
 static const etch_rows family = {made_up, sizeof made_up / sizeof *made_up};

@@ -10,21 +10,17 @@ static const etch_table *larger_table(etch_arena *arena)
 {
     static const etch_row rows[] = {{.name = "best",
                                      .operands = "x",
-                                     .takes = ETCH_KW_OVER,
-                                     .called = true,
+                                     .options = ETCH_KW_OVER,
                                      .shape = etch_shape_first,
                                      .role = ETCH_ROLE_KERNEL,
                                      .family = ETCH_FAMILY_CHOICE,
-                                     .flop = &etch_flop_per_operand,
-                                     .constants = {1}},
+                                     .flop = {&etch_flop_per_operand, {1}}},
                                     {.name = "hide",
                                      .operands = "x",
-                                     .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL,
-                                     .called = true,
+                                     .options = ETCH_KW_OVER | ETCH_KW_CAUSAL,
                                      .shape = etch_shape_first,
                                      .role = ETCH_ROLE_KERNEL,
-                                     .flop = &etch_flop_per_result,
-                                     .constants = {1}}};
+                                     .flop = {&etch_flop_per_result, {1}}}};
     static const etch_rows made_up = {rows, sizeof rows / sizeof *rows};
     const etch_table *builtin = etch_table_builtin();
     const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count + 1, const etch_rows *);

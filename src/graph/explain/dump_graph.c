@@ -12,8 +12,7 @@ static void put_indent(etch_buf *out, uint32_t depth)
 static void put_tensors(etch_buf *out, etch_tensor *const *tensors, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(out, "%s%s%s", i ? ", " : "", tensors[i]->name,
-                        etch_dims_text(out->arena, tensors[i]->dims, tensors[i]->rank));
+        etch_buf_printf(out, "%s%s", i ? ", " : "", etch_tensor_text(out->arena, tensors[i]));
 }
 
 static void put_op(etch_buf *out, const etch_op *op, uint32_t depth)

@@ -118,13 +118,6 @@ static const char *place_text(const explainer *t, const etch_tensor *tensor, con
     return out.text;
 }
 
-const char *etch_place_text(const etch_placed *placed, const etch_explaining *how, const etch_tensor *tensor,
-                            const etch_state *place)
-{
-    const explainer t = explainer_of(placed, how, NULL);
-    return place_text(&t, tensor, place);
-}
-
 const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value)
 {
     const explainer t = explainer_of(placed, how, NULL);
@@ -507,22 +500,16 @@ void etch_step_explain(const etch_placed *placed, const etch_explaining *how, co
 /* ---- the end of a step, and stages --------------------------------------------------------------------- */
 
 /* A step that adds a partial sum over `axis` into the gradient of the weight. */
-static const etch_step *summing_step(const etch_placed_region *region, const etch_provenance *provenance,
+static const etch_step *summing_step(const etch_placed *placed, const etch_provenance *provenance,
                                      uint32_t axis)
 {
-    for (uint32_t i = 0; region && i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        const etch_step *found = NULL;
-        for (uint32_t k = 0; loop && k < loop->bodies.count && !found; k++)
-            found = summing_step(loop->bodies.at[k], provenance, axis);
-        for (uint32_t k = 0; step && k < step->out_count && !found; k++) {
+    for (etch_placed_cursor at = {.root = placed->backward}; etch_placed_cursor_next(&at);) {
+        const etch_step *step = at.item->step;
+        for (uint32_t k = 0; step && k < step->out_count; k++) {
             const etch_tensor *gradient = step->accumulate_into[k];
             if (gradient && gradient->of == provenance->tensor && step->outs[k]->place[axis] == ETCH_PARTIAL)
-                found = step;
+                return step;
         }
-        if (found)
-            return found;
     }
     return NULL;
 }
@@ -530,7 +517,7 @@ static const etch_step *summing_step(const etch_placed_region *region, const etc
 /* The step that sums over shards so that the gradient is partial over `axis`; NULL when there is none. */
 static const etch_step *maker_of_sum(const explainer *t, const etch_provenance *provenance, uint32_t axis)
 {
-    const etch_step *step = summing_step(t->placed->backward, provenance, axis);
+    const etch_step *step = summing_step(t->placed, provenance, axis);
     etch_state dim = ETCH_PARTIAL;
     const etch_step *maker = step ? first_so(step->outs[0], axis, &dim)->step : NULL;
     return maker && maker->factor[axis] ? maker : NULL;

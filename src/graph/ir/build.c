@@ -327,11 +327,11 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
         if (etch_has_dim(b, a->dims[i]) || etch_dim_among(keep, rank, a->dims[i]))
             continue;
         const char *dim = a->dims[i]->name;
-        etch_diag *diag = etch_error(
-            graph->diags, ETCH_E_SUMMED_ALONE, span,
-            "dim %s of %s%s is neither in the other factor %s%s nor in the result %s", dim, a->name,
-            etch_dims_text(graph->arena, a->dims, a->rank), b->name,
-            etch_dims_text(graph->arena, b->dims, b->rank), etch_dims_text(graph->arena, keep, rank));
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_SUMMED_ALONE, span,
+                       "dim %s of %s is neither in the other factor %s nor in the result %s", dim,
+                       etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b),
+                       etch_dims_text(graph->arena, keep, rank));
         etch_help(diag,
                   "add %s to the declared dims of the result, or write sum(.., over = %s) if it is to be "
                   "summed by itself",
@@ -350,9 +350,8 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
     etch_dim_list dims = {0};
     if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
         etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
-                                     "product of %s%s and %s%s: outer product or contraction?", a->name,
-                                     etch_dims_text(graph->arena, a->dims, a->rank), b->name,
-                                     etch_dims_text(graph->arena, b->dims, b->rank));
+                                     "product of %s and %s: outer product or contraction?",
+                                     etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b));
         etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s * %s", a->name,
                   b->name);
         return NULL;

@@ -41,6 +41,11 @@ const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t co
     return buf.text;
 }
 
+const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor)
+{
+    return etch_text(arena, "%s%s", tensor->name, etch_dims_text(arena, tensor->dims, tensor->rank));
+}
+
 void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
 {
     if (!etch_dim_among(list->at, list->count, dim))
@@ -76,9 +81,8 @@ bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const
             return false;
         if (etch_has_dim(t, dims[i]))
             continue;
-        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
-                   call->called->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
-                   what);
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s has no dim %s, which `%s` names",
+                   call->called->name, etch_tensor_text(graph->arena, t), dims[i]->name, what);
         return false;
     }
     return true;
@@ -90,10 +94,4 @@ void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_
     for (uint32_t i = 0; i < t->rank; i++)
         if (!etch_dim_among(less, less_count, t->dims[i]))
             etch_dim_add(call->graph, out, t->dims[i]);
-}
-
-const char *etch_call_operand_text(const etch_call *call, const etch_tensor *t)
-{
-    return etch_text(call->graph->arena, "%s%s", t->name,
-                     etch_dims_text(call->graph->arena, t->dims, t->rank));
 }

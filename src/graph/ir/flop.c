@@ -46,12 +46,14 @@ etch_expr etch_flop_dims(const etch_flop_call *call)
 
 static etch_expr result_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->constants[0], etch_flop_elements(call, call->op->outs[0]));
+    return etch_flop_times(call, call->op->row->flop.constants[0],
+                           etch_flop_elements(call, call->op->outs[0]));
 }
 
 static etch_expr operand_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->constants[0], etch_flop_elements(call, call->op->ins[0]));
+    return etch_flop_times(call, call->op->row->flop.constants[0],
+                           etch_flop_elements(call, call->op->ins[0]));
 }
 
 const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};
@@ -83,7 +85,7 @@ etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule
         return etch_flop_times(&call, 2, etch_flop_dims(&call));
     if (rule->element)
         return etch_flop_times(&call, rule->element, etch_flop_elements(&call, op->ins[0]));
-    etch_expr flop = op->row->flop ? op->row->flop->count(&call) : etch_int(sym, 0);
+    etch_expr flop = op->row->flop.by ? op->row->flop.by->count(&call) : etch_int(sym, 0);
     return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
 }
 

@@ -307,6 +307,8 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
 bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 /* "[B,S,H]", for messages; "?" for a NULL dim. */
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
+/* "q[B,S,H]", for messages. */
+const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
 /* A renaming as text, as a spec writes it: "S->S', (N,P)->M". */
@@ -318,6 +320,23 @@ bool etch_scope_is_called(const etch_scope *scope, const char *path, size_t leng
 bool etch_scope_is_inside(const etch_scope *scope, const etch_scope *outer);
 /* Has the tensor this tag, or does `path` call it module.tensor? */
 bool etch_tensor_is_selected(const etch_tensor *tensor, const char *path);
+/* What a name selects in the forward pass: a call of a module, a loop, or a statement (or a weight). */
+typedef struct etch_choice {
+    /* one of the three */
+    const etch_scope *call;
+    const etch_loop *loop;
+    /* of the statement, or the weight */
+    const etch_tensor *result;
+} etch_choice;
+typedef ETCH_VEC(etch_choice) etch_choices;
+
+/* All calls of a module by a path (block.attention), all loops of the name, and the statements and weights
+ * that have the tag or that it calls module.tensor: in this order. */
+etch_choices etch_choose(const etch_graph *graph, const char *name);
+/* Is an op, which stands in this region, or a weight in what is selected? Weights of a statement are those
+ * that it is. */
+bool etch_choice_has(const etch_choice *selected, const etch_op *op, const etch_region *in);
+bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weight);
 /* As etch_max and etch_min, simpler where facts tell which of the two it is. */
 etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);

@@ -26,14 +26,17 @@ typedef struct etch_call {
     etch_span span;
 } etch_call;
 
+/* Reports what is wrong with the call: "softmax: .." and what the format says. */
+#define etch_call_error(call, code, ...)                                              \
+    etch_error((call)->graph->diags, code, (call)->span, "%s: %s", (call)->row->name, \
+               etch_text((call)->graph->arena, __VA_ARGS__))
+
 /* Do the keywords of the call name each dim once, and one dim where the op works along one? False after
  * an error. */
 bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
                     const char *what);
-/* For messages: "idx[B,S,K]". */
-const char *etch_call_operand_text(const etch_call *call, const etch_tensor *operand);
 /* Adds the dims of `t` but those of `less`. */
 void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
                           etch_dim *const *less, uint32_t less_count);

@@ -2,6 +2,7 @@
  *
  * requires: a checked forward graph from which nothing was derived. provides: the same without ops, loops and
  * carried values that neither the results nor the caches need. */
+#include "graph/ir/cursor.h"
 #include "graph/ir/ir_int.h"
 
 typedef struct keeper {
@@ -31,23 +32,12 @@ static bool need(keeper *k, const etch_tensor *tensor)
     return !known;
 }
 
-static bool loop_acts(const etch_loop *loop);
-
-static bool region_acts(const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op ? acts(item->op) : loop_acts(item->loop))
-            return true;
-    }
-    return false;
-}
-
 static bool loop_acts(const etch_loop *loop)
 {
     for (uint32_t i = 0; i < loop->bodies.count; i++)
-        if (region_acts(loop->bodies.at[i]))
-            return true;
+        for (etch_cursor at = {.root = loop->bodies.at[i]}; etch_cursor_next(&at);)
+            if (at.item->op && acts(at.item->op))
+                return true;
     return false;
 }
 

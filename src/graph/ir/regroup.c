@@ -53,8 +53,8 @@ static bool groups_are_apart(etch_graph *graph, const etch_tensor *a, const etch
         for (uint32_t k = 0; k < groups[i].from_count; k++) {
             etch_dim *dim = groups[i].from[k];
             if (dim && etch_dim_among(seen.at, seen.count, dim)) {
-                etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "dim %s of %s%s is renamed twice", dim->name,
-                           a->name, etch_dims_text(graph->arena, a->dims, a->rank));
+                etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "dim %s of %s is renamed twice", dim->name,
+                           etch_tensor_text(graph->arena, a));
                 return false;
             }
             etch_dim_add(graph, &seen, dim);
@@ -69,8 +69,8 @@ static bool check_group(etch_graph *graph, const etch_tensor *a, const etch_regr
             return false;
         if (etch_has_dim(a, g->from[i]))
             continue;
-        etch_error(graph->diags, ETCH_E_MISSING_DIM, span, "%s%s has no dim %s to %s", a->name,
-                   etch_dims_text(graph->arena, a->dims, a->rank), g->from[i]->name,
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, span, "%s has no dim %s to %s",
+                   etch_tensor_text(graph->arena, a), g->from[i]->name,
                    g->from_count > 1 ? "merge"
                    : g->to_count > 1 ? "split"
                                      : "rename");

@@ -190,22 +190,32 @@ typedef struct etch_flop {
     const char *help;
 } etch_flop;
 
+/* What a row says of its FLOP. */
+typedef struct etch_flop_cost {
+    /* NULL: none */
+    const etch_flop *by;
+    /* of an optimizer, the first is per element of a weight */
+    uint32_t constants[4];
+    /* of the first constant, what backward recomputes because forward has not kept it */
+    uint32_t again;
+} etch_flop_cost;
+
 struct etch_call;
 
 struct etch_row {
     const char *name;
     /* names, for messages and help; those after `|` are optional */
     const char *operands;
-    /* etch_keyword bits */
-    unsigned takes, needs;
+    /* etch_keyword bits: those that a call says, and those that it may say */
+    unsigned needs, options;
     /* of these, keywords of dims that are one dim */
     unsigned one;
     /* keywords of dims that name one for each operand, the same one for several, too */
     unsigned each;
     /* of the positional number */
     etch_number_range number;
-    /* a spec may call it by name */
-    bool called;
+    /* only operators and other rows make it: no spec calls it by name, though it has a shape */
+    bool uncalled;
     /* Adds the dims of the result of a call, whose attrs it may complete. False after an error. NULL: a
      * derived row, where result i has the dims of the operand that it is the gradient of, or one that is
      * not called. */
@@ -217,12 +227,7 @@ struct etch_row {
     /* what these dims are to the op; all others pass */
     etch_factor over, dot, state;
     etch_linear linear;
-    /* NULL: none */
-    const etch_flop *flop;
-    /* of `flop`, as it says; of an optimizer, the first is per element of a weight */
-    uint32_t constants[4];
-    /* of the first constant, what backward recomputes because forward has not kept it */
-    uint32_t again;
+    etch_flop_cost flop;
     /* for conventions of counting */
     etch_op_family family;
     /* counts in matmul_flops (a product also needs dims of all three kinds) */

@@ -2,7 +2,10 @@
  * tensors as module.tensor. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/ir/ir_int.h"
+
+ETCH_CURSOR_NEXT(etch_cursor, etch_region);
 
 bool etch_scope_is_called(const etch_scope *scope, const char *path, size_t length)
 {
@@ -35,23 +38,57 @@ bool etch_tensor_is_selected(const etch_tensor *tensor, const char *path)
            etch_scope_is_called(tensor->scope, path, (size_t)(dot - path));
 }
 
-/* Goes as deep as loops are nested. */
-static void list_loops(etch_arena *arena, const etch_region *region, etch_name_list *names)
+static bool is_stated(const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        ETCH_PUSH(arena, names, loop->name);
-        for (uint32_t b = 0; b < loop->bodies.count; b++)
-            list_loops(arena, loop->bodies.at[b], names);
-    }
+    return tensor->kind == ETCH_WEIGHT ||
+           (tensor->producer && !tensor->of && tensor->producer->phase == ETCH_FORWARD);
+}
+
+etch_choices etch_choose(const etch_graph *graph, const char *name)
+{
+    etch_choices out = {0};
+    for (uint32_t i = 0; i < graph->scopes.count; i++)
+        if (etch_scope_is_called(graph->scopes.at[i], name, strlen(name)))
+            ETCH_PUSH(graph->arena, &out, (etch_choice){.call = graph->scopes.at[i]});
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->loop && strcmp(at.item->loop->name, name) == 0)
+            ETCH_PUSH(graph->arena, &out, (etch_choice){.loop = at.item->loop});
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (is_stated(graph->tensors.at[i]) && etch_tensor_is_selected(graph->tensors.at[i], name))
+            ETCH_PUSH(graph->arena, &out, (etch_choice){.result = graph->tensors.at[i]});
+    return out;
+}
+
+static bool is_in_loop(const etch_region *region, const etch_loop *loop)
+{
+    while (region && region->loop != loop)
+        region = region->parent;
+    return region != NULL;
+}
+
+bool etch_choice_has(const etch_choice *selected, const etch_op *op, const etch_region *in)
+{
+    if (selected->call)
+        return etch_scope_is_inside(op->scope, selected->call);
+    if (selected->loop)
+        return is_in_loop(in, selected->loop);
+    const etch_tensor *result = selected->result;
+    return op == result->producer || (op->id >= result->first_op && op->id < result->end_op);
+}
+
+bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weight)
+{
+    if (selected->call)
+        return etch_scope_is_inside(weight->scope, selected->call);
+    return selected->loop ? is_in_loop(weight->region, selected->loop) : selected->result == weight;
 }
 
 etch_name_list etch_graph_selectors(const etch_graph *graph)
 {
     etch_name_list names = {0};
-    list_loops(graph->arena, graph->forward, &names);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->loop)
+            ETCH_PUSH(graph->arena, &names, at.item->loop->name);
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         ETCH_PUSH(graph->arena, &names, graph->scopes.at[i]->module);
     for (uint32_t i = 0; i < graph->tensors.count; i++)

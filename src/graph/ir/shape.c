@@ -11,19 +11,16 @@ bool etch_shape_union(etch_call *call, etch_dim_list *out)
 bool etch_shape_first(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
     if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     for (uint32_t i = 1; i < call->in_count; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
-                etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s has dim %s, which %s%s lacks",
-                           row->name, ins[i]->name, etch_dims_text(graph->arena, ins[i]->dims, ins[i]->rank),
-                           ins[i]->dims[d]->name, ins[0]->name,
-                           etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank));
+                etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                etch_tensor_text(graph->arena, ins[i]), ins[i]->dims[d]->name,
+                                etch_tensor_text(graph->arena, ins[0]));
                 return false;
             }
     etch_dims_add_beside(call, out, ins[0], NULL, 0);
@@ -94,7 +91,7 @@ bool etch_keywords_fit(const etch_call *call)
 {
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
-        if ((call->row->takes & info->bit) && !keyword_fits(call, info))
+        if ((etch_row_takes(call->row) & info->bit) && !keyword_fits(call, info))
             return false;
     return true;
 }

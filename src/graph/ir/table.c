@@ -17,7 +17,7 @@ const etch_row *etch_row_named(const etch_table *table, const char *name)
 const etch_row *etch_row_called(const etch_table *table, const char *name)
 {
     const etch_row *row = etch_row_named(table, name);
-    return row && row->called ? row : NULL;
+    return row && etch_row_is_called(row) ? row : NULL;
 }
 
 const etch_row *etch_row_at(const etch_table *table, uint32_t index)
@@ -174,7 +174,7 @@ const char *etch_row_name(const etch_row *row)
 }
 unsigned etch_row_takes(const etch_row *row)
 {
-    return row->takes;
+    return row->needs | row->options;
 }
 etch_number_range etch_row_number(const etch_row *row)
 {
@@ -186,7 +186,8 @@ unsigned etch_row_needs(const etch_row *row)
 }
 bool etch_row_is_called(const etch_row *row)
 {
-    return row->called;
+    const bool made = row->shape || row->several || row->compose || row->use == ETCH_USE_AVERAGE;
+    return made && !row->uncalled;
 }
 
 bool etch_row_is_several(const etch_row *row)
@@ -238,7 +239,7 @@ static void describe_keywords(const etch_row *row, etch_buf *out)
     const char *before = "; ";
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
         const etch_keyword_info *info = &keywords[i];
-        if (!(row->takes & info->bit))
+        if (!(etch_row_takes(row) & info->bit))
             continue;
         const bool needed = row->needs & info->bit;
         etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", info->name ? info->name : "a number",
@@ -250,8 +251,8 @@ static void describe_keywords(const etch_row *row, etch_buf *out)
 /* Each # of the text is the next constant. */
 static void describe_flop(const etch_row *row, etch_buf *out)
 {
-    const uint32_t *constant = row->constants;
-    for (const char *at = row->flop ? row->flop->help : "no FLOP"; *at; at++)
+    const uint32_t *constant = row->flop.constants;
+    for (const char *at = row->flop.by ? row->flop.by->help : "no FLOP"; *at; at++)
         if (*at == '#')
             etch_buf_printf(out, "%u", *constant++);
         else

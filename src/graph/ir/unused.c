@@ -1,4 +1,5 @@
 /* Weights that make no difference: nothing reads them, or only what no result of the model depends on. */
+#include "graph/ir/cursor.h"
 #include "graph/ir/ir_int.h"
 
 /* A loop-carried value: as it enters an iteration, or leaves the last one. */
@@ -27,30 +28,19 @@ static void look_at(search *s, etch_tensor *tensor)
     ETCH_PUSH(s->graph->arena, &s->work, tensor);
 }
 
-static void survey(search *s, const etch_region *region);
-
-static void survey_loop(search *s, const etch_loop *loop)
+static void survey(search *s)
 {
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        const etch_region *body = loop->bodies.at[k];
-        for (uint32_t i = 0; i < body->carries.count; i++) {
-            const carried what = {loop, i};
-            s->carried[body->carries.at[i].in->id] = s->carried[body->carries.at[i].result->id] = what;
-        }
-        survey(s, body);
-    }
-}
-
-/* Goes as deep as loops are nested. */
-static void survey(search *s, const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
+    for (etch_cursor at = {.root = s->graph->forward}; etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
+        const etch_loop *loop = at.item->loop;
         for (uint32_t k = 0; op && k < op->in_count; k++)
             if (!s->reader[op->ins[k]->id])
                 s->reader[op->ins[k]->id] = op;
-        if (!op)
-            survey_loop(s, region->items.at[i].loop);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
+                const etch_carry *c = &loop->bodies.at[k]->carries.at[i];
+                s->carried[c->in->id] = s->carried[c->result->id] = (carried){loop, i};
+            }
     }
 }
 
@@ -106,7 +96,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
                 .carried = ETCH_NEW_ARRAY(graph->arena, tensors, carried),
                 .reader = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_op *)};
     bool any = false;
-    survey(&s, graph->forward);
+    survey(&s);
     for (uint32_t i = 0; i < count; i++)
         look_at(&s, results[i]);
     for (uint32_t i = 0; i < tensors; i++)

@@ -169,9 +169,9 @@ etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const et
     return (etch_provenance){boundary->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
                              .op = op,
                              .tensor = tensor,
-                             .scope = plan_region->call,
-                             .loop = plan_region->loop,
-                             .result = plan_region->result,
+                             .scope = plan_region->what.call,
+                             .loop = plan_region->what.loop,
+                             .result = plan_region->what.result,
                              .line = line_of(plan_region, boundary->axes)};
 }
 

@@ -3,6 +3,7 @@
  * counts know nothing of it. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/place/place_int.h"
 
 static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
@@ -54,16 +55,12 @@ static void refuse(etch_placer *p, const etch_pad *pad, const etch_dim *dim, con
     p->failed = true;
 }
 
-static void check_region(etch_placer *p, const etch_region *region, const etch_pad *pad, const etch_dim *dim)
+static void check_ops(etch_placer *p, const etch_pad *pad, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            check_region(p, loop->bodies.at[k], pad, dim);
-        const char *why = op ? hindrance(op, dim) : NULL;
+    for (etch_cursor at = {.root = p->graph->forward}; !p->failed && etch_cursor_next(&at);) {
+        const char *why = at.item->op ? hindrance(at.item->op, dim) : NULL;
         if (why)
-            refuse(p, pad, dim, op, why);
+            refuse(p, pad, dim, at.item->op, why);
     }
 }
 
@@ -80,6 +77,6 @@ void etch_padding_check(etch_placer *p)
         else if (batch && etch_dim_is_packed_from(dim, batch))
             refuse(p, pad, dim, NULL, "it is what microbatches divide");
         else
-            check_region(p, p->graph->forward, pad, dim);
+            check_ops(p, pad, dim);
     }
 }

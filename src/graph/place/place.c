@@ -471,6 +471,13 @@ static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
     }
 }
 
+static etch_placed_region *region_new(etch_placer *p)
+{
+    etch_placed_region *region = ETCH_NEW(p->arena, etch_placed_region);
+    ETCH_PUSH(p->arena, &p->placed->regions, region);
+    return region;
+}
+
 static void place_loop(etch_placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
@@ -482,8 +489,9 @@ static void place_loop(etch_placer *p, etch_loop *loop)
     placed->forward = loop->forward ? p->loops[loop->forward->id] : NULL;
     p->loops[loop->id] = placed;
     for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        etch_placed_region *body = ETCH_NEW(p->arena, etch_placed_region);
+        etch_placed_region *body = region_new(p);
         body->loop = placed;
+        body->parent = parent;
         body->of = loop->bodies.at[k];
         ETCH_PUSH(p->arena, &placed->bodies, body);
     }
@@ -587,13 +595,11 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     place_sources(p);
     if (p->failed)
         return NULL;
-    etch_request_uses(p, graph->forward);
-    if (training->backward)
-        etch_request_uses(p, training->backward);
-    placed->forward = ETCH_NEW(arena, etch_placed_region);
+    etch_request_uses(p);
+    placed->forward = region_new(p);
     place_region(p, graph->forward, placed->forward);
     if (training->backward && !p->failed) {
-        placed->backward = ETCH_NEW(arena, etch_placed_region);
+        placed->backward = region_new(p);
         place_region(p, training->backward, placed->backward);
     }
     return p->failed ? NULL : p;

@@ -3,6 +3,7 @@
 #ifndef ETCH_GRAPH_PLACE_PLACE_H
 #define ETCH_GRAPH_PLACE_PLACE_H
 
+#include "graph/ir/cursor.h"
 #include "graph/place/provenance.h"
 #include "graph/train/train.h"
 
@@ -107,8 +108,9 @@ typedef struct etch_placed_region {
     ETCH_VEC(etch_placed_item) items;
     /* in issue order */
     ETCH_VEC(etch_kernel *) kernels;
-    /* whose body it is; NULL at top level */
+    /* whose body it is, and the region around that; NULL at top level */
     struct etch_placed_loop *loop;
+    const struct etch_placed_region *parent;
     /* the region that it places */
     const etch_region *of;
     ETCH_VEC(etch_placed_carry) carries;
@@ -122,6 +124,8 @@ typedef struct etch_placed_loop {
     /* of the top level: ETCH_ALL_OF a segment that is this loop, or where all of it runs */
     etch_position position;
 } etch_placed_loop;
+
+ETCH_CURSOR(etch_placed_cursor, etch_placed_region, etch_placed_item);
 
 /* `divisor` must divide `size` when the plan is bound. */
 typedef struct etch_requirement {
@@ -143,6 +147,8 @@ typedef struct etch_placed {
     etch_arena *arena;
     /* backward may be NULL */
     etch_placed_region *forward, *backward;
+    /* these, and all bodies of their loops */
+    ETCH_VEC(etch_placed_region *) regions;
     /* of the model, as the scopes of the plan see it */
     const struct etch_plan_regions *plan_regions;
     /* NULL: the plan has one stage */

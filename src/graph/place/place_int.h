@@ -42,7 +42,7 @@ etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t ax
 
 /* ---- request.c ----------------------------------------------------------------------------------------- */
 
-void etch_request_uses(etch_placer *p, const etch_region *region);
+void etch_request_uses(etch_placer *p);
 /* Finds the requested layouts of the results of a region's ops (R3), last op first. */
 void etch_request_region(etch_placer *p, const etch_region *region);
 /* The placement in which a loop hands a value on (R7). */

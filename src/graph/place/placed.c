@@ -1,6 +1,8 @@
 /* Questions about plans and the values of a placed graph: ranks, sizes, memory, names of axes. */
 #include "graph/place/place_int.h"
 
+ETCH_CURSOR_NEXT(etch_placed_cursor, etch_placed_region);
+
 const etch_dim etch_partial_mark = {.name = "partial"};
 
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)

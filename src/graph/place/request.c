@@ -2,6 +2,7 @@
  * below is known. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/place/place_int.h"
 
 /* ---- who uses what ---------------------------------------------------------------------------------- */
@@ -21,29 +22,31 @@ static bool same_pass(const etch_tensor *tensor, const etch_op *op)
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
-void etch_request_uses(etch_placer *p, const etch_region *region)
+static void add_inits(etch_placer *p, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op) {
-            for (uint32_t k = 0; k < item->op->in_count; k++)
-                if (same_pass(item->op->ins[k], item->op))
-                    add_use(p, item->op->ins[k], item->op, region);
-            for (uint32_t k = 0; k < item->op->in_count; k++)
-                if (item->op->phase == ETCH_BACKWARD)
-                    p->uses[item->op->ins[k]->id].read_back = true;
+    for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[k];
+        if (!c->init)
             continue;
+        etch_value_use *u = &p->uses[c->init->id];
+        u->init = u->count == 0 ? (etch_loop_carried){loop, k} : (etch_loop_carried){NULL, 0};
+        u->count += 2;
+    }
+}
+
+void etch_request_uses(etch_placer *p)
+{
+    for (etch_cursor at = {.root = p->graph->forward, .then = p->training->backward};
+         etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
+        for (uint32_t k = 0; op && k < op->in_count; k++) {
+            if (same_pass(op->ins[k], op))
+                add_use(p, op->ins[k], op, at.in);
+            if (op->phase == ETCH_BACKWARD)
+                p->uses[op->ins[k]->id].read_back = true;
         }
-        for (uint32_t k = 0; k < etch_loop_carries(item->loop)->count; k++) {
-            const etch_carry *c = &etch_loop_carries(item->loop)->at[k];
-            if (!c->init)
-                continue;
-            etch_value_use *u = &p->uses[c->init->id];
-            u->init = u->count == 0 ? (etch_loop_carried){item->loop, k} : (etch_loop_carried){NULL, 0};
-            u->count += 2;
-        }
-        for (uint32_t k = 0; k < item->loop->bodies.count; k++)
-            etch_request_uses(p, item->loop->bodies.at[k]);
+        if (at.item->loop)
+            add_inits(p, at.item->loop);
     }
 }
 

@@ -5,6 +5,7 @@
  * region that it is in, for each region the axes whose use its scopes change. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/ir/row.h"
 #include "graph/plan/plan_regions.h"
 
@@ -29,47 +30,16 @@ typedef struct finder {
 
 /* ---- what a selector chooses -------------------------------------------------------------------------- */
 
-static void take_op(area *a, const etch_op *op)
+static void take(area *a, const etch_graph *graph, const etch_choice *selected)
 {
-    a->size += !a->has[op->id];
-    a->has[op->id] = true;
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->op && etch_choice_has(selected, at.item->op, at.in)) {
+            a->has[at.item->op->id] = true;
+            a->size++;
+        }
 }
 
-static void take_call(area *a, const etch_region *region, const etch_scope *call)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op && etch_scope_is_inside(item->op->scope, call))
-            take_op(a, item->op);
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-            take_call(a, item->loop->bodies.at[k], call);
-    }
-}
-
-static void take_all(area *a, const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op)
-            take_op(a, item->op);
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-            take_all(a, item->loop->bodies.at[k]);
-    }
-}
-
-static void take_statement(area *a, const etch_region *region, const etch_tensor *result)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op && (item->op == result->producer ||
-                         (item->op->id >= result->first_op && item->op->id < result->end_op)))
-            take_op(a, item->op);
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-            take_statement(a, item->loop->bodies.at[k], result);
-    }
-}
-
-static bool is_same(const etch_plan_region *a, const etch_plan_region *b)
+static bool is_same(const etch_choice *a, const etch_choice *b)
 {
     if (a->result && b->result && a->result->producer)
         return a->result->producer == b->result->producer;
@@ -77,57 +47,25 @@ static bool is_same(const etch_plan_region *a, const etch_plan_region *b)
 }
 
 /* The index of the region among the areas, a new one unless it was chosen before. */
-static uint32_t area_of(finder *f, etch_plan_region plan_region)
+static uint32_t area_of(finder *f, etch_choice what)
 {
-    const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < f->areas.count; i++)
-        if (is_same(&f->areas.at[i]->plan_region, &plan_region))
+        if (is_same(&f->areas.at[i]->plan_region.what, &what))
             return i;
     area *a = ETCH_NEW(f->arena, area);
-    *a = (area){.plan_region = plan_region, .has = ETCH_NEW_ARRAY(f->arena, graph->op_count, bool)};
-    if (plan_region.call)
-        take_call(a, graph->forward, plan_region.call);
-    for (uint32_t k = 0; plan_region.loop && k < plan_region.loop->bodies.count; k++)
-        take_all(a, plan_region.loop->bodies.at[k]);
-    if (plan_region.result)
-        take_statement(a, graph->forward, plan_region.result);
+    *a = (area){.plan_region = {.what = what}, .has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
+    take(a, f->graph, &what);
     ETCH_PUSH(f->arena, &f->areas, a);
     return f->areas.count - 1;
 }
 
 typedef ETCH_VEC(uint32_t) index_list;
 
-static void choose_loops(finder *f, const etch_region *region, const char *name, index_list *out)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        if (strcmp(loop->name, name) == 0)
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.loop = loop}));
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            choose_loops(f, loop->bodies.at[k], name, out);
-    }
-}
-
-static bool is_stated(const etch_tensor *tensor)
-{
-    return tensor->kind == ETCH_WEIGHT ||
-           (tensor->producer && !tensor->of && tensor->producer->phase == ETCH_FORWARD);
-}
-
 static void choose(finder *f, const char *selector, index_list *out)
 {
-    const etch_graph *graph = f->graph;
-    for (uint32_t i = 0; i < graph->scopes.count; i++)
-        if (etch_scope_is_called(graph->scopes.at[i], selector, strlen(selector)))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.call = graph->scopes.at[i]}));
-    choose_loops(f, graph->forward, selector, out);
-    for (uint32_t i = 0; i < graph->tensors.count; i++) {
-        const etch_tensor *tensor = graph->tensors.at[i];
-        if (is_stated(tensor) && etch_tensor_is_selected(tensor, selector))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_region){.result = tensor}));
-    }
+    const etch_choices chosen = etch_choose(f->graph, selector);
+    for (uint32_t i = 0; i < chosen.count; i++)
+        ETCH_PUSH(f->arena, out, area_of(f, chosen.at[i]));
 }
 
 /* ---- nesting ------------------------------------------------------------------------------------------- */
@@ -136,24 +74,14 @@ static void choose(finder *f, const char *selector, index_list *out)
  * it. */
 static uint32_t depth_of(const etch_plan_region *plan_region)
 {
-    return plan_region->loop ? 0 : plan_region->result ? 1 : 2;
-}
-
-static bool is_in_loop(const etch_region *region, const etch_loop *loop)
-{
-    while (region && region->loop != loop)
-        region = region->parent;
-    return region != NULL;
+    return plan_region->what.loop ? 0 : plan_region->what.result ? 1 : 2;
 }
 
 /* A statement has the weights that nothing else reads. */
 static bool has_weight(const area *a, const etch_tensor *weight)
 {
-    if (a->plan_region.call)
-        return etch_scope_is_inside(weight->scope, a->plan_region.call);
-    if (a->plan_region.loop)
-        return is_in_loop(weight->region, a->plan_region.loop);
-    return a->plan_region.result == weight || a->only_reader[weight->id];
+    return etch_choice_has_weight(&a->plan_region.what, weight) ||
+           (a->plan_region.what.result && a->only_reader[weight->id]);
 }
 
 /* Does one region hold the other? They are equal or nested or apart. */
@@ -161,8 +89,8 @@ static bool holds(const finder *f, const area *outer, const area *inner)
 {
     if (outer == inner)
         return true;
-    if (inner->plan_region.result && inner->plan_region.result->kind == ETCH_WEIGHT)
-        return has_weight(outer, inner->plan_region.result);
+    if (inner->plan_region.what.result && inner->plan_region.what.result->kind == ETCH_WEIGHT)
+        return has_weight(outer, inner->plan_region.what.result);
     const bool larger =
         outer->size > inner->size ||
         (outer->size == inner->size && depth_of(&outer->plan_region) < depth_of(&inner->plan_region));
@@ -183,56 +111,39 @@ static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, 
 
 /* ---- what is in which region --------------------------------------------------------------------------- */
 
-static void place_ops(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
+static void place_op(const finder *f, const etch_plan_regions *plan_regions, const etch_op *op)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            place_ops(f, plan_regions, loop->bodies.at[k]);
-        if (!op)
-            continue;
-        etch_plan_region *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
-        for (uint32_t k = 0; k < f->areas.count; k++) {
-            area *a = f->areas.at[k];
-            const bool left = op->edge == ETCH_LEAVE && a->plan_region.call == op->scope;
-            around = a->has[op->id] ? deeper(f, around, a) : around;
-            made_in = a->has[op->id] && !left ? deeper(f, made_in, a) : made_in;
-        }
-        plan_regions->of_op[op->id] = around;
-        if (op->edge && op->scope)
-            plan_regions->around[op->scope->id] = around;
-        for (uint32_t k = 0; k < op->out_count; k++)
-            plan_regions->of_tensor[op->outs[k]->id] = made_in;
+    etch_plan_region *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
+    for (uint32_t k = 0; k < f->areas.count; k++) {
+        area *a = f->areas.at[k];
+        const bool left = op->edge == ETCH_LEAVE && a->plan_region.what.call == op->scope;
+        around = a->has[op->id] ? deeper(f, around, a) : around;
+        made_in = a->has[op->id] && !left ? deeper(f, made_in, a) : made_in;
     }
+    plan_regions->of_op[op->id] = around;
+    if (op->edge && op->scope)
+        plan_regions->around[op->scope->id] = around;
+    for (uint32_t k = 0; k < op->out_count; k++)
+        plan_regions->of_tensor[op->outs[k]->id] = made_in;
 }
 
-static void place_carries(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
+static void place_carries(const finder *f, const etch_plan_regions *plan_regions, const etch_loop *loop)
 {
-    etch_plan_region **of = plan_regions->of_tensor;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        area body = {.has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            take_all(&body, loop->bodies.at[k]);
-        etch_plan_region *inside = NULL, *around = NULL;
-        for (uint32_t k = 0; k < f->areas.count; k++) {
-            area *a = f->areas.at[k];
-            const bool is_loop = a->plan_region.loop == loop,
-                       larger = a->size > body.size && holds(f, a, &body);
-            inside = is_loop || larger ? deeper(f, inside, a) : inside;
-            around = larger ? deeper(f, around, a) : around;
-        }
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            for (uint32_t c = 0; c < loop->bodies.at[k]->carries.count; c++) {
-                of[loop->bodies.at[k]->carries.at[c].in->id] = inside;
-                of[loop->bodies.at[k]->carries.at[c].result->id] = around;
-            }
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            place_carries(f, plan_regions, loop->bodies.at[k]);
+    area body = {.has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
+    take(&body, f->graph, &(etch_choice){.loop = loop});
+    etch_plan_region *inside = NULL, *around = NULL;
+    for (uint32_t k = 0; k < f->areas.count; k++) {
+        area *a = f->areas.at[k];
+        const bool is_loop = a->plan_region.what.loop == loop,
+                   larger = a->size > body.size && holds(f, a, &body);
+        inside = is_loop || larger ? deeper(f, inside, a) : inside;
+        around = larger ? deeper(f, around, a) : around;
     }
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t c = 0; c < loop->bodies.at[k]->carries.count; c++) {
+            plan_regions->of_tensor[loop->bodies.at[k]->carries.at[c].in->id] = inside;
+            plan_regions->of_tensor[loop->bodies.at[k]->carries.at[c].result->id] = around;
+        }
 }
 
 static void place_given(const finder *f, const etch_plan_regions *plan_regions)
@@ -242,7 +153,7 @@ static void place_given(const finder *f, const etch_plan_regions *plan_regions)
         const etch_tensor *tensor = graph->tensors.at[i];
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
-            const bool is_model = a->plan_region.call && !a->plan_region.call->parent;
+            const bool is_model = a->plan_region.what.call && !a->plan_region.what.call->parent;
             if ((tensor->kind == ETCH_INPUT && is_model) ||
                 (tensor->kind == ETCH_WEIGHT && has_weight(a, tensor)))
                 plan_regions->of_tensor[i] = deeper(f, plan_regions->of_tensor[i], a);
@@ -253,26 +164,17 @@ static void place_given(const finder *f, const etch_plan_regions *plan_regions)
 /* ---- weights of statements ----------------------------------------------------------------------------- */
 
 /* By tensor: is it read, and by no op that the area has not? */
-static void note_readers(const area *a, const etch_region *region, bool *elsewhere)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; op && k < op->in_count; k++) {
-            a->only_reader[op->ins[k]->id] = true;
-            elsewhere[op->ins[k]->id] = elsewhere[op->ins[k]->id] || !a->has[op->id];
-        }
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            note_readers(a, loop->bodies.at[k], elsewhere);
-    }
-}
-
 static void find_readers(const finder *f, area *a)
 {
     const etch_graph *graph = f->graph;
     bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
     a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
-    note_readers(a, graph->forward, elsewhere);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        for (uint32_t k = 0; at.item->op && k < at.item->op->in_count; k++) {
+            const uint32_t id = at.item->op->ins[k]->id;
+            a->only_reader[id] = true;
+            elsewhere[id] = elsewhere[id] || !a->has[at.item->op->id];
+        }
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
 }
@@ -375,16 +277,19 @@ void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch
     for (uint32_t i = 0; i < f.areas.count; i++) {
         etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
         plan_region->touched = touched_by(plan, plan_region);
-        if (plan_region->call && plan_region->overrides.count)
-            plan_regions->of_call[plan_region->call->id] = plan_region;
-        if (plan_region->loop && plan_region->overrides.count)
-            plan_regions->of_loop[plan_region->loop->id] = plan_region;
+        if (plan_region->what.call && plan_region->overrides.count)
+            plan_regions->of_call[plan_region->what.call->id] = plan_region;
+        if (plan_region->what.loop && plan_region->overrides.count)
+            plan_regions->of_loop[plan_region->what.loop->id] = plan_region;
     }
     if (f.areas.count == 0)
         return;
     plan_regions->around[0] = plan_regions->of_call[0];
-    place_ops(&f, plan_regions, graph->forward);
-    place_carries(&f, plan_regions, graph->forward);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->op)
+            place_op(&f, plan_regions, at.item->op);
+        else
+            place_carries(&f, plan_regions, at.item->loop);
     place_given(&f, plan_regions);
 }
 
@@ -440,7 +345,8 @@ etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, co
                                .leaves = true};
     }
     for (; plan_region && !is_around(plan_region, from); plan_region = plan_region->outer)
-        if (!plan_region->call || (first->edge == ETCH_ENTER && plan_region->call == first->scope)) {
+        if (!plan_region->what.call ||
+            (first->edge == ETCH_ENTER && plan_region->what.call == first->scope)) {
             boundary.axes |= plan_region->touched;
             boundary.plan_region = plan_region;
         }
@@ -454,7 +360,7 @@ etch_boundary etch_boundary_of_result(const etch_plan_regions *plan_regions, con
     for (const etch_plan_region *plan_region = first->producer ? plan_regions->of_op[first->producer->id]
                                                                : NULL;
          plan_region; plan_region = plan_region->outer) {
-        if (!plan_region->result || plan_region->result->producer != first->producer)
+        if (!plan_region->what.result || plan_region->what.result->producer != first->producer)
             continue;
         boundary.axes |= plan_region->touched;
         boundary.plan_region = plan_region;

@@ -4,14 +4,9 @@
 
 #include "graph/plan/plan.h"
 
-/* A region of the model that scopes of the plan speak of: a call of a module, a loop, or a statement (or a
- * weight). */
+/* A region of the model that scopes of the plan speak of. */
 typedef struct etch_plan_region {
-    /* one of the three */
-    const etch_scope *call;
-    const etch_loop *loop;
-    /* of the statement, or the weight */
-    const etch_tensor *result;
+    etch_choice what;
     /* the next one around it; NULL: none */
     struct etch_plan_region *outer;
     /* its scopes, as the plan has them: later ones overrule */

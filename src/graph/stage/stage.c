@@ -45,18 +45,11 @@ static bool is_view(const etch_step *step)
     return step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
 }
 
-static etch_position later(const staging *s, etch_position a, etch_position b)
+static etch_position nearer(const staging *s, etch_position a, etch_position b, bool later)
 {
     if (a == ETCH_NO_POSITION || b == ETCH_NO_POSITION)
         return a == ETCH_NO_POSITION ? b : a;
-    return (a > b) != s->backward ? a : b;
-}
-
-static etch_position earlier(const staging *s, etch_position a, etch_position b)
-{
-    if (a == ETCH_NO_POSITION || b == ETCH_NO_POSITION)
-        return a == ETCH_NO_POSITION ? b : a;
-    return (a < b) != s->backward ? a : b;
+    return (a > b) == (later != s->backward) ? a : b;
 }
 
 static etch_position made_at(const staging *s, etch_value *value)
@@ -65,55 +58,74 @@ static etch_position made_at(const staging *s, etch_value *value)
 }
 
 /* The iterations of a loop that come first and last in the order of the region. */
-static etch_position loop_begin(const staging *s, etch_position position)
+static etch_position side_of_loop(const staging *s, etch_position position, bool begin)
 {
-    etch_side side = s->backward ? ETCH_LAST_OF : ETCH_FIRST_OF;
+    const etch_side side = begin == s->backward ? ETCH_LAST_OF : ETCH_FIRST_OF;
     return etch_position_is_loop(s->stages, position)
                ? etch_position_at(etch_position_segment(position), side)
                : position;
 }
 
+static etch_position loop_begin(const staging *s, etch_position position)
+{
+    return side_of_loop(s, position, true);
+}
+
 static etch_position loop_end(const staging *s, etch_position position)
 {
-    etch_side side = s->backward ? ETCH_FIRST_OF : ETCH_LAST_OF;
-    return etch_position_is_loop(s->stages, position)
-               ? etch_position_at(etch_position_segment(position), side)
-               : position;
+    return side_of_loop(s, position, false);
+}
+
+/* The results of an item; of a loop without a reader NULL. */
+static uint32_t result_count(const etch_placed_item *item)
+{
+    return item->step ? item->step->out_count : etch_loop_carries(item->loop)->count;
+}
+
+static etch_value *result_at(const etch_placed_item *item, uint32_t k)
+{
+    return item->step ? item->step->outs[k] : etch_loop_carries(item->loop)->at[k].result;
 }
 
 /* ---- what is read ------------------------------------------------------------------------------------ */
 
 typedef void read_visitor(void *data, etch_value *value, etch_position at);
 
-/* Values that the body of a loop reads, at any depth. Those that it makes itself have no stage position, so
- * that reading it says nothing. Goes as deep as loops are nested. */
-static void visit_body(const etch_placed_region *region, etch_position at, read_visitor *visit, void *data)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
-            visit(data, step->ins[k], at);
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].init)
-                visit(data, etch_loop_carries(loop)->at[k].init, at);
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            visit_body(loop->bodies.at[k], at, visit, data);
-    }
-    for (uint32_t k = 0; k < region->carries.count; k++)
-        visit(data, region->carries.at[k].out, at);
-}
-
-/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else at
- * `body`. */
-static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
-                       read_visitor *visit, void *data)
+static void visit_inits(const etch_placed_loop *loop, etch_position at, read_visitor *visit, void *data)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (etch_loop_carries(loop)->at[i].init)
-            visit(data, etch_loop_carries(loop)->at[i].init, begin);
+            visit(data, etch_loop_carries(loop)->at[i].init, at);
+}
+
+static void visit_outs(const etch_placed_loop *loop, etch_position at, read_visitor *visit, void *data)
+{
     for (uint32_t k = 0; k < loop->bodies.count; k++)
-        visit_body(loop->bodies.at[k], body, visit, data);
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++)
+            visit(data, loop->bodies.at[k]->carries.at[i].out, at);
+}
+
+static void visit_operands(const etch_step *step, etch_position at, read_visitor *visit, void *data)
+{
+    for (uint32_t i = 0; !is_view(step) && i < step->in_count; i++)
+        visit(data, step->ins[i], at);
+}
+
+/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else, at any
+ * depth, at `body`. Those that it makes itself have no stage position, so that reading it says nothing. */
+static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
+                       read_visitor *visit, void *data)
+{
+    visit_inits(loop, begin, visit, data);
+    visit_outs(loop, body, visit, data);
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (etch_placed_cursor at = {.root = loop->bodies.at[k]}; etch_placed_cursor_next(&at);)
+            if (at.item->step) {
+                visit_operands(at.item->step, body, visit, data);
+            } else {
+                visit_inits(at.item->loop, body, visit, data);
+                visit_outs(at.item->loop, body, visit, data);
+            }
 }
 
 /* ---- stage positions ----------------------------------------------------------------------------------- */
@@ -149,7 +161,7 @@ static void set_step_position(const staging *s, etch_step *step)
 {
     etch_position ready = ETCH_NO_POSITION; /* where its operands are */
     for (uint32_t i = 0; i < step->in_count; i++)
-        ready = later(s, ready, made_at(s, step->ins[i]));
+        ready = nearer(s, ready, made_at(s, step->ins[i]), true);
     if (step->collective != ETCH_NO_COLLECTIVE) {
         step->position = moves_at_once(s, step) ? ready : ETCH_NO_POSITION;
     } else {
@@ -162,6 +174,13 @@ static void set_step_position(const staging *s, etch_step *step)
         s->made_at[step->outs[i]->id] = ready;
 }
 
+static void set_results(const staging *s, const etch_placed_loop *loop)
+{
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].result)
+            s->made_at[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->position);
+}
+
 typedef struct collecting {
     const staging *s;
     etch_position ready;
@@ -171,7 +190,7 @@ static void collect_ready(void *data, etch_value *value, etch_position at)
 {
     collecting *c = data;
     (void)at;
-    c->ready = later(c->s, c->ready, made_at(c->s, value));
+    c->ready = nearer(c->s, c->ready, made_at(c->s, value), true);
 }
 
 static void set_loop_position(const staging *s, etch_placed_loop *loop)
@@ -186,16 +205,14 @@ static void set_loop_position(const staging *s, etch_placed_loop *loop)
         visit_loop(loop, 0, 0, collect_ready, &c);
         loop->position = c.ready;
     }
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (etch_loop_carries(loop)->at[i].result)
-            s->made_at[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->position);
+    set_results(s, loop);
 }
 
 static void note_first(void *data, etch_value *value, etch_position at)
 {
     const staging *s = data;
     etch_position *first = &s->first[etch_value_root(value)->id];
-    *first = earlier(s, *first, at);
+    *first = nearer(s, *first, at, false);
 }
 
 /* Values without a stage position get that of their first reader. Items are gone through from the last on. */
@@ -213,8 +230,7 @@ static void settle_step(staging *s, etch_step *step)
         step->position = chain_begin; /* made of nothing, for nobody */
     for (uint32_t i = 0; i < step->out_count; i++)
         s->made_at[step->outs[i]->id] = step->position;
-    for (uint32_t i = 0; i < step->in_count; i++)
-        note_first(s, step->ins[i], step->position);
+    visit_operands(step, step->position, note_first, s);
 }
 
 static void settle_loop(staging *s, etch_placed_loop *loop)
@@ -224,9 +240,7 @@ static void settle_loop(staging *s, etch_placed_loop *loop)
             loop->position = s->first[etch_loop_carries(loop)->at[i].result->id];
     if (loop->position == ETCH_NO_POSITION)
         loop->position = chain_begin;
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (etch_loop_carries(loop)->at[i].result)
-            s->made_at[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->position);
+    set_results(s, loop);
     visit_loop(loop, loop_begin(s, loop->position), loop_begin(s, loop->position), note_first, s);
 }
 
@@ -256,7 +270,7 @@ static void note_last(void *data, etch_value *value, etch_position at)
     const staging *s = data;
     const uint32_t id = etch_value_root(value)->id;
     if (s->made_at[id] != ETCH_NO_POSITION && s->made_backward[id] == s->backward)
-        s->last[id] = later(s, s->last[id], at);
+        s->last[id] = nearer(s, s->last[id], at, true);
 }
 
 /* Reads of the region by values of one direction. */
@@ -270,8 +284,7 @@ static void note_reads(staging *s, const etch_placed_region *region, bool backwa
             visit_loop(loop, loop_begin(s, loop->position), loop_end(s, loop->position), note_last, s);
             continue;
         }
-        for (uint32_t k = 0; !is_view(step) && k < step->in_count; k++)
-            note_last(s, step->ins[k], step->position);
+        visit_operands(step, step->position, note_last, s);
     }
 }
 
@@ -297,14 +310,6 @@ static const etch_placed_loop *placed_loop_at(const etch_placed_region *region, 
 
 typedef ETCH_VEC(etch_value *) value_list;
 
-/* Each once: a loop may carry on what is alive around it as well. */
-static void add_alive(const staging *s, value_list *list, etch_value *value, etch_position before,
-                      etch_position after)
-{
-    if (is_alive(s, s->made_at[value->id], s->last[value->id], before, after))
-        ETCH_PUSH(s->p->arena, list, value);
-}
-
 static value_list alive_at(staging *s, const etch_placed_region *region, bool backward, const etch_cut *cut)
 {
     value_list list = {0};
@@ -313,13 +318,12 @@ static value_list alive_at(staging *s, const etch_placed_region *region, bool ba
     const etch_position after = etch_position_at(cut->segment, cut->inside ? ETCH_LAST_OF : ETCH_FIRST_OF);
     s->backward = backward;
     for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; step && !is_view(step) && k < step->out_count; k++)
-            add_alive(s, &list, step->outs[k], before, after);
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].result)
-                add_alive(s, &list, etch_loop_carries(loop)->at[k].result, before, after);
+        const etch_placed_item *item = &region->items.at[i];
+        for (uint32_t k = 0; !(item->step && is_view(item->step)) && k < result_count(item); k++) {
+            etch_value *value = result_at(item, k);
+            if (value && is_alive(s, s->made_at[value->id], s->last[value->id], before, after))
+                ETCH_PUSH(s->p->arena, &list, value);
+        }
     }
     const etch_placed_loop *cut_loop =
         cut->inside ? placed_loop_at(region, etch_position_at(cut->segment, ETCH_ALL_OF)) : NULL;
@@ -354,15 +358,10 @@ static void add_cut(staging *s, uint32_t segment, bool inside)
 static void mark_backward_values(staging *s)
 {
     const etch_placed_region *region = s->placed->backward;
-    for (uint32_t i = 0; region && i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; step && k < step->out_count; k++)
-            s->made_backward[step->outs[k]->id] = true;
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].result)
-                s->made_backward[etch_loop_carries(loop)->at[k].result->id] = true;
-    }
+    for (uint32_t i = 0; region && i < region->items.count; i++)
+        for (uint32_t k = 0; k < result_count(&region->items.at[i]); k++)
+            if (result_at(&region->items.at[i], k))
+                s->made_backward[result_at(&region->items.at[i], k)->id] = true;
 }
 
 static void find_cuts(staging *s)
@@ -542,12 +541,11 @@ static void find_uses(staging *s)
 {
     s->stages->uses = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->tensors.count, etch_positions);
     for (uint32_t i = 0; i < s->placed->forward->items.count; i++) {
-        const etch_step *step = s->placed->forward->items.at[i].step;
-        const etch_placed_loop *loop = s->placed->forward->items.at[i].loop;
-        if (loop)
-            visit_loop(loop, loop->position, loop->position, note_use, s);
-        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
-            note_use(s, step->ins[k], step->position);
+        const etch_placed_item *item = &s->placed->forward->items.at[i];
+        if (item->loop)
+            visit_loop(item->loop, item->loop->position, item->loop->position, note_use, s);
+        else
+            visit_operands(item->step, item->step->position, note_use, s);
     }
     find_unread(s);
 }
@@ -612,12 +610,6 @@ static etch_position *no_positions(const staging *s)
     return positions;
 }
 
-static void forget_readers(const staging *s)
-{
-    for (uint32_t i = 0; i < s->placed->value_count; i++)
-        s->first[i] = ETCH_NO_POSITION;
-}
-
 void etch_stages_find(etch_placer *p)
 {
     if (!p->plan->stage)
@@ -631,7 +623,7 @@ void etch_stages_find(etch_placer *p)
     s.last = no_positions(&s);
     s.made_backward = ETCH_NEW_ARRAY(p->arena, p->placed->value_count, bool);
     set_positions(&s, p->placed->forward, false);
-    forget_readers(&s);
+    s.first = no_positions(&s);
     if (p->placed->backward) {
         set_positions(&s, p->placed->backward, true);
         mark_backward_values(&s);

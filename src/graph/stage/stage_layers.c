@@ -5,6 +5,7 @@
  * and product of z = norm(x) * head. What several names select is of the layer that comes first. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/stage/stage_int.h"
 
 typedef struct selecting {
@@ -25,16 +26,12 @@ static const char *name_at(const selecting *s, uint32_t k)
 
 static bool *stated_by(const selecting *s, const char *name)
 {
-    const etch_graph *graph = s->p->graph;
-    bool *stated = ETCH_NEW_ARRAY(s->p->arena, graph->op_count, bool);
-    for (uint32_t i = 0; i < graph->tensors.count; i++) {
-        const etch_tensor *tensor = graph->tensors.at[i];
-        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, name))
-            continue;
-        stated[tensor->producer->id] = true;
-        for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
-            stated[op] = true;
-    }
+    const etch_choices chosen = etch_choose(s->p->graph, name);
+    bool *stated = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->op_count, bool);
+    for (etch_cursor at = {.root = s->p->graph->forward}; etch_cursor_next(&at);)
+        for (uint32_t i = 0; at.item->op && i < chosen.count; i++)
+            if (chosen.at[i].result && etch_choice_has(&chosen.at[i], at.item->op, at.in))
+                stated[at.item->op->id] = true;
     return stated;
 }
 
@@ -99,16 +96,11 @@ static void find_entries(const selecting *s)
 
 /* ---- names that are no layers -------------------------------------------------------------------------- */
 
-static bool region_selects(const selecting *s, const etch_region *region, uint32_t k)
+static bool model_selects(const selecting *s, uint32_t k)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item_is_selected(s, item, k))
+    for (etch_cursor at = {.root = s->p->graph->forward}; etch_cursor_next(&at);)
+        if (item_is_selected(s, at.item, k))
             return true;
-        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
-            if (region_selects(s, item->loop->bodies.at[b], k))
-                return true;
-    }
     return false;
 }
 
@@ -130,7 +122,7 @@ static void check_names(const selecting *s)
     for (uint32_t k = 0; k < line->selector_count; k++) {
         if (s->found[k])
             continue;
-        if (!region_selects(s, s->p->graph->forward, k)) {
+        if (!model_selects(s, k)) {
             if (!s->p->plan->shared && (!line->selectors_known || line->selectors_known[k]))
                 etch_remark(s->p->graph->diags, ETCH_E_UNKNOWN_SELECTOR, line->selector_spans[k],
                             "no statement of model %s is '%s': this has no effect", s->p->graph->model,

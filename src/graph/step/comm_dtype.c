@@ -48,28 +48,17 @@ static void find_comm_dtype(etch_step *collective, const etch_dtypes *dtypes)
     send_as(collective, comm_dtype);
 }
 
-static void travel_in(const etch_dtypes *dtypes, const etch_placed_region *region)
+void etch_comm_dtypes_find(etch_placed *placed)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            travel_in(dtypes, loop->bodies.at[k]);
-        if (!step)
-            continue;
-        if (!step->op && step->in_count > 0)
+    const etch_dtypes *dtypes = &placed->training->graph->dtypes;
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         etch_placed_cursor_next(&at);) {
+        etch_step *step = at.item->step;
+        if (step && !step->op && step->in_count > 0)
             find_comm_dtype(step, dtypes);
         else if (is_routing(step, ETCH_ROUTING_EMPTIES))
             mark_return(step, dtypes);
     }
-}
-
-void etch_comm_dtypes_find(etch_placed *placed)
-{
-    const etch_dtypes *dtypes = &placed->training->graph->dtypes;
-    travel_in(dtypes, placed->forward);
-    if (placed->backward)
-        travel_in(dtypes, placed->backward);
 }
 
 /* Weights that are gathered together have each a dtype of its own. */

@@ -299,11 +299,6 @@ static void group_region(grouping *g, etch_placed_region *region)
 /* Everything that a kernel reads stands before it, or is made elsewhere. */
 static void check_order(const grouping *g, const etch_placed_region *region)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            check_order(g, loop->bodies.at[k]);
-    }
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
         for (uint32_t k = 0; k < kernel->reads.count; k++) {
@@ -331,9 +326,8 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
     etch_comm_dtypes_find(placed);
     etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
-    check_order(&g, placed->forward);
-    if (placed->backward)
-        check_order(&g, placed->backward);
+    for (uint32_t i = 0; i < placed->regions.count; i++)
+        check_order(&g, placed->regions.at[i]);
 #endif
     etch_arena_free(scratch);
 }

@@ -113,7 +113,6 @@ static void use(const io *x, etch_value *value, const etch_kernel *by)
         x->leaves[id] = true;
 }
 
-/* Goes as deep as loops are nested. */
 static void use_in_region(const io *x, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->kernels.count; i++) {
@@ -122,19 +121,10 @@ static void use_in_region(const io *x, const etch_placed_region *region)
             for (uint32_t n = 0; n < kernel->steps.at[k]->in_count; n++)
                 use(x, kernel->steps.at[k]->ins[n], kernel);
     }
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        for (uint32_t b = 0; b < loop->bodies.count; b++) {
-            const etch_placed_region *body = loop->bodies.at[b];
-            use_in_region(x, body);
-            for (uint32_t k = 0; k < body->carries.count; k++) {
-                if (body->carries.at[k].init)
-                    use(x, body->carries.at[k].init, NULL);
-                use(x, body->carries.at[k].out, NULL);
-            }
-        }
+    for (uint32_t k = 0; k < region->carries.count; k++) {
+        if (region->carries.at[k].init)
+            use(x, region->carries.at[k].init, NULL);
+        use(x, region->carries.at[k].out, NULL);
     }
 }
 
@@ -261,17 +251,6 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     kernel->read = etch_int(x->sym, 0);
 }
 
-static void fill_region(io *x, etch_placed_region *region)
-{
-    for (uint32_t i = 0; i < region->kernels.count; i++)
-        fill_kernel(x, region->kernels.at[i]);
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            fill_region(x, loop->bodies.at[k]);
-    }
-}
-
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
@@ -285,11 +264,10 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .whole = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
     };
-    use_in_region(&x, placed->forward);
-    if (placed->backward)
-        use_in_region(&x, placed->backward);
-    fill_region(&x, placed->forward);
-    if (placed->backward)
-        fill_region(&x, placed->backward);
+    for (uint32_t i = 0; i < placed->regions.count; i++)
+        use_in_region(&x, placed->regions.at[i]);
+    for (uint32_t i = 0; i < placed->regions.count; i++)
+        for (uint32_t k = 0; k < placed->regions.at[i]->kernels.count; k++)
+            fill_kernel(&x, placed->regions.at[i]->kernels.at[k]);
     etch_arena_free(scratch);
 }

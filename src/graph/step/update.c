@@ -6,7 +6,7 @@
 uint32_t etch_update_flop(const etch_training *training)
 {
     const etch_row *row = training->train.optimizer.row;
-    return row ? row->constants[0] : 0;
+    return row ? row->flop.constants[0] : 0;
 }
 
 uint32_t etch_master_bytes(const etch_training *training)
@@ -56,7 +56,7 @@ uint32_t etch_sync_width(const etch_training *training)
 
 uint32_t etch_clip_flop(const etch_training *training)
 {
-    return etch_row_for(training->graph, ETCH_USE_NORM)->constants[0];
+    return etch_row_for(training->graph, ETCH_USE_NORM)->flop.constants[0];
 }
 
 uint32_t etch_clip_bytes(const etch_training *training)

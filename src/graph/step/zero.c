@@ -3,6 +3,7 @@
  * requires: a placed graph, before kernels are made. provides: placed->zero_axes. */
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/step/step_int.h"
 
 uint32_t etch_zero_divides(const etch_placed *placed, const etch_tensor *weight, etch_holding what)
@@ -53,18 +54,11 @@ static bool report_nothing_divided(const etch_placed *placed)
 
 /* ---- weight groups ------------------------------------------------------------------------------------- */
 
-static const etch_loop *loop_named(const etch_region *region, const char *name)
+static const etch_loop *loop_named(const etch_graph *graph, const char *name)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (loop && strcmp(loop->name, name) == 0)
-            return loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
-            const etch_loop *inner = loop_named(loop->bodies.at[k], name);
-            if (inner)
-                return inner;
-        }
-    }
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->loop && strcmp(at.item->loop->name, name) == 0)
+            return at.item->loop;
     return NULL;
 }
 
@@ -73,7 +67,7 @@ static bool check_groups(const etch_placed *placed)
 {
     const etch_zero *zero = &placed->plan->zero;
     for (uint32_t i = 0; i < zero->group_count; i++) {
-        const etch_loop *loop = loop_named(placed->training->graph->forward, zero->weight_groups[i]);
+        const etch_loop *loop = loop_named(placed->training->graph, zero->weight_groups[i]);
         const etch_region *around = loop ? loop->bodies.at[0]->parent : NULL;
         if (!around || !around->loop)
             continue;

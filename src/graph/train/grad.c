@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/train/train_int.h"
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
@@ -136,10 +137,9 @@ static bool has_gradient(etch_deriver *d, const etch_tensor *target)
     while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
         target = target->producer->ins[0];
     if (!d->found_integer) {
-        etch_diag *diag =
-            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
-                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
-                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        etch_diag *diag = etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                                     "%s: %s is an integer, but the loss needs its gradient",
+                                     etch_tensor_text(g->arena, target), etch_dtype_name(target->dtype));
         if (target->kind == ETCH_WEIGHT)
             etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
         else
@@ -379,35 +379,12 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
 
 static void derive_region(etch_deriver *d, const etch_region *forward, etch_region *into);
 
-static bool loop_has_loss(const etch_loop *loop);
-
-static bool region_has_loss(const etch_region *region)
+/* Is there an objective in the region? `trained`: that a trainable weight stands behind. */
+static bool has_loss(const etch_deriver *d, const etch_region *region, bool trained)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op ? is_loss(item->op->outs[0]) : loop_has_loss(item->loop))
-            return true;
-    }
-    return false;
-}
-
-static bool loop_has_loss(const etch_loop *loop)
-{
-    for (uint32_t i = 0; i < loop->bodies.count; i++)
-        if (region_has_loss(loop->bodies.at[i]))
-            return true;
-    return false;
-}
-
-static bool loop_trains(const etch_deriver *d, const etch_loop *loop);
-
-/* Is there an objective in the region that a trainable weight stands behind? */
-static bool trains_loss(const etch_deriver *d, const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
-                     : loop_trains(d, item->loop))
+    for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {
+        const etch_tensor *result = at.item->op ? at.item->op->outs[0] : NULL;
+        if (result && is_loss(result) && (!trained || d->needs[result->id]))
             return true;
     }
     return false;
@@ -416,7 +393,7 @@ static bool trains_loss(const etch_deriver *d, const etch_region *region)
 static bool loop_trains(const etch_deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < loop->bodies.count; i++)
-        if (trains_loss(d, loop->bodies.at[i]))
+        if (has_loss(d, loop->bodies.at[i], true))
             return true;
     return false;
 }
@@ -698,26 +675,20 @@ static void make_gradients(etch_deriver *d)
 }
 
 /* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
-static void check_batch(etch_deriver *d, const etch_region *region)
+static void check_batch(etch_deriver *d)
 {
-    const etch_train *train = &d->training->train;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        if (!op)
-            for (uint32_t k = 0; k < region->items.at[i].loop->bodies.count; k++)
-                check_batch(d, region->items.at[i].loop->bodies.at[k]);
-        for (uint32_t m = 0; op && !op->row->links && m < op->attrs.map_count; m++) {
-            const etch_dim *from = op->attrs.from[m], *to = op->attrs.to[m];
-            if (!train->batch || (from != train->batch && to != train->batch))
-                continue;
-            d->failed = true;
-            etch_error(
-                d->graph->diags, ETCH_E_LATER, op->span,
-                "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
-                "not given meaning yet",
-                op->row->name, train->batch->name);
-            break;
-        }
+    const etch_dim *batch = d->training->train.batch;
+    for (etch_cursor at = {.root = d->graph->forward}; batch && etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
+        const etch_attrs *attrs = op && !op->row->links ? &op->attrs : NULL;
+        if (!attrs || (!etch_dim_among(attrs->from, attrs->map_count, batch) &&
+                       !etch_dim_among(attrs->to, attrs->map_count, batch)))
+            continue;
+        d->failed = true;
+        etch_error(d->graph->diags, ETCH_E_LATER, op->span,
+                   "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
+                   "not given meaning yet",
+                   op->row->name, batch->name);
     }
 }
 
@@ -747,9 +718,9 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     mark_region(&d, graph->forward);
     etch_recompute_begin(&d);
     if (training->train.micro != etch_int(graph->sym, 1))
-        check_batch(&d, graph->forward);
+        check_batch(&d);
     make_gradients(&d);
-    if (!region_has_loss(graph->forward)) {
+    if (!has_loss(&d, graph->forward, false)) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
                        "model %s has nothing to train for: no statement is tagged loss", graph->model);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/ir/cursor.h"
 #include "graph/train/train_int.h"
 
 void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const etch_plan *plan)
@@ -25,49 +26,21 @@ void etch_train_recompute(etch_train *train, const etch_recompute *recompute, co
 
 /* ---- selectors -------------------------------------------------------------------------------------- */
 
-/* Some op of the loop's bodies; NULL: there is none. */
-static const etch_op *op_in_loop(const etch_loop *loop)
+/* Some op of what is selected is in `within`, by op id; NULL: everything is. What has no op is anywhere. */
+static bool is_within(const etch_deriver *d, const etch_choice *what, const bool *within)
 {
-    const etch_op *found = NULL;
-    for (uint32_t k = 0; k < loop->bodies.count && !found; k++)
-        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count && !found; i++) {
-            const etch_item *item = &loop->bodies.at[k]->items.at[i];
-            found = item->op ? item->op : op_in_loop(item->loop);
-        }
-    return found;
-}
-
-/* `within`: by op id, what the name speaks of; NULL: of everything. */
-static bool find_loops(etch_deriver *d, const etch_region *region, const char *name, const bool *within)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        const etch_op *op = within ? op_in_loop(loop) : NULL;
-        const bool called = (name ? strcmp(loop->name, name) == 0 : !region->loop) && (!op || within[op->id]);
-        d->recomputed.loops[loop->id] = d->recomputed.loops[loop->id] || called;
-        found = found || called;
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            found = find_loops(d, loop->bodies.at[k], name, within) || found;
-    }
-    return found;
+    for (etch_cursor at = {.root = d->graph->forward}; within && etch_cursor_next(&at);)
+        if (at.item->op && etch_choice_has(what, at.item->op, at.in))
+            return within[at.item->op->id];
+    return true;
 }
 
 /* Where the call stands: arguments enter and results leave there, whatever loops the module has inside. */
-static const etch_region *region_of_call(const etch_region *region, const etch_scope *scope)
+static const etch_region *region_of_call(const etch_region *forward, const etch_scope *scope)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++) {
-            const etch_region *inside = region_of_call(item->loop->bodies.at[k], scope);
-            if (inside)
-                return inside;
-        }
-        if (item->op && item->op->scope == scope && item->op->edge != ETCH_NO_EDGE)
-            return region;
-    }
+    for (etch_cursor at = {.root = forward}; etch_cursor_next(&at);)
+        if (at.item->op && at.item->op->scope == scope && at.item->op->edge != ETCH_NO_EDGE)
+            return at.in;
     return NULL;
 }
 
@@ -119,46 +92,27 @@ static void find_block(etch_deriver *d, const etch_scope *scope)
     add_block(d, block);
 }
 
-/* Some op of a call; NULL: there is none. */
-static const etch_op *op_in_call(const etch_region *region, const etch_scope *scope)
+/* Finds what a name selects: loops, where there are none calls, and then statements; false: nothing. */
+static bool find_selected(etch_deriver *d, const char *name, const bool *within, bool *op_dropped)
 {
-    const etch_op *found = NULL;
-    for (uint32_t i = 0; i < region->items.count && !found; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op && etch_scope_is_inside(item->op->scope, scope))
-            found = item->op;
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count && !found; k++)
-            found = op_in_call(item->loop->bodies.at[k], scope);
-    }
-    return found;
-}
-
-static bool find_calls(etch_deriver *d, const char *path, const bool *within)
-{
+    const etch_choices chosen = etch_choose(d->graph, name);
     bool found = false;
-    for (uint32_t i = 0; i < d->graph->scopes.count; i++) {
-        const etch_scope *scope = d->graph->scopes.at[i];
-        if (!etch_scope_is_called(scope, path, strlen(path)))
+    for (uint32_t i = 0; i < chosen.count; i++)
+        if (chosen.at[i].loop && is_within(d, &chosen.at[i], within))
+            found = d->recomputed.loops[chosen.at[i].loop->id] = true;
+    const bool loops = found;
+    for (uint32_t i = 0; i < chosen.count && !loops; i++)
+        if (chosen.at[i].call && is_within(d, &chosen.at[i], within)) {
+            find_block(d, chosen.at[i].call);
+            found = true;
+        }
+    const bool calls = found;
+    for (uint32_t i = 0; i < chosen.count && !calls; i++) {
+        const etch_tensor *result = chosen.at[i].result;
+        if (!result || !result->producer || (within && !within[result->producer->id]))
             continue;
-        const etch_op *op = within ? op_in_call(d->graph->forward, scope) : NULL;
-        if (op && !within[op->id])
-            continue;
-        find_block(d, scope);
-        found = true;
-    }
-    return found;
-}
-
-static bool find_statements(etch_deriver *d, const char *path, const bool *within, bool *op_dropped)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < d->forward_count; i++) {
-        const etch_tensor *tensor = d->graph->tensors.at[i];
-        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, path) ||
-            (within && !within[tensor->producer->id]))
-            continue;
-        found = op_dropped[tensor->producer->id] = true;
-        for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
+        found = op_dropped[result->producer->id] = true;
+        for (uint32_t op = result->first_op; op < result->end_op; op++)
             op_dropped[op] = true;
     }
     return found;
@@ -202,14 +156,14 @@ void etch_recompute_begin(etch_deriver *d)
     d->recomputed.wanted = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
     d->recomputed.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
     d->recomputed.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
-    if (train->recompute_all)
-        find_loops(d, g->forward, NULL, NULL);
+    for (uint32_t i = 0; train->recompute_all && i < g->forward->items.count; i++)
+        if (g->forward->items.at[i].loop)
+            d->recomputed.loops[g->forward->items.at[i].loop->id] = true;
     for (uint32_t i = 0; i < train->recompute_count; i++) {
         const char *name = train->recompute[i];
         const uint32_t place = train->recompute_places ? train->recompute_places[i] : 0;
         const bool *within = place ? etch_plan_scope_ops(g, train->plan, place) : NULL;
-        if (!find_loops(d, g->forward, name, within) && !find_calls(d, name, within) &&
-            !find_statements(d, name, within, op_dropped))
+        if (!find_selected(d, name, within, op_dropped))
             report_unknown(d, name, train->recompute_spans ? train->recompute_spans[i] : train->span);
     }
     drop_results(d, op_dropped);
@@ -472,35 +426,33 @@ static void leave_out(const sifting *s, etch_region *region)
     region->items.count = count;
 }
 
-static void note_made(const sifting *s, const etch_region *region)
+/* What is left, and what it makes. */
+static void note_left(const sifting *s, const etch_region *region)
 {
-    for (uint32_t i = 0; i < region->carries.count; i++)
-        s->made[region->carries.at[i].in->id] = s->made[region->carries.at[i].result->id] = true;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
+    for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
+        const etch_loop *loop = at.item->loop;
         for (uint32_t k = 0; op && k < op->out_count; k++)
             s->made[op->outs[k]->id] = true;
         if (loop)
             s->loop_left[loop->id] = true;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            note_made(s, loop->bodies.at[k]);
+            for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
+                const etch_carry *c = &loop->bodies.at[k]->carries.at[i];
+                s->made[c->in->id] = s->made[c->result->id] = true;
+            }
     }
 }
 
 /* Readers of a copy that was left out read its original. */
 static void point_back(const sifting *s, const etch_graph *graph, const etch_region *region)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        while (loop->forward && loop->forward->repeats && !s->loop_left[loop->forward->id])
+    for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {
+        etch_loop *loop = at.item->loop;
+        while (loop && loop->forward && loop->forward->repeats && !s->loop_left[loop->forward->id])
             loop->forward = loop->forward->repeats;
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            point_back(s, graph, loop->bodies.at[k]);
     }
-    for (uint32_t i = 0; i < graph->tensors.count && !region->loop; i++) {
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
         etch_tensor *tensor = graph->tensors.at[i];
         while (tensor->of && tensor->of->of && !s->made[tensor->of->id])
             tensor->of = tensor->of->of;
@@ -519,6 +471,6 @@ void etch_recompute_end(etch_deriver *d)
     leave_out(&s, d->training->backward);
     s.made = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
     s.loop_left = ETCH_NEW_ARRAY(d->graph->arena, d->graph->loop_count, bool);
-    note_made(&s, d->training->backward);
+    note_left(&s, d->training->backward);
     point_back(&s, d->graph, d->training->backward);
 }

@@ -64,13 +64,11 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
         bool known = etch_has_dim(call->ins[0], dim) || (keys && etch_has_dim(keys, dim));
         if (known && !is_contracted(call, dim))
             continue;
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                                     "%s: the %s %s%s has dim %s, which %s lack", call->row->name, what,
-                                     t->name, etch_dims_text(graph->arena, t->dims, t->rank), dim->name,
-                                     keys ? "the scores" : "the rows of scores");
-        etch_note(diag, call->span, "queries are %s%s, keys %s%s", call->ins[0]->name,
-                  etch_dims_text(graph->arena, call->ins[0]->dims, call->ins[0]->rank), call->ins[1]->name,
-                  etch_dims_text(graph->arena, call->ins[1]->dims, call->ins[1]->rank));
+        etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the %s %s has dim %s, which %s lack",
+                                          what, etch_tensor_text(graph->arena, t), dim->name,
+                                          keys ? "the scores" : "the rows of scores");
+        etch_note(diag, call->span, "queries are %s, keys %s", etch_tensor_text(graph->arena, call->ins[0]),
+                  etch_tensor_text(graph->arena, call->ins[1]));
         return false;
     }
     return true;
@@ -81,9 +79,8 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
 static bool wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
 {
     etch_graph *graph = call->graph;
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: %s = %s is not known to be %s",
-                   call->row->name, name, etch_expr_text(graph->sym, number), should);
+    etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "%s = %s is not known to be %s", name,
+                                      etch_expr_text(graph->sym, number), should);
     etch_help(diag, "0 or none leaves the %s out", name);
     return false;
 }
@@ -95,9 +92,8 @@ static bool check_window(etch_call *call)
     etch_expr window = call->attrs.window, keys = etch_int(sym, 1);
     if (!call->attrs.causal) {
         etch_diag *diag =
-            etch_error(call->graph->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                       "%s: a window counts keys back from a query, and nothing says which come before",
-                       call->row->name);
+            etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
+                            "a window counts keys back from a query, and nothing says which come before");
         etch_help(diag, "add causal = true");
         return false;
     }
@@ -121,9 +117,8 @@ static bool has_queries(const etch_call *call, const etch_tensor *keys)
     if (paired(&call->attrs, q, keys))
         return true;
     etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: which dim of %s%s is the sequence that %s pairs with?", call->row->name, q->name,
-                   etch_dims_text(graph->arena, q->dims, q->rank), call->attrs.over[0]->name);
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "which dim of %s is the sequence that %s pairs with?",
+                        etch_tensor_text(graph->arena, q), call->attrs.over[0]->name);
     etch_help(diag, "%s needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)",
               call->attrs.causal ? "a causal mask" : "`pairs`");
     return false;
@@ -138,11 +133,10 @@ static bool heads_are_kept(const etch_call *call)
         const etch_dim *dim = k->dims[i];
         if (etch_has_dim(q, dim) || etch_has_dim(v, dim) || is_contracted(call, dim))
             continue;
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: the keys %s%s have dim %s, which neither the queries %s%s nor the values %s%s have",
-                   call->row->name, k->name, etch_dims_text(graph->arena, k->dims, k->rank), dim->name,
-                   q->name, etch_dims_text(graph->arena, q->dims, q->rank), v->name,
-                   etch_dims_text(graph->arena, v->dims, v->rank));
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
+                        "the keys %s have dim %s, which neither the queries %s nor the values %s have",
+                        etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
+                        etch_tensor_text(graph->arena, v));
         return false;
     }
     return true;
@@ -174,9 +168,7 @@ static bool masked(etch_call *call, etch_dim_list *out)
 static bool attend_dims(const etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
     const etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
     if (!etch_shape_has(call, q, attrs->dot, attrs->dot_count, "dot") ||
         !etch_shape_has(call, k, attrs->dot, attrs->dot_count, "dot") ||
@@ -185,9 +177,9 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
         return false;
     for (uint32_t i = 0; i < q->rank; i++)
         if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
-            etch_diag *diag = etch_error(
-                graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: the queries %s%s have the dim %s of the keys",
-                row->name, q->name, etch_dims_text(graph->arena, q->dims, q->rank), q->dims[i]->name);
+            etch_diag *diag =
+                etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the queries %s have the dim %s of the keys",
+                                etch_tensor_text(graph->arena, q), q->dims[i]->name);
             etch_help(diag, "rename it in the keys and values: k[%s->%s']", q->dims[i]->name,
                       q->dims[i]->name);
             return false;
@@ -289,10 +281,10 @@ static etch_expr pair_flop(const etch_flop_call *call)
         if (dotted || !shared)
             width = etch_mul(sym, width, etch_flop_size(call, v->dims[i]));
     }
-    const uint32_t per_dot = row->constants[0] - (call->rule->once ? row->again : 0);
-    return etch_mul(
-        sym, etch_mul(sym, heads, score_pairs(call, query)),
-        etch_add(sym, etch_flop_times(call, per_dot, dot), etch_flop_times(call, row->constants[1], width)));
+    const uint32_t per_dot = row->flop.constants[0] - (call->rule->once ? row->flop.again : 0);
+    return etch_mul(sym, etch_mul(sym, heads, score_pairs(call, query)),
+                    etch_add(sym, etch_flop_times(call, per_dot, dot),
+                             etch_flop_times(call, row->flop.constants[1], width)));
 }
 
 static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element of key and of value width"};
@@ -302,35 +294,27 @@ static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element
 static const etch_row rows[] = {
     {.name = "softmax",
      .operands = "x",
-     .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL | ETCH_KW_WINDOW,
+     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = masked,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_result,
-     .constants = {5},
+     .flop = {&etch_flop_per_result, {5}},
      .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"}),
      .help = "exp(x) over its sum; a mask leaves the FLOP as they are"},
     {.name = "softmax_dx",
      .operands = "d p",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = {&etch_flop_per_result, {4}},
      .help = "p (d - sum(d p))"},
     {.name = "sdpa",
      .operands = "q k v | sink bias",
-     .takes = ETCH_KW_OVER | ETCH_KW_DOT | ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
+     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
      .needs = ETCH_KW_OVER | ETCH_KW_DOT,
-     .called = true,
      .shape = attend,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
      .divide = divide,
-     .flop = &per_pair,
-     .constants = {2, 2},
+     .flop = {&per_pair, {2, 2}},
      .matmul = true,
      .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
      .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
@@ -339,13 +323,10 @@ static const etch_row rows[] = {
              "then a bias is added; a sink is one more logit of each row"},
     {.name = "sdpa_bwd",
      .operands = "d q k v o stat | sink bias",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
      .divide = divide,
-     .flop = &per_pair,
-     .constants = {6, 4},
-     .again = 2,
+     .flop = {&per_pair, {6, 4}, 2},
      .matmul = true,
      .scores_first = 1,
      .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},

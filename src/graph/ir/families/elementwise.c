@@ -3,16 +3,16 @@
 #include "graph/ir/families/family.h"
 
 /* A function of one operand, element by element, and its derivative times the cotangent. */
-#define UNARY(label, cost, text)                                                         \
-    {                                                                                    \
-        .name = label, .operands = "x", .called = true, .shape = etch_shape_union,       \
-        .role = ETCH_ROLE_POINTWISE, .flop = &etch_flop_per_result, .constants = {cost}, \
-        .grads = ETCH_GRADS({label "_dx", "d0 x0", "0"}), .help = text                   \
+#define UNARY(label, cost, text)                                                                   \
+    {                                                                                              \
+        .name = label, .operands = "x", .shape = etch_shape_union, .role = ETCH_ROLE_POINTWISE,    \
+        .flop = {&etch_flop_per_result, {cost}}, .grads = ETCH_GRADS({label "_dx", "d0 x0", "0"}), \
+        .help = text                                                                               \
     }
-#define UNARY_DX(label, cost)                                                                         \
-    {                                                                                                 \
-        .name = label, .operands = "d x", .role = ETCH_ROLE_POINTWISE, .flop = &etch_flop_per_result, \
-        .constants = {cost}, .help = "cotangent times the derivative"                                 \
+#define UNARY_DX(label, cost)                                                             \
+    {                                                                                     \
+        .name = label, .operands = "d x", .role = ETCH_ROLE_POINTWISE,                    \
+        .flop = {&etch_flop_per_result, {cost}}, .help = "cotangent times the derivative" \
     }
 
 static const etch_row rows[] = {
@@ -42,33 +42,26 @@ static const etch_row rows[] = {
     UNARY_DX("abs_dx", 1),
     {.name = "reciprocal",
      .operands = "x",
-     .called = true,
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {1},
+     .flop = {&etch_flop_per_result, {1}},
      .grads = ETCH_GRADS({"reciprocal_dx", "d0 x0", "0"}),
      .use = ETCH_USE_RECIPROCAL,
      .help = "1/x; a / b is a times it"},
     UNARY_DX("reciprocal_dx", 3),
     {.name = "softcap",
      .operands = "x",
-     .takes = ETCH_KW_NUMBER,
      .number = ETCH_POSITIVE,
      .needs = ETCH_KW_NUMBER,
-     .called = true,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {7},
+     .flop = {&etch_flop_per_result, {7}},
      .grads = ETCH_GRADS({"softcap_dx", "d0 x0", "0"}),
      .help = "c tanh(x/c): bounded by a number c"},
     UNARY_DX("softcap_dx", 9),
     {.name = "cast",
      .operands = "x",
-     .takes = ETCH_KW_DTYPE,
      .needs = ETCH_KW_DTYPE,
-     .called = true,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
      .linear = ETCH_LINEAR_EACH,
@@ -82,15 +75,12 @@ static const etch_row rows[] = {
      .help = "the cotangent in the dtype of the operand"},
     {.name = "rope",
      .operands = "x",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &etch_flop_per_result,
-     .constants = {3},
+     .flop = {&etch_flop_per_result, {3}},
      .grads = ETCH_GRADS({"rope_dx", "d0", "0"}),
      .help = "rotary position embedding"},
     {.name = "rope_dx",
@@ -98,27 +88,22 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &etch_flop_per_result,
-     .constants = {3},
+     .flop = {&etch_flop_per_result, {3}},
      .help = "the inverse rotation"},
     {.name = "dropout",
      .operands = "x",
-     .takes = ETCH_KW_NUMBER,
      .number = ETCH_SHARE,
      .needs = ETCH_KW_NUMBER,
-     .called = true,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {2},
+     .flop = {&etch_flop_per_result, {2}},
      .extra = {"mask", ETCH_BOOL, ETCH_EXTRA_AS_RESULT},
      .grads = ETCH_GRADS({"dropout_dx", "d0 y1", "0"}),
      .help = "zero with a probability, scale the rest; keeps a mask of one byte an element"},
     {.name = "dropout_dx",
      .operands = "d mask",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {2},
+     .flop = {&etch_flop_per_result, {2}},
      .help = "the same mask on the cotangent"},
 };
 

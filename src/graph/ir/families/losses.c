@@ -5,10 +5,8 @@
 static bool labels_fit(etch_call *call)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
     etch_dim_list left = {0};
     if (!etch_shape_less(call, &left))
         return false;
@@ -18,9 +16,9 @@ static bool labels_fit(etch_call *call)
         return etch_shape_first(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
-    etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
-               ins[0]->name, etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank), attrs->over[0]->name,
-               ins[1]->name, etch_dims_text(graph->arena, ins[1]->dims, ins[1]->rank));
+    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
+                    etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
+                    etch_tensor_text(graph->arena, ins[1]));
     return false;
 }
 
@@ -38,7 +36,8 @@ static bool token_loss(etch_call *call, etch_dim_list *out)
 
 static etch_expr label_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->constants[0], etch_flop_elements(call, call->op->ins[1]));
+    return etch_flop_times(call, call->op->row->flop.constants[0],
+                           etch_flop_elements(call, call->op->ins[1]));
 }
 
 static const etch_flop per_label = {label_flop, "# FLOP per element of the second operand"};
@@ -47,14 +46,10 @@ static const etch_row rows[] = {
     {.name = "cross_entropy",
      .family = ETCH_FAMILY_LOSS,
      .operands = "z labels",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = loss,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_STAT,
-     .flop = &etch_flop_per_operand,
-     .constants = {5},
+     .flop = {&etch_flop_per_operand, {5}},
      .stat_reductions = 3,
      .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
      .grads = ETCH_GRADS({"cross_entropy_dx", "d0 x0 x1 y1", "0"}),
@@ -63,20 +58,14 @@ static const etch_row rows[] = {
              "logit are reduced"},
     {.name = "cross_entropy_dx",
      .operands = "d z labels stat",
-     .role = ETCH_ROLE_KERNEL,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = {&etch_flop_per_result, {4}},
      .help = "softmax(z) less one at the label, times the scale of the mean"},
     {.name = "token_nll",
      .operands = "z labels",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = token_loss,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_STAT,
-     .flop = &etch_flop_per_operand,
-     .constants = {5},
+     .flop = {&etch_flop_per_operand, {5}},
      .stat_reductions = 3,
      .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
      .grads = ETCH_GRADS({"token_nll_dx", "d0 x0 x1 y1", "0"}),
@@ -84,50 +73,38 @@ static const etch_row rows[] = {
      .help = "-log softmax(z) at the label, of each token"},
     {.name = "token_nll_dx",
      .operands = "d z labels stat",
-     .role = ETCH_ROLE_KERNEL,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = {&etch_flop_per_result, {4}},
      .help = "softmax(z) less one at the label, times the cotangent of the token"},
     {.name = "bce",
      .operands = "z labels",
-     .called = true,
      .shape = loss,
-     .role = ETCH_ROLE_KERNEL,
-     .flop = &etch_flop_per_operand,
-     .constants = {7},
+     .flop = {&etch_flop_per_operand, {7}},
      .grads = ETCH_GRADS({"bce_bwd", "d0 x0 x1", "0 1"}),
      .dtype = ETCH_RESULT_F32,
      .help = "mean of the binary cross-entropy of sigmoid(z): softplus(z) - z times the label"},
     {.name = "bce_bwd",
      .operands = "d z labels",
-     .role = ETCH_ROLE_KERNEL,
-     .flop = &per_label,
-     .constants = {6},
+     .flop = {&per_label, {6}},
      .help = "sigmoid(z) less the label, times the scale of the mean"},
     {.name = "kl",
      .operands = "p reference",
-     .called = true,
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = {&etch_flop_per_result, {4}},
      .grads = ETCH_GRADS({"kl_bwd", "d0 x0 x1", "0 1"}),
      .help = "exp(r - p) - (r - p) - 1 of two log-probabilities: an estimate of their divergence"},
     {.name = "kl_bwd",
      .operands = "d p reference",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_operand,
-     .constants = {5},
+     .flop = {&etch_flop_per_operand, {5}},
      .help = "d (1 - exp(r - p)), and minus that"},
     {.name = "clipped",
      .operands = "ratio advantage",
-     .takes = ETCH_KW_NUMBER,
+     .options = ETCH_KW_NUMBER,
      .number = ETCH_NOT_NEGATIVE,
-     .called = true,
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_result,
-     .constants = {6},
+     .flop = {&etch_flop_per_result, {6}},
      .grads = ETCH_GRADS({"clipped_bwd", "d0 x0 x1", "0 1"}),
      .help =
          "-min(r a, clip(r) a), r clipped to within a number of 1 (1/5 unless it is said): the objective of "
@@ -135,8 +112,7 @@ static const etch_row rows[] = {
     {.name = "clipped_bwd",
      .operands = "d ratio advantage",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = &etch_flop_per_operand,
-     .constants = {8},
+     .flop = {&etch_flop_per_operand, {8}},
      .help = "the slopes of the smaller of the two"},
 };
 

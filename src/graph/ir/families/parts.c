@@ -11,12 +11,11 @@ static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_
     etch_truth fits = etch_at_least(graph->sym, longer->size, shorter->size, NULL);
     if (fits == ETCH_YES)
         return true;
-    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-                                 "%s: %s = %s %s the %s = %s elements of %s", call->row->name, shorter->name,
-                                 etch_expr_text(graph->sym, shorter->size),
-                                 fits == ETCH_NO ? "can be more than" : "is not known to be within",
-                                 longer->name, etch_expr_text(graph->sym, longer->size),
-                                 call->attrs.from[0] == longer ? call->ins[0]->name : "the result");
+    etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "%s = %s %s the %s = %s elements of %s",
+                                      shorter->name, etch_expr_text(graph->sym, shorter->size),
+                                      fits == ETCH_NO ? "can be more than" : "is not known to be within",
+                                      longer->name, etch_expr_text(graph->sym, longer->size),
+                                      call->attrs.from[0] == longer ? call->ins[0]->name : "the result");
     etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, shorter->size),
               etch_expr_text(graph->sym, longer->size));
     return false;
@@ -63,10 +62,9 @@ static bool sizes_add_up(const etch_call *call, etch_dim *const *parts, uint32_t
     etch_expr sum = sum_of(call, parts, count);
     if (etch_equal(graph->sym, sum, whole->size, NULL) == ETCH_YES)
         return true;
-    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-                                 "%s: the parts have %s elements along %s, which are not known to be its %s",
-                                 call->row->name, etch_expr_text(graph->sym, sum), whole->name,
-                                 etch_expr_text(graph->sym, whole->size));
+    etch_diag *diag = etch_call_error(
+        call, ETCH_E_UNEQUAL_SIZES, "the parts have %s elements along %s, which are not known to be its %s",
+        etch_expr_text(graph->sym, sum), whole->name, etch_expr_text(graph->sym, whole->size));
     etch_note(diag, whole->span, "%s is declared here", whole->name);
     return false;
 }
@@ -130,18 +128,16 @@ static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
     if (!etch_has_dim(x, own)) {
         *part = NULL;
         if (!is_one(call, own)) {
-            etch_error(call->graph->diags, ETCH_E_MISSING_DIM, call->span,
-                       "%s: %s%s has no dim %s, which `over` names for it", call->row->name, x->name, text,
-                       own->name);
+            etch_call_error(call, ETCH_E_MISSING_DIM, "%s%s has no dim %s, which `over` names for it",
+                            x->name, text, own->name);
             return false;
         }
     }
     for (uint32_t d = 0; d < x->rank; d++) {
         if (x->dims[d] == own || etch_dim_among(call->want, call->want_count, x->dims[d]))
             continue;
-        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: %s%s has dim %s, which the result %s lacks", call->row->name, x->name, text,
-                   x->dims[d]->name, list_text(call, call->want, call->want_count));
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s%s has dim %s, which the result %s lacks", x->name,
+                        text, x->dims[d]->name, list_text(call, call->want, call->want_count));
         return false;
     }
     return true;
@@ -154,9 +150,8 @@ static bool parts_are_gone(const etch_call *call)
         const etch_dim *own = call->attrs.over[i];
         if (!etch_dim_among(call->want, call->want_count, own))
             continue;
-        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: %s is a part, and the result %s has it as well", call->row->name, own->name,
-                   list_text(call, call->want, call->want_count));
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s is a part, and the result %s has it as well",
+                        own->name, list_text(call, call->want, call->want_count));
         return false;
     }
     return true;
@@ -169,9 +164,9 @@ static bool joined(etch_call *call, etch_dim_list *out)
         if (!call->want[i])
             return false;
     if (attrs->over_count != call->in_count) {
-        etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                                     "%s: `over` names %u dim%s for %u operands", call->row->name,
-                                     attrs->over_count, attrs->over_count == 1 ? "" : "s", call->in_count);
+        etch_diag *diag =
+            etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "`over` names %u dim%s for %u operands",
+                            attrs->over_count, attrs->over_count == 1 ? "" : "s", call->in_count);
         etch_help(diag, "name the dim of each operand: %s(a, b, over = (N,R))", call->row->name);
         return false;
     }
@@ -211,10 +206,9 @@ static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etc
     }
     if (fresh <= 1 && kept + 1 == x->rank && kept + fresh == want->count)
         return part;
-    etch_diag *diag =
-        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: a part of %s%s along %s cannot be %s", call->row->name, x->name,
-                   list_text(call, x->dims, x->rank), whole->name, list_text(call, want->at, want->count));
+    etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "a part of %s along %s cannot be %s",
+                                      etch_tensor_text(call->graph->arena, x), whole->name,
+                                      list_text(call, want->at, want->count));
     etch_help(diag, "a part has one dim in place of %s, or none where its size is 1", whole->name);
     *good = false;
     return NULL;
@@ -241,10 +235,8 @@ static bool taken_apart(etch_call *call, const etch_result_dims *want, uint32_t 
 static const etch_row rows[] = {
     {.name = "slice",
      .operands = "x",
-     .takes = ETCH_KW_OVER | ETCH_KW_TO,
      .needs = ETCH_KW_OVER | ETCH_KW_TO,
      .one = ETCH_KW_OVER | ETCH_KW_TO,
-     .called = true,
      .shape = top,
      .role = ETCH_ROLE_FREE,
      .over = ETCH_FACTOR_WHOLE,
@@ -257,16 +249,13 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &etch_flop_per_operand,
-     .constants = {1},
+     .flop = {&etch_flop_per_operand, {1}},
      .touch = ETCH_TOUCH_ROWS_WRITTEN,
      .help = "gradient of slice: added into the first elements"},
     {.name = "concat",
      .operands = "x y...",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .each = ETCH_KW_OVER,
-     .called = true,
      .shape = joined,
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
@@ -276,10 +265,8 @@ static const etch_row rows[] = {
      .help = "operands side by side along a new dim, whose size is the sum; what one lacks is broadcast"},
     {.name = "split",
      .operands = "x",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .one = ETCH_KW_OVER,
-     .called = true,
      .several = taken_apart,
      .role = ETCH_ROLE_FREE,
      .over = ETCH_FACTOR_WHOLE,
@@ -289,10 +276,8 @@ static const etch_row rows[] = {
      .help = "(a, b) = split(x, over = D): the parts of a dim"},
     {.name = "pad",
      .operands = "x",
-     .takes = ETCH_KW_OVER | ETCH_KW_TO,
      .needs = ETCH_KW_OVER | ETCH_KW_TO,
      .one = ETCH_KW_OVER | ETCH_KW_TO,
-     .called = true,
      .shape = padded,
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,

@@ -39,10 +39,9 @@ static bool groups_fit(const etch_call *call)
         if (!known || etch_at_least(graph->sym, groups, keep, NULL) == ETCH_YES)
             return true;
     }
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: keep = %s, but there %s %s",
-                   call->row->name, etch_expr_text(graph->sym, keep), groups ? "are groups =" : "are no",
-                   groups ? etch_expr_text(graph->sym, groups) : "groups");
+    etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "keep = %s, but there %s %s",
+                                      etch_expr_text(graph->sym, keep), groups ? "are groups =" : "are no",
+                                      groups ? etch_expr_text(graph->sym, groups) : "groups");
     etch_help(diag, "write groups = G, keep = N: experts of the N best of G groups are chosen");
     return false;
 }
@@ -56,9 +55,9 @@ static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
     bool known = etch_is_constant(most) && etch_is_constant(count);
     if (!known || etch_at_least(graph->sym, most, count, NULL) == ETCH_YES)
         return true;
-    etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span, "%s: %s = %s is more than the %s = %s of %s",
-               call->row->name, choices->name, etch_expr_text(graph->sym, count), from->name,
-               etch_expr_text(graph->sym, most), etch_call_operand_text(call, call->ins[0]));
+    etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "%s = %s is more than the %s = %s of %s", choices->name,
+                    etch_expr_text(graph->sym, count), from->name, etch_expr_text(graph->sym, most),
+                    etch_tensor_text(call->graph->arena, call->ins[0]));
     return false;
 }
 
@@ -76,7 +75,7 @@ static bool chosen(etch_call *call, etch_dim_list *out)
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                        "%s of %s needs declared result dims with one new dim in place of %s", call->row->name,
-                       etch_call_operand_text(call, scores), call->attrs.over[0]->name);
+                       etch_tensor_text(call->graph->arena, scores), call->attrs.over[0]->name);
         etch_help(diag, "write idx[B,S,Q]: i32 = %s(p, over = %s)", call->row->name,
                   call->attrs.over[0]->name);
         return false;
@@ -100,9 +99,8 @@ bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_d
     const etch_dim *indexed = indexed_dim(idx);
     if (!indexed || indexed == dim)
         return true;
-    etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-               "%s: the indices %s choose from %s, but `over` says %s", call->row->name,
-               etch_call_operand_text(call, idx), indexed->name, dim->name);
+    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the indices %s choose from %s, but `over` says %s",
+                    etch_tensor_text(call->graph->arena, idx), indexed->name, dim->name);
     return false;
 }
 
@@ -137,17 +135,16 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
     if (indexed_dim(call->ins[1]) == slots) {
-        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: the indices %s choose from %s, which is to be that of the slots", call->row->name,
-                   etch_call_operand_text(call, call->ins[1]), slots->name);
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
+                        "the indices %s choose from %s, which is to be that of the slots",
+                        etch_tensor_text(call->graph->arena, call->ins[1]), slots->name);
         return false;
     }
     for (uint32_t i = first; i < call->in_count; i++) {
         if (!etch_has_dim(call->ins[i], slots))
             continue;
-        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                   "%s: %s has the dim %s, which is to be that of the slots", call->row->name,
-                   etch_call_operand_text(call, call->ins[i]), slots->name);
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has the dim %s, which is to be that of the slots",
+                        etch_tensor_text(call->graph->arena, call->ins[i]), slots->name);
         return false;
     }
     return true;
@@ -160,9 +157,8 @@ static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const
         experts = declared_beside(call, known);
     if (experts && !etch_dim_among(known->at, known->count, experts))
         return experts;
-    etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                                 "%s: which dim do the indices %s choose from?", call->row->name,
-                                 etch_call_operand_text(call, idx));
+    etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "which dim do the indices %s choose from?",
+                                      etch_tensor_text(call->graph->arena, idx));
     etch_help(diag, "declare the dims of the result, with one new dim: xe[E,C,H] = %s(..)", call->row->name);
     return NULL;
 }
@@ -200,9 +196,9 @@ static bool returned(etch_call *call, etch_dim_list *out)
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
     if (attrs->over_count != 2) {
-        etch_error(call->graph->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                   "%s: `over` is the dims of experts and of slots, but it is %s", call->row->name,
-                   etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
+        etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
+                        "`over` is the dims of experts and of slots, but it is %s",
+                        etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
         return false;
     }
     if (!etch_shape_has(call, y, attrs->over, 2, "over"))
@@ -244,9 +240,9 @@ static etch_tensor *load_balance(const etch_call *call)
     for (uint32_t i = 0; i < tokens.count; i++) {
         if (etch_has_dim(idx, tokens.at[i]))
             continue;
-        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span,
-                   "%s: the scores are %s, and %s has no dim %s", call->row->name,
-                   etch_call_operand_text(call, p), etch_call_operand_text(call, idx), tokens.at[i]->name);
+        etch_call_error(call, ETCH_E_MISSING_DIM, "the scores are %s, and %s has no dim %s",
+                        etch_tensor_text(call->graph->arena, p), etch_tensor_text(call->graph->arena, idx),
+                        tokens.at[i]->name);
         return NULL;
     }
     if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
@@ -266,7 +262,7 @@ static etch_tensor *load_balance(const etch_call *call)
 
 static etch_expr choice_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->constants[0], etch_flop_dims(call));
+    return etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(call));
 }
 
 static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combination of dims"};
@@ -276,26 +272,21 @@ static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combinat
 static const etch_row rows[] = {
     {.name = "topk",
      .operands = "scores",
-     .takes = ETCH_KW_OVER | ETCH_KW_GROUPS | ETCH_KW_KEEP,
+     .options = ETCH_KW_GROUPS | ETCH_KW_KEEP,
      .needs = ETCH_KW_OVER,
      .one = ETCH_KW_OVER,
-     .called = true,
      .shape = chosen,
-     .role = ETCH_ROLE_KERNEL,
      .family = ETCH_FAMILY_CHOICE,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &per_score_and_choice,
-     .constants = {1},
+     .flop = {&per_score_and_choice, {1}},
      .dtype = ETCH_RESULT_I32,
      .help = "indices of the best along a dim: as many as the new dim of the result has; no gradient"},
     {.name = "dispatch",
      .operands = "x idx",
-     .takes = ETCH_KW_OVER | ETCH_KW_SLOTS | ETCH_KW_LIMIT,
+     .options = ETCH_KW_LIMIT,
      .needs = ETCH_KW_OVER | ETCH_KW_SLOTS,
      .one = ETCH_KW_SLOTS,
-     .called = true,
      .shape = routed,
-     .role = ETCH_ROLE_KERNEL,
      .lead = 1,
      .links = true,
      .routing = ETCH_ROUTING_FILLS,
@@ -304,21 +295,16 @@ static const etch_row rows[] = {
      .help = "tokens to the slots of the experts that they choose"},
     {.name = "dispatch_dx",
      .operands = "d idx",
-     .role = ETCH_ROLE_KERNEL,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &etch_flop_per_operand,
-     .constants = {1},
+     .flop = {&etch_flop_per_operand, {1}},
      .lead = 1,
      .links = true,
      .routing = ETCH_ROUTING_EMPTIES,
      .help = "gradient of dispatch: slots back to their tokens, the choices of a token added"},
     {.name = "collect",
      .operands = "y idx",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = returned,
-     .role = ETCH_ROLE_KERNEL,
      .linear = ETCH_LINEAR_EACH,
      .lead = 1,
      .links = true,
@@ -328,45 +314,35 @@ static const etch_row rows[] = {
      .help = "slots of experts back to their tokens, one for each choice"},
     {.name = "collect_dx",
      .operands = "d idx",
-     .role = ETCH_ROLE_KERNEL,
      .lead = 1,
      .links = true,
      .routing = ETCH_ROUTING_FILLS,
      .help = "gradient of collect: every choice of a token to its slot"},
     {.name = "normalize",
      .operands = "x",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
-     .called = true,
      .shape = etch_shape_first,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_result,
-     .constants = {2},
+     .flop = {&etch_flop_per_result, {2}},
      .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"}),
      .help = "x over its sum"},
     {.name = "normalize_dx",
      .operands = "d x",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_result,
-     .constants = {5},
+     .flop = {&etch_flop_per_result, {5}},
      .help = "(d - sum(d x)/sum(x)) over the sum of x"},
     {.name = "load",
      .operands = "idx",
      .shape = indexed,
-     .role = ETCH_ROLE_KERNEL,
-     .flop = &etch_flop_per_operand,
-     .constants = {1},
+     .uncalled = true,
+     .flop = {&etch_flop_per_operand, {1}},
      .use = ETCH_USE_LOAD,
      .dtype = ETCH_RESULT_F32,
      .help = "share of the choices that fall on each expert"},
     {.name = "load_balance",
      .operands = "p idx",
-     .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .one = ETCH_KW_OVER,
-     .called = true,
      .compose = load_balance,
      .help = "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even"},
 };

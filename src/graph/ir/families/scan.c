@@ -17,9 +17,8 @@
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
-    etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s: %s%s has dim %s, %s",
-               call->row->name, t->name, etch_dims_text(call->graph->arena, t->dims, t->rank), dim->name,
-               what);
+    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s", etch_tensor_text(call->graph->arena, t),
+                    dim->name, what);
     return false;
 }
 
@@ -29,9 +28,9 @@ static bool is_within(const etch_call *call, const etch_tensor *t, const etch_te
     for (uint32_t i = 0; i < t->rank; i++)
         if (!etch_has_dim(of, t->dims[i]) &&
             !etch_dim_among(call->attrs.state, call->attrs.state_count, t->dims[i]))
-            return scan_error(call, t, t->dims[i],
-                              etch_text(call->graph->arena, "which %s%s lacks", of->name,
-                                        etch_dims_text(call->graph->arena, of->dims, of->rank)));
+            return scan_error(
+                call, t, t->dims[i],
+                etch_text(call->graph->arena, "which %s lacks", etch_tensor_text(call->graph->arena, of)));
     return true;
 }
 
@@ -41,10 +40,9 @@ static bool chunks_fit(const etch_call *call)
     const etch_dim *over = call->attrs.over[0];
     if (etch_divides(graph->sym, call->attrs.chunk, over->size, NULL) == ETCH_YES)
         return true;
-    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-                                 "%s: chunk = %s is not known to divide %s = %s", call->row->name,
-                                 etch_expr_text(graph->sym, call->attrs.chunk), over->name,
-                                 etch_expr_text(graph->sym, over->size));
+    etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "chunk = %s is not known to divide %s = %s",
+                                      etch_expr_text(graph->sym, call->attrs.chunk), over->name,
+                                      etch_expr_text(graph->sym, over->size));
     etch_help(diag, "add `assume %s | %s`", etch_expr_text(graph->sym, call->attrs.chunk),
               etch_expr_text(graph->sym, over->size));
     return false;
@@ -118,7 +116,7 @@ static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const 
 static etch_expr chunk_flop(const etch_flop_call *call)
 {
     etch_sym *sym = call->sym;
-    const uint32_t *constants = call->op->row->constants;
+    const uint32_t *constants = call->op->row->flop.constants;
     const etch_attrs *attrs = &call->op->attrs;
     etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
     etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
@@ -147,26 +145,20 @@ static const etch_flop per_chunk = {
 static const etch_row rows[] = {
     {.name = "ssd",
      .operands = "u dt a b c",
-     .takes = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
      .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
      .one = ETCH_KW_OVER,
-     .called = true,
      .shape = scan,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .state = ETCH_FACTOR_WHOLE,
-     .flop = &per_chunk,
-     .constants = {2, 2, 4, 2},
+     .flop = {&per_chunk, {2, 2, 4, 2}},
      .matmul = true,
      .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"}),
      .help = "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h"},
     {.name = "ssd_bwd",
      .operands = "d u dt a b c",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .state = ETCH_FACTOR_WHOLE,
-     .flop = &per_chunk,
-     .constants = {6, 4, 10, 6},
+     .flop = {&per_chunk, {6, 4, 10, 6}},
      .matmul = true,
      .scores_first = 1,
      .help = "gradients of all operands; scores and states are computed again"},

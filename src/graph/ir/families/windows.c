@@ -8,8 +8,7 @@
 
 static const char *text_of(const etch_call *call, const etch_tensor *t)
 {
-    return etch_text(call->graph->arena, "%s%s", t->name,
-                     etch_dims_text(call->graph->arena, t->dims, t->rank));
+    return etch_text(call->graph->arena, "%s", etch_tensor_text(call->graph->arena, t));
 }
 
 static etch_expr stride_of(const etch_call *call)
@@ -45,9 +44,9 @@ static bool kernel_fits(const etch_call *call)
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < attrs->over_count; i++)
             if (etch_has_dim(sides[s], lists[s][i])) {
-                etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                           "%s: %s has %s, which the other operand is to have alone", call->row->name,
-                           text_of(call, sides[s]), lists[s][i]->name);
+                etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
+                                "%s has %s, which the other operand is to have alone",
+                                text_of(call, sides[s]), lists[s][i]->name);
                 return false;
             }
     return true;
@@ -127,11 +126,11 @@ static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
         etch_expr reached = etch_mul(graph->sym, attrs->to[i]->size, stride);
         if (etch_equal(graph->sym, reached, attrs->from[i]->size, NULL) == ETCH_YES)
             continue;
-        etch_diag *diag = etch_error(
-            graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-            "%s: %s = %s times the stride %s is not known to be %s = %s", call->row->name, attrs->to[i]->name,
-            etch_expr_text(graph->sym, attrs->to[i]->size), etch_expr_text(graph->sym, stride),
-            attrs->from[i]->name, etch_expr_text(graph->sym, attrs->from[i]->size));
+        etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES,
+                                          "%s = %s times the stride %s is not known to be %s = %s",
+                                          attrs->to[i]->name, etch_expr_text(graph->sym, attrs->to[i]->size),
+                                          etch_expr_text(graph->sym, stride), attrs->from[i]->name,
+                                          etch_expr_text(graph->sym, attrs->from[i]->size));
         etch_note(diag, attrs->to[i]->span, "%s is declared here", attrs->to[i]->name);
         return false;
     }
@@ -193,7 +192,7 @@ static etch_expr window_flop(const etch_flop_call *call)
     etch_flop_call stops = *call;
     stops.size = size_of_stops;
     stops.data = call;
-    etch_expr count = etch_flop_times(call, call->op->row->constants[0], etch_flop_dims(&stops));
+    etch_expr count = etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(&stops));
     for (uint32_t i = 0; attrs->size && i < attrs->over_count; i++)
         count = etch_mul(call->sym, count, attrs->size);
     return count;
@@ -206,74 +205,57 @@ static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, 
 static const etch_row rows[] = {
     {.name = "conv",
      .operands = "x w",
-     .takes = ETCH_KW_OVER | ETCH_KW_KERNEL | ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
+     .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
      .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
-     .called = true,
      .shape = slide,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &per_stop,
-     .constants = {2},
+     .flop = {&per_stop, {2}},
      .matmul = true,
      .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
      .help = "convolution: dims of both operands that the result has are not summed (depthwise, groups)"},
     {.name = "conv_dx",
      .operands = "d w",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &per_stop,
-     .constants = {2},
+     .flop = {&per_stop, {2}},
      .matmul = true,
      .help = "gradient of what is convolved"},
     {.name = "conv_dw",
      .operands = "d x",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &per_stop,
-     .constants = {2},
+     .flop = {&per_stop, {2}},
      .matmul = true,
      .help = "gradient of the kernel"},
     {.name = "max_pool",
      .operands = "x",
-     .takes = ETCH_KW_OVER | ETCH_KW_SIZE | ETCH_KW_STRIDE,
+     .options = ETCH_KW_STRIDE,
      .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
-     .called = true,
      .shape = slide,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &per_stop,
-     .constants = {1},
+     .flop = {&per_stop, {1}},
      .grads = ETCH_GRADS({"max_pool_dx", "d0 x0 y0", "0"}),
      .help = "the largest element of each window"},
     {.name = "max_pool_dx",
      .operands = "d x y",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &per_stop,
-     .constants = {1},
+     .flop = {&per_stop, {1}},
      .help = "the cotangent goes to the first element that is the largest; found by comparing again"},
     {.name = "avg_pool",
      .operands = "x",
-     .takes = ETCH_KW_OVER | ETCH_KW_SIZE | ETCH_KW_STRIDE,
+     .options = ETCH_KW_STRIDE,
      .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
-     .called = true,
      .shape = slide,
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &per_stop,
-     .constants = {1},
+     .flop = {&per_stop, {1}},
      .grads = ETCH_GRADS({"avg_pool_dx", "d0", "0"}),
      .help = "the mean of each window"},
     {.name = "avg_pool_dx",
      .operands = "d",
-     .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = &per_stop,
-     .constants = {1},
+     .flop = {&per_stop, {1}},
      .help = "an equal share of the cotangent to each element of the window"},
 };
 
