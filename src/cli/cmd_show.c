@@ -80,9 +80,10 @@ static void print_summary(const etch_pipeline_report *report)
         cli_print_field("config", "%s", report->config);
     cli_print_field("plan", "%s", report->plan);
     if (report->chunks > 1)
-        cli_print_field("schedule", "%s, %" PRIu32 " chunks in each stage", report->schedule, report->chunks);
+        cli_print_field("schedule", "%s, %" PRIu32 " chunks in each stage",
+                        etch_schedule_kind_name(report->schedule), report->chunks);
     else
-        cli_print_field("schedule", "%s", report->schedule);
+        cli_print_field("schedule", "%s", etch_schedule_kind_name(report->schedule));
     cli_print_field("stages", "%zu", report->stage_count);
     cli_print_field("micro", "%" PRIu64, report->microbatches);
     if (report->bubble_formula && strcmp(report->bubble, report->bubble_formula) != 0)
@@ -151,7 +152,7 @@ static bool print_pipeline_json(const etch_pipeline_report *report)
     cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);
     cli_json_set(root, "plan", cli_json_text(report->plan), &failed);
-    cli_json_set(root, "schedule", cli_json_text(report->schedule), &failed);
+    cli_json_set(root, "schedule", cli_json_text(etch_schedule_kind_name(report->schedule)), &failed);
     cli_json_set(root, "chunks", number_json(report->chunks), &failed);
     cli_json_set(root, "microbatches", number_json(report->microbatches), &failed);
     cli_json_set(root, "time", number_json(report->time), &failed);
@@ -177,11 +178,17 @@ static etch_status show_pipeline(const cli_arguments *arguments, etch_session *s
 
 /* ---- graph ------------------------------------------------------------------------------------------ */
 
+static etch_view_options view_options(const cli_arguments *arguments)
+{
+    return (etch_view_options){.struct_size = sizeof(etch_view_options),
+                               .part = arguments->word_count > 1 ? arguments->words[1] : NULL};
+}
+
 static etch_status show_graph(const cli_arguments *arguments, etch_session *session)
 {
     const etch_graph_report *report;
-    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
-    const etch_status status = etch_session_graph(session, part, &report);
+    const etch_view_options options = view_options(arguments);
+    const etch_status status = etch_session_graph(session, &options, &report);
     if (status != ETCH_OK)
         return status;
     const bool fine = arguments->dot                    ? cli_print_graph_dot(report)
@@ -195,8 +202,8 @@ static etch_status show_graph(const cli_arguments *arguments, etch_session *sess
 static etch_status show_plan(const cli_arguments *arguments, etch_session *session)
 {
     const etch_placement_report *report;
-    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
-    const etch_status status = etch_session_placement(session, part, &report);
+    const etch_view_options options = view_options(arguments);
+    const etch_status status = etch_session_placement(session, &options, &report);
     if (status != ETCH_OK)
         return status;
     const bool fine = arguments->dot                    ? cli_print_plan_dot(report)

@@ -243,7 +243,7 @@ static etch_status show(void *data)
     *report = (etch_pipeline_report){.model = s->p->model->name,
                                      .plan = s->p->plan->name,
                                      .config = etch_spec_config(session->spec, session->options.config),
-                                     .schedule = etch_schedule_name(s->pipe.schedule),
+                                     .schedule = etch_schedule_kind_of(s->pipe.schedule),
                                      .trains = s->pipe.trains,
                                      .chunks = s->pipe.chunks,
                                      .microbatches = s->pipe.microbatches};

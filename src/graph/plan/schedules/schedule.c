@@ -5,21 +5,20 @@
 
 /* ---- the table -------------------------------------------------------------------------------------- */
 
-static const etch_schedule *const schedules[] = {
-    &etch_schedule_gpipe,
-    &etch_schedule_one_f_one_b,
-    &etch_schedule_interleaved,
+static const etch_schedule *const schedules[ETCH_SCHEDULE_COUNT] = {
+    [ETCH_SCHEDULE_GPIPE] = &etch_schedule_gpipe,
+    [ETCH_SCHEDULE_ONE_F_ONE_B] = &etch_schedule_one_f_one_b,
+    [ETCH_SCHEDULE_INTERLEAVED] = &etch_schedule_interleaved,
 };
-enum { SCHEDULE_COUNT = sizeof schedules / sizeof *schedules };
 
 const etch_schedule *etch_schedule_at(uint32_t index)
 {
-    return index < SCHEDULE_COUNT ? schedules[index] : NULL;
+    return index < ETCH_SCHEDULE_COUNT ? schedules[index] : NULL;
 }
 
 const etch_schedule *etch_schedule_named(const char *name)
 {
-    for (uint32_t i = 0; i < SCHEDULE_COUNT; i++)
+    for (uint32_t i = 0; i < ETCH_SCHEDULE_COUNT; i++)
         if (strcmp(schedules[i]->name, name) == 0)
             return schedules[i];
     return NULL;
@@ -33,6 +32,19 @@ const etch_schedule *etch_schedule_default(void)
 const char *etch_schedule_name(const etch_schedule *schedule)
 {
     return schedule->name;
+}
+
+etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule)
+{
+    unsigned kind = 0;
+    while (kind < ETCH_SCHEDULE_COUNT && schedules[kind] != schedule)
+        kind++;
+    return (etch_schedule_kind)kind;
+}
+
+const char *etch_schedule_kind_name(etch_schedule_kind kind)
+{
+    return (unsigned)kind < ETCH_SCHEDULE_COUNT ? schedules[kind]->name : NULL;
 }
 
 bool etch_schedule_has_chunks(const etch_schedule *schedule)

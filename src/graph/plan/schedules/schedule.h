@@ -26,6 +26,8 @@ const etch_schedule *etch_schedule_default(void);
 /* Schedules by index for listings (help, "did you mean"); NULL past the end. */
 const etch_schedule *etch_schedule_at(uint32_t index);
 const char *etch_schedule_name(const etch_schedule *schedule);
+/* What programs call it; ETCH_SCHEDULE_COUNT for one that is not in the table. */
+etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule);
 /* Does it take `virtual = v`, the chunks of a stage? The others have one chunk in each. */
 bool etch_schedule_has_chunks(const etch_schedule *schedule);
 

@@ -22,7 +22,7 @@
  *     etch_session_query(session, "flops(forward)", ETCH_BY_NOTHING, &answer);   // 2*batch*hidden*ffn
  *
  * `build` is called whenever the model is needed with other values of params that may decide its structure,
- * and must build the same each time. Inside it only the functions of this header may be called, with this
+ * and again after a release, and must build the same each time. Inside it only the functions of this header may be called, with this
  * network; dims, tensors and the network itself end with the call.
  *
  * Dims are named, and each dim has a size over the whole job; a tensor has each dim once, in no order. Ops
@@ -32,8 +32,8 @@
  * take NULL tensors and dims silently and then return NULL. So a whole network can be built without looking;
  * the call of the session that needed it then returns ETCH_EINPUT. When memory or a limit is out, all that
  * follows returns NULL. */
-#ifndef ETCH_GRAPH_BUILDER_H
-#define ETCH_GRAPH_BUILDER_H
+#ifndef ETCH_BUILDER_H
+#define ETCH_BUILDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
