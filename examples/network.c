@@ -1,8 +1,8 @@
 /* A network that is built in C: two layers with a loss, trained with AdamW on data-parallel ranks.
  *
  *     cc network.c $(pkg-config --cflags --libs --static etch) -o network */
+#include <etch/builder.h>
 #include <etch/etch.h>
-#include <etch/graph.h>
 
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ static void build(etch_network *net, void *data)
 static etch_status ask(etch_session *session, const char *expression)
 {
     const etch_answer *answer;
-    etch_status status = etch_session_query(session, expression, ETCH_BY_NOTHING, &answer);
+    etch_status status = etch_session_query(session, expression, NULL, &answer);
     if (status == ETCH_OK)
         printf("%-28s %s\n", expression, answer->amount.text);
     return status;
@@ -59,7 +59,8 @@ int main(void)
     static const char *const questions[] = {"params(model)", "matmul_flops(forward)",
                                             "matmul_flops(backward)", "comm(step)"};
     const etch_network_model model = {.name = "classifier", .build = build};
-    const etch_session_options options = {.text = spec, .models = &model, .model_count = 1, .plan = "ddp"};
+    const etch_session_options options = {
+        .struct_size = sizeof options, .text = spec, .models = &model, .model_count = 1, .plan = "ddp"};
     etch_session *session;
     etch_status status = etch_session_open(&options, &session);
     for (size_t i = 0; i < sizeof questions / sizeof *questions && status == ETCH_OK; i++)

@@ -25,8 +25,8 @@ static void check_end(use *u, etch_status status)
     if (!etch_session_message_text(u->session))
         abort();
     for (size_t i = 0; i < count; i++) {
-        errors += strcmp(messages[i].severity, "error") == 0;
-        warnings += strcmp(messages[i].severity, "warning") == 0;
+        errors += messages[i].severity == ETCH_ERROR;
+        warnings += messages[i].severity == ETCH_WARNING;
     }
     const bool fine = status == ETCH_OK && errors == u->errors;
     const bool unknown = status == ETCH_EUNKNOWN && errors == u->errors && warnings > 0;
@@ -50,7 +50,7 @@ static void check_given(bool fine, const void *report)
 static void ask(use *u, const char *query)
 {
     const etch_answer *answer = NULL;
-    const etch_status status = etch_session_query(u->session, query, ETCH_BY_NOTHING, &answer);
+    const etch_status status = etch_session_query(u->session, query, NULL, &answer);
     check_end(u, status);
     check_given(status == ETCH_OK, answer);
     check_given(status == ETCH_OK && answer->row_count == 0, answer ? answer->amount.text : NULL);
@@ -70,7 +70,7 @@ static void check(use *u)
 /* The formula of the peak takes seconds under sanitizers, its number does not. */
 static void lower(use *u)
 {
-    const etch_output_options options = {.dry_run = true};
+    const etch_output_options options = {.struct_size = sizeof options, .dry_run = true};
     const etch_output_report *report = NULL;
     const etch_pipeline_report *pipeline = NULL;
     etch_status status = etch_session_pipeline(u->session, &pipeline);
@@ -91,7 +91,8 @@ static const char *said(const bundle *b, bundle_option option)
 static void run(const bundle *b, const char *path, bool bound)
 {
     const char *const set = said(b, BUNDLE_SET);
-    const etch_session_options options = {.spec = path,
+    const etch_session_options options = {.struct_size = sizeof options,
+                                          .spec = path,
                                           .config = said(b, BUNDLE_CONFIG),
                                           .plan = said(b, BUNDLE_PLAN),
                                           .run = said(b, BUNDLE_RUN),

@@ -56,6 +56,8 @@ typedef const struct etch_poly *etch_formula;
 
 /* Limits; 0 stands for the default. */
 typedef struct etch_algebra_options {
+    /* sizeof(etch_algebra_options); see etch/etch.h */
+    size_t struct_size;
     /* bytes that the algebra may hold: 1 GiB */
     size_t memory;
     /* of one formula: 200,000 */
@@ -74,7 +76,9 @@ typedef struct etch_algebra_options {
     uint64_t operations;
 } etch_algebra_options;
 
-/* An empty algebra; `options` may be NULL. ETCH_ENOMEM, with `*algebra` NULL. */
+/* An empty algebra; `options` NULL: all zero. ETCH_EINPUT: the options do not say their size, or set what
+ * this library does not know; the algebra is there for its message, and all other calls fail. ETCH_ENOMEM,
+ * with `*algebra` NULL. */
 ETCH_API etch_status etch_algebra_new(const etch_algebra_options *options, etch_algebra **algebra);
 
 /* Ends an algebra, with all its formulas. NULL is allowed. A fork has to end before what it is a fork of. */

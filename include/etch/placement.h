@@ -58,11 +58,7 @@ typedef struct etch_view_value {
     const char *bytes, *bytes_by_dims;
     /* that makes it; NONE: weights, inputs, what a loop carries */
     size_t step;
-    /* What says where it is. "map": the plan's lines, of weights and inputs. "zero": the zero line, of
-     * weights that ranks hold in flat parts. "pin": a pin. "loop": the plan's lines, of what a loop carries.
-     * "scope": a collective or slice at the edge of a call. "moved": as an op needs it. "inferred": the op
-     * that makes it. The first five are stated, the others follow. */
-    const char *source;
+    etch_placed_by source;
     /* of a pin, or of the scope; nowhere otherwise */
     etch_location line;
 } etch_view_value;
@@ -71,8 +67,8 @@ typedef struct etch_view_value {
 typedef struct etch_view_step {
     /* "einsum", "all_gather", "slice_shard" */
     const char *name;
-    /* "forward", "recompute", "backward" */
-    const char *phase;
+    /* forward, recompute or backward */
+    etch_phase phase;
     /* values */
     const size_t *ins, *outs;
     size_t in_count, out_count;
@@ -107,10 +103,10 @@ typedef struct etch_view_share {
 } etch_view_share;
 
 typedef struct etch_view_collective {
-    /* "all_reduce"; "send" to the next stage, or to the one before */
-    const char *name;
-    /* "forward", "recompute", "backward", "sync" */
-    const char *phase;
+    /* a send is to the next stage, or to the one before */
+    etch_collective collective;
+    /* all but the optimizer's */
+    etch_phase phase;
     /* as `--by axis` says it: "tp", "(dp,tp)" */
     const char *group;
     /* in the order of the mesh */
@@ -128,21 +124,21 @@ typedef struct etch_view_collective {
     size_t module, loop;
     /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
     const char *bytes;
-    /* of what is sent; NULL without a step */
-    const char *dtype;
+    /* of what is sent; ETCH_DTYPE_COUNT without a step */
+    etch_dtype dtype;
     /* NULL at the end of a step */
     const char *bytes_by_dims;
     /* by stage */
     const etch_view_share *shares;
-    /* "operand", "pin", ...: docs/cli.md lists them */
-    const char *rule;
+    etch_rule rule;
     const etch_phrase_view *why;
     size_t why_count;
 } etch_view_collective;
 
 /* What all collectives of one kind over one group add up to. */
 typedef struct etch_view_comm {
-    const char *name, *group;
+    etch_collective collective;
+    const char *group;
     /* by stage */
     const etch_view_share *shares;
 } etch_view_comm;
@@ -173,9 +169,10 @@ typedef struct etch_placement_report {
         total_count;
 } etch_placement_report;
 
-/* Places the plan that the options name (or the spec's only one). `part` as for `etch_session_graph`: only
- * its steps and collectives. ETCH_EINPUT: errors, of the model or of the plan, or there is no such part. */
-ETCH_API etch_status etch_session_placement(etch_session *session, const char *part,
+/* Places the plan that the options of the session name (or the spec's only one). `options` as for
+ * `etch_session_graph`: of a part only its steps and collectives. ETCH_EINPUT: errors, of the model or of the
+ * plan, or there is no such part. */
+ETCH_API etch_status etch_session_placement(etch_session *session, const etch_view_options *options,
                                             const etch_placement_report **report);
 
 #ifdef __cplusplus

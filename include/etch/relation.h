@@ -2,8 +2,16 @@
 #ifndef ETCH_RELATION_H
 #define ETCH_RELATION_H
 
+#include "etch/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* An answer to a question about formulas: never a silent "no" for "cannot tell". */
 typedef enum etch_truth { ETCH_NO, ETCH_YES, ETCH_UNKNOWN } etch_truth;
+/* Of a statement: "refuted", "proved", "unknown"; NULL for other numbers. */
+ETCH_API const char *etch_truth_name(etch_truth truth);
 
 typedef enum etch_relation {
     ETCH_REL_EQ,
@@ -17,5 +25,9 @@ typedef enum etch_relation {
     /* left is not 0 */
     ETCH_REL_TRUE
 } etch_relation;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -25,6 +25,7 @@
 #define ETCH_NORETURN
 #endif
 
+#include "etch/kinds.h"    /* etch_severity: of a message */
 #include "etch/relation.h" /* etch_truth: an answer */
 #include "etch/status.h"   /* etch_status: how a call ended */
 
@@ -126,8 +127,6 @@ typedef enum etch_code {
 #undef ETCH_DIAG
 } etch_code;
 
-typedef enum etch_severity { ETCH_ERROR, ETCH_WARNING, ETCH_REMARK } etch_severity;
-
 typedef struct etch_label {
     /* may be nowhere for a plain note */
     etch_span span;
@@ -159,6 +158,8 @@ const etch_source *etch_source_add(etch_diags *diags, const char *path, const ch
 const etch_source *etch_source_at(const etch_diags *diags, etch_span span, uint32_t *line, uint32_t *column);
 uint32_t etch_error_count(const etch_diags *diags);
 const etch_diag *etch_diags_first(const etch_diags *diags);
+/* Begins anew: nothing has been recorded. Sources stay. */
+void etch_diags_forget(etch_diags *diags);
 
 /* Records an error, a warning or a remark. What was said before of the same place, word for word, is counted
  * and not kept again. Never NULL; the result takes notes and helps at once (the next call may hand out the

@@ -22,9 +22,9 @@ struct etch_diags {
     /* `end` is where the next kept diagnostic is linked */
     etch_diag *first, **end;
     /* by severity, also those that were not kept */
-    uint32_t counts[3];
+    uint32_t counts[ETCH_SEVERITY_COUNT];
     /* those among them that had been said before */
-    uint32_t repeats[3];
+    uint32_t repeats[ETCH_SEVERITY_COUNT];
     /* handed out when no more are kept */
     etch_diag spare;
 };

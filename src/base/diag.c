@@ -22,6 +22,14 @@ const etch_diag *etch_diags_first(const etch_diags *diags)
     return diags->first;
 }
 
+void etch_diags_forget(etch_diags *diags)
+{
+    diags->first = NULL;
+    diags->end = &diags->first;
+    memset(diags->counts, 0, sizeof diags->counts);
+    memset(diags->repeats, 0, sizeof diags->repeats);
+}
+
 /* One line of text in the arena. */
 ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *format, va_list args)
 {

@@ -214,12 +214,16 @@ static void render_label(const etch_diags *diags, etch_buf *out, const char *kin
     render_span(diags, out, label->span);
 }
 
-static const char *const severity_words[] = {"error", "warning", "remark"};
+const char *etch_severity_name(etch_severity severity)
+{
+    static const char *const names[ETCH_SEVERITY_COUNT] = {"error", "warning", "remark"};
+    return (unsigned)severity < ETCH_SEVERITY_COUNT ? names[severity] : NULL;
+}
 
 static void render_diag(const etch_diags *diags, etch_buf *out, const etch_diag *diag)
 {
     render_place(diags, out, diag->span);
-    etch_buf_puts(out, severity_words[diag->severity]);
+    etch_buf_puts(out, etch_severity_name(diag->severity));
     if (diag->code != ETCH_NO_CODE)
         etch_buf_printf(out, "[E%04u]", (unsigned)diag->code);
     etch_buf_puts(out, ": ");
@@ -240,8 +244,8 @@ void etch_diags_render(const etch_diags *diags, etch_buf *out)
         uint32_t count = diags->counts[severity] - diags->repeats[severity];
         if (count > ETCH_KEPT_DIAGS) {
             uint32_t more = count - ETCH_KEPT_DIAGS;
-            etch_buf_printf(out, "%u more %s%s not shown\n", more, severity_words[severity],
-                            more == 1 ? "" : "s");
+            etch_buf_printf(out, "%u more %s%s not shown\n", more,
+                            etch_severity_name((etch_severity)severity), more == 1 ? "" : "s");
         }
     }
 }

@@ -63,7 +63,7 @@ cli_exit cli_assemble(const cli_arguments *arguments)
     char *text = read_text(path, &length);
     if (!text)
         return CLI_IO;
-    const etch_session_options options = {0};
+    const etch_session_options options = {.struct_size = sizeof options};
     const etch_assembled *result;
     etch_session *session;
     etch_status status = etch_session_open(&options, &session);

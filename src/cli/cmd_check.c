@@ -68,7 +68,8 @@ static bool print_plain(const etch_check_report *report)
         return false;
     for (size_t i = 0; i < report->verdict_count; i++) {
         const etch_verdict *v = &report->verdicts[i];
-        cli_print_field(v->verdict, "%s   %s:%u", v->text, v->location.path, (unsigned)v->location.line);
+        cli_print_field(etch_truth_name(v->truth), "%s   %s:%u", v->text, v->location.path,
+                        (unsigned)v->location.line);
     }
     return true;
 }
@@ -101,7 +102,7 @@ static bool print_json(const etch_check_report *report)
     }
     for (size_t i = 0; i < report->verdict_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "verdict", cli_json_text(report->verdicts[i].verdict), &failed);
+        cli_json_set(row, "verdict", cli_json_text(etch_truth_name(report->verdicts[i].truth)), &failed);
         cli_json_set(row, "check", cli_json_text(report->verdicts[i].text), &failed);
         cli_json_set(row, "location", cli_json_location(&report->verdicts[i].location, &failed), &failed);
         cli_json_append(verdicts, row, &failed);

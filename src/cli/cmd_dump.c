@@ -16,10 +16,11 @@ cli_exit cli_dump(const cli_arguments *arguments)
     const etch_dump_as as = arguments->text                  ? ETCH_DUMP_AS_TEXT
                             : arguments->format == ETCH_JSON ? ETCH_DUMP_AS_JSON
                                                              : ETCH_DUMP_AS_SUMMARY;
-    const etch_session_options options = {0};
+    const etch_session_options none = {.struct_size = sizeof none};
+    const etch_dumping_options options = {.struct_size = sizeof options, .as = as, .ranks = arguments->ranks};
     etch_session *session;
-    etch_status status = etch_session_open(&options, &session);
+    etch_status status = etch_session_open(&none, &session);
     if (status == ETCH_OK)
-        status = etch_session_dump(session, arguments->words[0], as, arguments->ranks, print, NULL);
+        status = etch_session_dump(session, arguments->words[0], &options, print, NULL);
     return cli_close(arguments, session, status);
 }

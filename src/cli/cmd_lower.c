@@ -44,6 +44,11 @@ static void print_number(const char *name, const char *number, const char *human
         printf("%-46s %s\n", name, number);
 }
 
+static const char *comm_name(const etch_output_comm *comm)
+{
+    return comm->receives ? "recv" : etch_collective_name(comm->collective);
+}
+
 static void print_stage(const etch_output_stage *stage, bool human)
 {
     char name[256];
@@ -51,7 +56,7 @@ static void print_stage(const etch_output_stage *stage, bool human)
     print_number("traffic(step)", stage->bytes, stage->bytes_human, human);
     for (size_t i = 0; i < stage->comm_count; i++) {
         const etch_output_comm *comm = &stage->comm[i];
-        snprintf(name, sizeof name, "comm(step, op = %s, axis = %s)", comm->collective, comm->axes);
+        snprintf(name, sizeof name, "comm(step, op = %s, axis = %s)", comm_name(comm), comm->axes);
         print_number(name, comm->bytes, comm->bytes_human, human);
     }
 }
@@ -61,7 +66,7 @@ static bool same_stage(const etch_output_stage *a, const etch_output_stage *b)
     bool same = a->nodes == b->nodes && a->comm_count == b->comm_count && strcmp(a->flop, b->flop) == 0 &&
                 strcmp(a->bytes, b->bytes) == 0;
     for (size_t i = 0; same && i < a->comm_count; i++)
-        same = strcmp(a->comm[i].collective, b->comm[i].collective) == 0 &&
+        same = a->comm[i].collective == b->comm[i].collective && a->comm[i].receives == b->comm[i].receives &&
                strcmp(a->comm[i].axes, b->comm[i].axes) == 0 &&
                strcmp(a->comm[i].bytes, b->comm[i].bytes) == 0;
     return same;
@@ -130,7 +135,7 @@ static json_t *stage_json(const etch_output_stage *stage, bool in_parts, bool *f
     json_t *object = json_object(), *comm = json_array();
     for (size_t i = 0; i < stage->comm_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "collective", cli_json_text(stage->comm[i].collective), failed);
+        cli_json_set(row, "collective", cli_json_text(comm_name(&stage->comm[i])), failed);
         cli_json_set(row, "axes", cli_json_text(stage->comm[i].axes), failed);
         cli_json_set(row, "bytes", cli_json_text(stage->comm[i].bytes), failed);
         cli_json_set(row, "nodes", json_integer((json_int_t)stage->comm[i].nodes), failed);
@@ -179,10 +184,12 @@ cli_exit cli_lower(const cli_arguments *arguments)
                                "say where the traces go with -o DIR, or ask with --dry-run");
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
+    etch_output_options options = arguments->output;
+    options.struct_size = sizeof options;
     const etch_output_report *report;
     if (status == ETCH_OK) {
         catch_signals(session);
-        status = etch_session_lower(session, &arguments->output, &report);
+        status = etch_session_lower(session, &options, &report);
         atomic_store(&writing, NULL);
     }
     if (status == ETCH_OK) {

@@ -2,14 +2,13 @@
 #include "cli_int.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void print_plain(const etch_proof *proof)
 {
-    puts(proof->verdict);
+    puts(etch_truth_name(proof->truth));
     for (size_t i = 0; i < proof->condition_count; i++)
         printf("where       %s\n", proof->conditions[i]);
-    if (strcmp(proof->verdict, "proved") == 0)
+    if (proof->truth == ETCH_YES)
         return;
     printf("left        %s\n", proof->left);
     printf("right       %s\n", proof->right);
@@ -31,7 +30,7 @@ static bool print_json(const etch_proof *proof)
         cli_json_append(conditions, cli_json_text(proof->conditions[i]), &failed);
     cli_json_set(root, "schema", json_string("etch-prove/1"), &failed);
     cli_json_set(root, "statement", cli_json_text(proof->statement), &failed);
-    cli_json_set(root, "verdict", cli_json_text(proof->verdict), &failed);
+    cli_json_set(root, "verdict", cli_json_text(etch_truth_name(proof->truth)), &failed);
     cli_json_set(root, "conditions", conditions, &failed);
     cli_json_set(root, "left", cli_json_text(proof->left), &failed);
     cli_json_set(root, "right", cli_json_text(proof->right), &failed);

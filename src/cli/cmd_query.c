@@ -30,13 +30,13 @@ static void print_amount(const etch_amount *amount, const widths *w, bool human)
 
 static void print_plain(const etch_answer *answer, bool human)
 {
-    const char *total = answer->sum_label;
+    const char *total = answer->sum == ETCH_SUM_GREATEST ? NULL : etch_sum_kind_name(answer->sum);
     if (answer->terms) {
         cli_print_why(answer, human);
         return;
     }
     widths w = {.numbers = answer->amount.is_number};
-    if (!*answer->by) {
+    if (answer->by == ETCH_BY_NOTHING) {
         print_amount(&answer->amount, &w, human);
         return;
     }
@@ -66,10 +66,10 @@ static bool print_json(const etch_answer *answer, bool human)
     cli_json_set(root, "schema", json_string("etch-query/1"), &failed);
     cli_json_set(root, "query", cli_json_text(answer->query), &failed);
     cli_json_amount(root, &answer->amount, human, &failed);
-    cli_json_set(root, "unit", cli_json_text(answer->unit), &failed);
+    cli_json_set(root, "unit", cli_json_text(etch_unit_name(answer->unit)), &failed);
     if (answer->count)
         cli_json_set(root, "count", cli_json_text(answer->count), &failed);
-    if (*answer->by) {
+    if (answer->by != ETCH_BY_NOTHING) {
         json_t *rows = json_array();
         for (size_t i = 0; i < answer->row_count; i++) {
             json_t *row = json_object();
@@ -77,7 +77,7 @@ static bool print_json(const etch_answer *answer, bool human)
             cli_json_amount(row, &answer->rows[i].amount, human, &failed);
             cli_json_append(rows, row, &failed);
         }
-        cli_json_set(root, "by", cli_json_text(answer->by), &failed);
+        cli_json_set(root, "by", cli_json_text(etch_breakdown_name(answer->by)), &failed);
         cli_json_set(root, "rows", rows, &failed);
     }
     if (answer->terms)
@@ -91,9 +91,10 @@ cli_exit cli_query(const cli_arguments *arguments)
     etch_session *session = cli_open(arguments, &status);
     const etch_answer *answer;
     etch_query_options options = arguments->query;
+    options.struct_size = sizeof options;
     options.notation = arguments->format;
     if (status == ETCH_OK)
-        status = etch_session_query_with(session, arguments->words[1], &options, &answer);
+        status = etch_session_query(session, arguments->words[1], &options, &answer);
     if (status == ETCH_OK) {
         if (arguments->format != ETCH_JSON)
             print_plain(answer, arguments->human);

@@ -19,6 +19,20 @@ static void name_slot(const etch_pipeline_report *report, const etch_pipeline_sl
         snprintf(name, NAME_LENGTH, "%" PRIu64, slot->microbatch);
 }
 
+/* After the name of a slot: ' of backward or of its first half, " of its second. */
+static const char *mark_of(const etch_pipeline_slot *slot)
+{
+    return slot->kind == ETCH_ACTION_FORWARD ? "" : slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS ? "\"" : "'";
+}
+
+static bool has_halves(const etch_pipeline_report *report)
+{
+    for (size_t i = 0; i < report->stages[0].slot_count; i++)
+        if (report->stages[0].slots[i].kind == ETCH_ACTION_WEIGHT_GRADIENTS)
+            return true;
+    return false;
+}
+
 /* Characters of one unit of time: the longest name, the mark of a backward slot, a space. */
 static int unit_width(const etch_pipeline_report *report)
 {
@@ -50,7 +64,7 @@ static void print_row(const etch_pipeline_report *report, const etch_pipeline_st
         const etch_pipeline_slot *slot = &stage->slots[i];
         print_waiting(slot->start - now, width, &spaces);
         name_slot(report, slot, name);
-        snprintf(text, sizeof text, "%s%s", name, slot->backward ? "'" : "");
+        snprintf(text, sizeof text, "%s%s", name, mark_of(slot));
         print_cell(text, (int)(slot->end - slot->start) * width, &spaces);
         now = slot->end;
     }
@@ -63,7 +77,7 @@ static void print_order(const etch_pipeline_report *report, const etch_pipeline_
     char name[NAME_LENGTH];
     for (size_t i = 0; i < stage->slot_count; i++) {
         name_slot(report, &stage->slots[i], name);
-        printf("%s%s%s", i ? " " : "", name, stage->slots[i].backward ? "'" : "");
+        printf("%s%s%s", i ? " " : "", name, mark_of(&stage->slots[i]));
     }
     putchar('\n');
 }
@@ -80,9 +94,10 @@ static void print_summary(const etch_pipeline_report *report)
         cli_print_field("config", "%s", report->config);
     cli_print_field("plan", "%s", report->plan);
     if (report->chunks > 1)
-        cli_print_field("schedule", "%s, %" PRIu32 " chunks in each stage", report->schedule, report->chunks);
+        cli_print_field("schedule", "%s, %" PRIu32 " chunks in each stage",
+                        etch_schedule_kind_name(report->schedule), report->chunks);
     else
-        cli_print_field("schedule", "%s", report->schedule);
+        cli_print_field("schedule", "%s", etch_schedule_kind_name(report->schedule));
     cli_print_field("stages", "%zu", report->stage_count);
     cli_print_field("micro", "%" PRIu64, report->microbatches);
     if (report->bubble_formula && strcmp(report->bubble, report->bubble_formula) != 0)
@@ -98,7 +113,8 @@ static void print_pipeline_plain(const etch_pipeline_report *report)
     static const char in_flight[] = "in flight";
     const int label = number_width(report->stage_count - 1), unit = unit_width(report);
     print_summary(report);
-    printf("\nTime to the right: forward 1, backward (') 2, waiting (.); %" PRIu64 " in all.\n",
+    printf("\nTime to the right: forward 1, %s, waiting (.); %" PRIu64 " in all.\n",
+           has_halves(report) ? "gradients of inputs (') 1 and of weights (\") 1" : "backward (') 2",
            report->time);
     for (size_t i = 0; i < report->stage_count; i++) {
         printf("stage %-*zu  ", label, i);
@@ -123,7 +139,7 @@ static json_t *number_json(uint64_t number)
 static json_t *slot_json(const etch_pipeline_slot *slot, bool *failed)
 {
     json_t *row = json_object();
-    cli_json_set(row, "direction", json_string(slot->backward ? "backward" : "forward"), failed);
+    cli_json_set(row, "direction", json_string(etch_action_kind_name(slot->kind)), failed);
     cli_json_set(row, "microbatch", number_json(slot->microbatch), failed);
     cli_json_set(row, "chunk", number_json(slot->chunk), failed);
     cli_json_set(row, "start", number_json(slot->start), failed);
@@ -151,7 +167,7 @@ static bool print_pipeline_json(const etch_pipeline_report *report)
     cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);
     cli_json_set(root, "plan", cli_json_text(report->plan), &failed);
-    cli_json_set(root, "schedule", cli_json_text(report->schedule), &failed);
+    cli_json_set(root, "schedule", cli_json_text(etch_schedule_kind_name(report->schedule)), &failed);
     cli_json_set(root, "chunks", number_json(report->chunks), &failed);
     cli_json_set(root, "microbatches", number_json(report->microbatches), &failed);
     cli_json_set(root, "time", number_json(report->time), &failed);
@@ -177,11 +193,17 @@ static etch_status show_pipeline(const cli_arguments *arguments, etch_session *s
 
 /* ---- graph ------------------------------------------------------------------------------------------ */
 
+static etch_view_options view_options(const cli_arguments *arguments)
+{
+    return (etch_view_options){.struct_size = sizeof(etch_view_options),
+                               .part = arguments->word_count > 1 ? arguments->words[1] : NULL};
+}
+
 static etch_status show_graph(const cli_arguments *arguments, etch_session *session)
 {
     const etch_graph_report *report;
-    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
-    const etch_status status = etch_session_graph(session, part, &report);
+    const etch_view_options options = view_options(arguments);
+    const etch_status status = etch_session_graph(session, &options, &report);
     if (status != ETCH_OK)
         return status;
     const bool fine = arguments->dot                    ? cli_print_graph_dot(report)
@@ -195,8 +217,8 @@ static etch_status show_graph(const cli_arguments *arguments, etch_session *sess
 static etch_status show_plan(const cli_arguments *arguments, etch_session *session)
 {
     const etch_placement_report *report;
-    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
-    const etch_status status = etch_session_placement(session, part, &report);
+    const etch_view_options options = view_options(arguments);
+    const etch_status status = etch_session_placement(session, &options, &report);
     if (status != ETCH_OK)
         return status;
     const bool fine = arguments->dot                    ? cli_print_plan_dot(report)

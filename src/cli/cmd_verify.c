@@ -3,20 +3,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-static const char *say(const char *verdict)
+static const char *say(etch_verdict_kind verdict)
 {
-    static const struct {
-        const char *verdict, *text;
-    } texts[] = {{"always", "every rank finishes, whatever the timing"},
-                 {"timing", "every rank finishes under nominal durations, and may not under others"},
-                 {"stalls", "not every rank finishes"},
-                 {"none", "broken rules leave nothing to say"}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(texts[i].verdict, verdict) == 0)
-            return texts[i].text;
-    return "";
+    static const char *const texts[ETCH_VERDICT_COUNT] = {
+        [ETCH_VERDICT_NONE] = "broken rules leave nothing to say",
+        [ETCH_VERDICT_ALWAYS] = "every rank finishes, whatever the timing",
+        [ETCH_VERDICT_BY_TIMING] = "every rank finishes under nominal durations, and may not under others",
+        [ETCH_VERDICT_STALLS] = "not every rank finishes"};
+    return texts[verdict];
 }
 
 static void print_marks(const etch_verification *v)
@@ -45,7 +40,7 @@ static void print_plain(const etch_verification *v)
     cli_print_field("bytes", "%" PRIu64, v->bytes);
     if (v->marks)
         print_marks(v);
-    cli_print_field("verdict", "%s: %s", v->verdict, say(v->verdict));
+    cli_print_field("verdict", "%s: %s", etch_verdict_name(v->verdict), say(v->verdict));
 }
 
 static json_t *marks_json(const etch_verification *v, bool *failed)
@@ -74,7 +69,7 @@ static bool print_json(const etch_verification *v)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cli_json_set(nodes, kinds[i].name, json_integer((json_int_t)kinds[i].count), &failed);
     cli_json_set(root, "schema", json_string("etch-verify/1"), &failed);
-    cli_json_set(root, "verdict", cli_json_text(v->verdict), &failed);
+    cli_json_set(root, "verdict", cli_json_text(etch_verdict_name(v->verdict)), &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)v->ranks), &failed);
     cli_json_set(root, "programs", json_integer((json_int_t)v->programs), &failed);
     cli_json_set(root, "groups", json_integer((json_int_t)v->groups), &failed);
@@ -87,8 +82,9 @@ static bool print_json(const etch_verification *v)
 
 cli_exit cli_verify(const cli_arguments *arguments)
 {
-    const etch_session_options none = {.spec = NULL};
-    const etch_verification_options options = {.path = arguments->words[0],
+    const etch_session_options none = {.struct_size = sizeof none};
+    const etch_verification_options options = {.struct_size = sizeof options,
+                                               .path = arguments->words[0],
                                                .groups = arguments->groups,
                                                .threads = arguments->output.threads,
                                                .rendezvous = arguments->rendezvous,

@@ -73,7 +73,7 @@ static void put_type(const etch_graph_report *r, const etch_view_tensor *t)
         fputs(i ? "," : "", stdout);
         cli_dot_text(r->dims[t->dims[i]].name);
     }
-    printf("]: %s", t->dtype);
+    printf("]: %s", etch_dtype_name(t->dtype));
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------ */
@@ -81,7 +81,7 @@ static void put_type(const etch_graph_report *r, const etch_view_tensor *t)
 static void draw_tensor(drawing *d, size_t index, size_t depth)
 {
     const etch_view_tensor *t = &d->report->tensors[index];
-    const bool is_kept = strcmp(t->kind, "weight") == 0 || strcmp(t->kind, "gradient") == 0;
+    const bool is_kept = t->kind == ETCH_WEIGHT || t->kind == ETCH_GRADIENT;
     if (d->is_drawn[index])
         return;
     d->is_drawn[index] = true;

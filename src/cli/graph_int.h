@@ -38,10 +38,9 @@ size_t cli_next_declared(const cli_way *way, size_t tensor);
 /* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
 bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor,
                         const cli_step *step);
-/* Of the names of phases. */
-static inline bool cli_is_forward(const char *phase)
+static inline bool cli_is_forward(etch_phase phase)
 {
-    return *phase == 'f';
+    return phase == ETCH_FORWARD;
 }
 
 /* ---- graph_print.c ---- */

@@ -30,8 +30,8 @@ static json_t *tensor_json(const etch_view_tensor *t, bool *failed)
     for (size_t i = 0; i < t->tag_count; i++)
         cli_json_append(tags, cli_json_text(t->tags[i]), failed);
     cli_json_set(row, "name", cli_json_text(t->name), failed);
-    cli_json_set(row, "kind", cli_json_text(t->kind), failed);
-    cli_json_set(row, "dtype", cli_json_text(t->dtype), failed);
+    cli_json_set(row, "kind", cli_json_text(etch_tensor_kind_name(t->kind)), failed);
+    cli_json_set(row, "dtype", cli_json_text(etch_dtype_name(t->dtype)), failed);
     cli_json_set(row, "dims", cli_json_indices(t->dims, t->dim_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(t->bytes), failed);
     cli_json_set(row, "module", cli_json_index(t->module), failed);
@@ -50,7 +50,7 @@ static json_t *op_json(const etch_view_op *op, bool *failed)
     json_t *row = json_object();
     cli_json_set(row, "name", cli_json_text(op->name), failed);
     cli_json_set(row, "arguments", cli_json_text(op->arguments), failed);
-    cli_json_set(row, "phase", cli_json_text(op->phase), failed);
+    cli_json_set(row, "phase", cli_json_text(etch_phase_name(op->phase)), failed);
     cli_json_set(row, "ins", cli_json_indices(op->ins, op->in_count, failed), failed);
     cli_json_set(row, "outs", cli_json_indices(op->outs, op->out_count, failed), failed);
     cli_json_set(row, "module", cli_json_index(op->module), failed);
@@ -111,7 +111,7 @@ static json_t *saved_json(const etch_view_saved *s, bool *failed)
     cli_json_set(row, "runs", cli_json_text(s->runs), failed);
     cli_json_set(row, "reader", cli_json_index(s->reader), failed);
     cli_json_set(row, "reader_name", cli_json_text(s->reader_name), failed);
-    cli_json_set(row, "reader_phase", cli_json_text(s->reader_phase), failed);
+    cli_json_set(row, "reader_phase", cli_json_text(etch_phase_name(s->reader_phase)), failed);
     cli_json_set(row, "reader_derives", cli_json_text(s->reader_derives), failed);
     cli_json_set(row, "reader_location", cli_json_location(&s->reader_location, failed), failed);
     return row;
@@ -152,7 +152,8 @@ bool cli_print_graph_json(const etch_graph_report *report)
     bool failed = false;
     json_t *root = json_object(), *totals = json_object();
     for (size_t i = 0; i < report->total_count; i++)
-        cli_json_set(totals, report->totals[i].phase, cli_json_text(report->totals[i].flop), &failed);
+        cli_json_set(totals, etch_phase_name(report->totals[i].phase), cli_json_text(report->totals[i].flop),
+                     &failed);
     cli_json_set(root, "schema", json_string("etch-show-graph/1"), &failed);
     cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);

@@ -61,7 +61,7 @@ static void put_typed(printer *p, size_t index)
 {
     put_name(p, index);
     put_dim_list(p, &p->report->tensors[index]);
-    cli_put(&p->line, ": %s", p->report->tensors[index].dtype);
+    cli_put(&p->line, ": %s", etch_dtype_name(p->report->tensors[index].dtype));
 }
 
 static void put_names(printer *p, const size_t *tensors, size_t count)
@@ -101,7 +101,7 @@ static void print_declared(printer *p, const cli_step *step, size_t depth)
          i = cli_next_declared(&p->way, i)) {
         const etch_view_tensor *t = &p->report->tensors[i];
         cli_begin_line(&p->line, depth);
-        cli_put(&p->line, "%s%s ", t->frozen ? "frozen " : "", t->kind);
+        cli_put(&p->line, "%s%s ", t->frozen ? "frozen " : "", etch_tensor_kind_name(t->kind));
         put_typed(p, i);
         end_line_at(p, &t->location);
     }
@@ -191,13 +191,13 @@ static bool same_name(const printer *p, size_t a, size_t b)
 }
 
 /* Why the op is there: "gradient of gelu, " */
-static void put_reason(printer *p, const char *phase, const char *derives)
+static void put_reason(printer *p, etch_phase phase, const char *derives)
 {
-    if (*phase == 'r')
+    if (phase == ETCH_RECOMPUTE)
         cli_put(&p->line, "%s again, ", derives);
-    else if (*phase == 'b' && derives)
+    else if (phase == ETCH_BACKWARD && derives)
         cli_put(&p->line, "gradient of %s, ", derives);
-    else if (*phase == 'b')
+    else if (phase == ETCH_BACKWARD)
         cli_put(&p->line, "gradients of all uses, ");
 }
 
@@ -206,7 +206,7 @@ static size_t origin(const printer *p, size_t tensor)
 {
     const etch_graph_report *r = p->report;
     size_t op = p->producer[tensor];
-    while (op != ETCH_VIEW_NONE && r->ops[op].passes && *r->ops[op].phase == 'b') {
+    while (op != ETCH_VIEW_NONE && r->ops[op].passes && r->ops[op].phase == ETCH_BACKWARD) {
         tensor = r->ops[op].ins[0];
         op = p->producer[tensor];
     }
@@ -257,7 +257,7 @@ static void print_op(printer *p, const etch_view_op *op)
  * something is done with them. */
 static bool is_silent(const printer *p, const etch_view_op *op)
 {
-    if (!op->passes || *op->phase != 'b')
+    if (!op->passes || op->phase != ETCH_BACKWARD)
         return op->passes;
     return !p->is_read[op->outs[0]] || same_name(p, origin(p, op->ins[0]), op->outs[0]);
 }
@@ -321,7 +321,7 @@ static void print_summary(const etch_graph_report *r)
                         d->divided ? ", of which a microbatch has 1/micro" : "");
     }
     for (size_t i = 0; i < r->total_count; i++)
-        cli_print_field(i ? "" : "FLOP", "%s: %s", r->totals[i].phase, r->totals[i].flop);
+        cli_print_field(i ? "" : "FLOP", "%s: %s", etch_phase_name(r->totals[i].phase), r->totals[i].flop);
 }
 
 static void find_uses(printer *p)

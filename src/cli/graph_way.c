@@ -6,7 +6,7 @@
 
 static bool is_declared(const etch_view_tensor *tensor)
 {
-    return strcmp(tensor->kind, "weight") == 0 || strcmp(tensor->kind, "input") == 0;
+    return tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
 }
 
 /* The place where the tensor stands, among modules and after them loops. */

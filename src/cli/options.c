@@ -209,20 +209,45 @@ static bool choose_breakdown(cli_arguments *a, const char *text)
     return true;
 }
 
-/* One of the choices that `at` lists. */
+static const char *granularity_at(size_t i)
+{
+    return etch_granularity_name((etch_granularity)i);
+}
+
+static const char *naming_at(size_t i)
+{
+    return etch_naming_name((etch_naming)i);
+}
+
+/* The index of one of the choices that `at` lists. */
 static bool choose_listed(const cli_arguments *a, option_id id, const char *text, const char *(*at)(size_t i),
-                          const char **chosen)
+                          int *chosen)
 {
     enum { MOST = 16 };
     const char *names[MOST];
-    int count = 0, index;
+    int count = 0;
     while (count < MOST && at((size_t)count)) {
         names[count] = at((size_t)count);
         count++;
     }
-    if (!choose(a, id, text, names, count, &index))
+    return choose(a, id, text, names, count, chosen);
+}
+
+/* An option that takes one of a list. */
+static bool store_listed(cli_arguments *a, option_id id, const char *text)
+{
+    int chosen;
+    const char *(*const at)(size_t i) = id == OPT_AFTER         ? etch_pass_at
+                                        : id == OPT_GRANULARITY ? granularity_at
+                                                                : naming_at;
+    if (!choose_listed(a, id, text, at, &chosen))
         return false;
-    *chosen = names[index];
+    if (id == OPT_AFTER)
+        a->pass = at((size_t)chosen);
+    else if (id == OPT_GRANULARITY)
+        a->session.granularity = (etch_granularity)chosen;
+    else
+        a->output.names = (etch_naming)chosen;
     return true;
 }
 
@@ -318,7 +343,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_AFTER:
         a->view = CLI_VIEW_PASS;
-        return choose_listed(a, id, value, etch_pass_at, &a->pass);
+        return store_listed(a, id, value);
     case OPT_BY:
         return choose_breakdown(a, value);
     case OPT_COUNT_BY:
@@ -345,9 +370,8 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->ranks = a->output.ranks = value;
         return true;
     case OPT_GRANULARITY:
-        return choose_listed(a, id, value, etch_granularity_at, &a->session.granularity);
     case OPT_NAMES:
-        return choose_listed(a, id, value, etch_naming_at, &a->output.names);
+        return store_listed(a, id, value);
     case OPT_ATTRS:
         a->output.attrs = value;
         return true;

@@ -54,7 +54,7 @@ static void find_ends(drawing *d)
         d->gradient_of[i] = ETCH_VIEW_NONE;
     for (size_t i = 0; i < d->graph->tensor_count; i++) {
         const etch_view_tensor *t = &d->graph->tensors[i];
-        if (strcmp(t->kind, "gradient") == 0 && t->of != ETCH_VIEW_NONE)
+        if (t->kind == ETCH_GRADIENT && t->of != ETCH_VIEW_NONE)
             d->gradient_of[t->of] = i;
     }
 }
@@ -85,13 +85,13 @@ static void put_value(const drawing *d, size_t index)
 static void put_collective(const drawing *d, size_t index)
 {
     const etch_view_collective *c = &d->report->collectives[index];
-    printf("#%zu %s over ", index + 1, c->name);
+    printf("#%zu %s over ", index + 1, etch_collective_name(c->collective));
     cli_dot_text(c->group);
     fputs("\\n", stdout);
     cli_dot_text(c->bytes_by_dims && c->bytes[strspn(c->bytes, "0123456789")] ? c->bytes_by_dims : c->bytes);
     fputs(" bytes", stdout);
     for (size_t i = 0; i < c->why_count; i++)
-        if (strcmp(c->why[i].part, "needed") == 0) {
+        if (c->why[i].role == ETCH_PHRASE_NEEDS) {
             fputs("\\n", stdout);
             cli_dot_text(c->why[i].text);
         }
@@ -102,7 +102,7 @@ static void put_collective(const drawing *d, size_t index)
 /* What no step makes. */
 static void draw_source(drawing *d, size_t value, size_t depth)
 {
-    const bool is_weight = strcmp(d->graph->tensors[d->report->values[value].tensor].kind, "weight") == 0;
+    const bool is_weight = d->graph->tensors[d->report->values[value].tensor].kind == ETCH_WEIGHT;
     if (d->is_drawn[value] || d->report->values[value].step != ETCH_VIEW_NONE)
         return;
     d->is_drawn[value] = true;

@@ -48,7 +48,7 @@ static json_t *value_json(const etch_placement_report *r, const etch_view_value 
     cli_json_set(row, "bytes", cli_json_text(v->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(v->bytes_by_dims), failed);
     cli_json_set(row, "step", cli_json_index(v->step), failed);
-    cli_json_set(row, "source", cli_json_text(v->source), failed);
+    cli_json_set(row, "source", cli_json_text(etch_placed_by_name(v->source)), failed);
     cli_json_set(row, "line", cli_json_location(&v->line, failed), failed);
     return row;
 }
@@ -58,7 +58,7 @@ static json_t *step_json(const etch_placement_report *r, const etch_view_step *s
     json_t *row = json_object();
     (void)r;
     cli_json_set(row, "name", cli_json_text(s->name), failed);
-    cli_json_set(row, "phase", cli_json_text(s->phase), failed);
+    cli_json_set(row, "phase", cli_json_text(etch_phase_name(s->phase)), failed);
     cli_json_set(row, "ins", cli_json_indices(s->ins, s->in_count, failed), failed);
     cli_json_set(row, "outs", cli_json_indices(s->outs, s->out_count, failed), failed);
     cli_json_set(row, "module", cli_json_index(s->module), failed);
@@ -99,8 +99,8 @@ static json_t *shares_json(const etch_placement_report *r, const etch_view_share
 static json_t *collective_json(const etch_placement_report *r, const etch_view_collective *c, bool *failed)
 {
     json_t *row = json_object();
-    cli_json_set(row, "collective", cli_json_text(c->name), failed);
-    cli_json_set(row, "phase", cli_json_text(c->phase), failed);
+    cli_json_set(row, "collective", cli_json_text(etch_collective_name(c->collective)), failed);
+    cli_json_set(row, "phase", cli_json_text(etch_phase_name(c->phase)), failed);
     cli_json_set(row, "group", cli_json_text(c->group), failed);
     cli_json_set(row, "axes", axes_json(r, c->axes, c->axis_count, failed), failed);
     cli_json_set(row, "ranks", cli_json_text(c->ranks), failed);
@@ -110,11 +110,11 @@ static json_t *collective_json(const etch_placement_report *r, const etch_view_c
     cli_json_set(row, "after", cli_json_text(c->after), failed);
     cli_json_set(row, "module", cli_json_index(c->module), failed);
     cli_json_set(row, "loop", cli_json_index(c->loop), failed);
-    cli_json_set(row, "dtype", cli_json_text(c->dtype), failed);
+    cli_json_set(row, "dtype", cli_json_text(etch_dtype_name(c->dtype)), failed);
     cli_json_set(row, "bytes", cli_json_text(c->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(c->bytes_by_dims), failed);
     cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
-    cli_json_set(row, "rule", cli_json_text(c->rule), failed);
+    cli_json_set(row, "rule", cli_json_text(etch_rule_name(c->rule)), failed);
     cli_json_set(row, "why", cli_json_phrases(c->why, c->why_count, failed), failed);
     return row;
 }
@@ -122,7 +122,7 @@ static json_t *collective_json(const etch_placement_report *r, const etch_view_c
 static json_t *total_json(const etch_placement_report *r, const etch_view_comm *c, bool *failed)
 {
     json_t *row = json_object();
-    cli_json_set(row, "collective", cli_json_text(c->name), failed);
+    cli_json_set(row, "collective", cli_json_text(etch_collective_name(c->collective)), failed);
     cli_json_set(row, "group", cli_json_text(c->group), failed);
     cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
     return row;

@@ -10,6 +10,8 @@ enum { NOTE_COLUMN = 92 };
 
 typedef struct printer {
     const etch_placement_report *report;
+    /* of all collectives, beside the totals of the report */
+    etch_view_comm sum;
     const etch_graph_report *graph;
     cli_way way;
     /* in whose terms names are said */
@@ -140,7 +142,7 @@ static void put_total_cell(printer *p, const etch_view_comm *c, size_t stage, in
     const etch_view_share *s = &c->shares[stage];
     switch (column) {
     case 0:
-        cli_put(&p->line, "%s", c->name);
+        cli_put(&p->line, "%s", c == &p->sum ? "total" : etch_collective_name(c->collective));
         break;
     case 1:
         cli_put(&p->line, "%s", c->group);
@@ -173,13 +175,12 @@ static void print_total_row(printer *p, const etch_view_comm *c, size_t stage, c
 static void print_totals_of(printer *p, size_t first, size_t end)
 {
     const etch_placement_report *r = p->report;
-    const etch_view_comm sum = {"total", "", r->sums};
     int widths[TOTAL_COLUMNS] = {0};
     p->line.measures = true;
     for (size_t i = 0; i <= r->total_count; i++)
         for (int k = 0; k < TOTAL_COLUMNS; k++) {
             p->line.column = 0;
-            put_total_cell(p, i < r->total_count ? &r->totals[i] : &sum, first, k);
+            put_total_cell(p, i < r->total_count ? &r->totals[i] : &p->sum, first, k);
             widen(&widths[k], p->line.column);
         }
     p->line.measures = false;
@@ -190,11 +191,11 @@ static void print_totals_of(printer *p, size_t first, size_t end)
         put_stages(p, first, end);
     }
     cli_put(&p->line, " in a step: collectives, how often, bytes of payload%s\n",
-            sum.shares[first].wire_human ? ", bytes that rings send" : "");
+            p->sum.shares[first].wire_human ? ", bytes that rings send" : "");
     for (size_t i = 0; i < r->total_count; i++)
         if (strcmp(r->totals[i].shares[first].times, "0") != 0)
             print_total_row(p, &r->totals[i], first, widths);
-    print_total_row(p, &sum, first, widths);
+    print_total_row(p, &p->sum, first, widths);
 }
 
 static void print_totals(printer *p)
@@ -212,7 +213,7 @@ enum { COLUMNS = 6 };
 
 static void put_moved(printer *p, const etch_view_collective *c)
 {
-    const bool is_send = strcmp(c->name, "send") == 0, gathers = strcmp(c->name, "all_gather") == 0;
+    const bool is_send = c->collective == ETCH_SEND, gathers = c->collective == ETCH_ALL_GATHER;
     if (c->tensor_count == 0)
         cli_put(&p->line, "%s", is_send ? "nothing" : "one number");
     else if (c->tensor_count > 1 && !is_send)
@@ -242,9 +243,9 @@ static const etch_location *asks(const etch_view_collective *c)
         const etch_location *at = &c->why[i].location;
         if (is_nowhere(at))
             continue;
-        if (strcmp(c->why[i].part, "needed") == 0)
+        if (c->why[i].role == ETCH_PHRASE_NEEDS)
             return at;
-        if (strcmp(c->why[i].part, "plan") == 0)
+        if (c->why[i].role == ETCH_PHRASE_LINE)
             line = at;
     }
     return line;
@@ -280,7 +281,7 @@ static void put_cell(printer *p, size_t index, int column)
         cli_put(&p->line, "#%zu", index + 1);
         break;
     case 1:
-        cli_put(&p->line, "%s over %s", c->name, c->group);
+        cli_put(&p->line, "%s over %s", etch_collective_name(c->collective), c->group);
         break;
     case 2:
         put_moved(p, c);
@@ -289,7 +290,7 @@ static void put_cell(printer *p, size_t index, int column)
         put_times(p, c);
         break;
     case 4:
-        cli_put(&p->line, "%s%s", c->rule, asks(c) ? ", " : "");
+        cli_put(&p->line, "%s%s", etch_rule_name(c->rule), asks(c) ? ", " : "");
         if (asks(c))
             put_place(p, asks(c));
         break;
@@ -327,12 +328,12 @@ static void print_collectives(printer *p)
 {
     const etch_placement_report *r = p->report;
     int widths[COLUMNS] = {0};
-    const char *phase = "";
+    etch_phase phase = ETCH_PHASE_COUNT;
     p->module = 0;
     measure_columns(p, widths);
     for (size_t i = 0; i < r->collective_count; i++) {
-        if (strcmp(phase, r->collectives[i].phase) != 0)
-            printf("\n%s%s\n", r->collectives[i].phase,
+        if (phase != r->collectives[i].phase)
+            printf("\n%s%s\n", etch_phase_name(r->collectives[i].phase),
                    i ? ""
                      : ": collectives, how often in a step, what asks for them, bytes of payload of one");
         phase = r->collectives[i].phase;
@@ -344,14 +345,14 @@ static void print_collectives(printer *p)
 
 /* "needed whole by einsum(x, wq) in net.attention (net.etch:12; H @ tp, net.etch:30)": each phrase with its
  * lines. */
-static void print_phrases(printer *p, const etch_view_collective *c, const char *part)
+static void print_phrases(printer *p, const etch_view_collective *c, etch_phrase_role role)
 {
     bool open = false, told = false;
     for (size_t i = 0; i < c->why_count; i++) {
         const etch_phrase_view *w = &c->why[i];
-        const bool is_line = strcmp(w->part, "plan") == 0;
+        const bool is_line = w->role == ETCH_PHRASE_LINE;
         if (!is_line)
-            open = strcmp(w->part, part) == 0;
+            open = w->role == role;
         if (!open)
             continue;
         if (!is_line && told)
@@ -373,7 +374,7 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
 
 static void print_weights(printer *p, const etch_view_collective *c)
 {
-    if (c->tensor_count < 2 || strcmp(c->name, "send") == 0)
+    if (c->tensor_count < 2 || c->collective == ETCH_SEND)
         return;
     cli_begin_line(&p->line, 4);
     for (size_t i = 0; i < c->tensor_count; i++) {
@@ -387,7 +388,7 @@ static void print_weights(printer *p, const etch_view_collective *c)
 static bool same_reason(const etch_view_collective *a, const etch_view_collective *b)
 {
     bool same = a->tensor_count == b->tensor_count && a->why_count == b->why_count &&
-                a->module == b->module && strcmp(a->name, b->name) == 0 && strcmp(a->group, b->group) == 0 &&
+                a->module == b->module && a->collective == b->collective && strcmp(a->group, b->group) == 0 &&
                 a->before && b->before && strcmp(a->before, b->before) == 0 && a->tensor_count > 0 &&
                 a->tensors[0] == b->tensors[0];
     for (size_t i = 0; same && i < a->why_count; i++)
@@ -403,14 +404,14 @@ static void print_reason(printer *p, size_t first, size_t end)
     cli_put(&p->line, "#%zu", first + 1);
     if (end > first + 1)
         cli_put(&p->line, " to #%zu", end);
-    cli_put(&p->line, " %s over %s of ", c->name, c->group);
+    cli_put(&p->line, " %s over %s of ", etch_collective_name(c->collective), c->group);
     put_moved(p, c);
     if (c->after && c->tensor_count == 1 && strcmp(c->before, c->after) != 0)
         cli_put(&p->line, " to %s", c->after);
     putchar('\n');
     print_weights(p, c);
-    print_phrases(p, c, "made");
-    print_phrases(p, c, "needed");
+    print_phrases(p, c, ETCH_PHRASE_MADE);
+    print_phrases(p, c, ETCH_PHRASE_NEEDS);
 }
 
 static void print_reasons(printer *p)
@@ -433,10 +434,10 @@ static void print_reasons(printer *p)
 static void put_source(printer *p, size_t index)
 {
     const etch_view_value *v = &p->report->values[index];
-    if (strcmp(v->source, "inferred") == 0 || strcmp(v->source, "moved") == 0)
+    if (v->source == ETCH_PLACED_BY_OP || v->source == ETCH_PLACED_BY_MOVE)
         return;
     cli_put_to(&p->line, NOTE_COLUMN);
-    if (strcmp(v->source, "map") == 0) {
+    if (v->source == ETCH_PLACED_BY_MAP) {
         for (size_t i = 0; i < v->shard_count; i++)
             if (!is_nowhere(&v->shards[i].line)) {
                 cli_put(&p->line, "plan ");
@@ -445,7 +446,7 @@ static void put_source(printer *p, size_t index)
             }
         cli_put(&p->line, "whole: no line of the plan divides it");
     } else {
-        cli_put(&p->line, "%s%s", v->source, is_nowhere(&v->line) ? "" : " ");
+        cli_put(&p->line, "%s%s", etch_placed_by_name(v->source), is_nowhere(&v->line) ? "" : " ");
         put_place(p, &v->line);
     }
 }
@@ -461,7 +462,7 @@ static void print_declared(printer *p, const cli_step *at, size_t depth)
             continue;
         p->is_told[i] = true;
         cli_begin_line(&p->line, depth);
-        cli_put(&p->line, "%s ", t->kind);
+        cli_put(&p->line, "%s ", etch_tensor_kind_name(t->kind));
         put_value(p, i);
         put_source(p, i);
         putchar('\n');
@@ -503,7 +504,7 @@ static void print_handed(printer *p, const etch_view_step *s)
             continue;
         p->is_told[in] = true;
         cli_begin_line(&p->line, p->way.depth + 1);
-        cli_put(&p->line, "%s ", p->graph->tensors[p->report->values[in].tensor].kind);
+        cli_put(&p->line, "%s ", etch_tensor_kind_name(p->graph->tensors[p->report->values[in].tensor].kind));
         put_value(p, in);
         put_source(p, in);
         putchar('\n');
@@ -529,8 +530,8 @@ static void print_step(printer *p, const etch_view_step *s)
     cli_put(&p->line, ")");
     if (s->collective != ETCH_VIEW_NONE)
         cli_put(&p->line, "  #%zu", s->collective + 1);
-    const char *source = p->report->values[s->outs[0]].source;
-    if (strcmp(source, "pin") == 0 || strcmp(source, "scope") == 0)
+    const etch_placed_by source = p->report->values[s->outs[0]].source;
+    if (source == ETCH_PLACED_BY_PIN || source == ETCH_PLACED_BY_SCOPE)
         put_source(p, s->outs[0]);
     putchar('\n');
 }
@@ -566,6 +567,7 @@ static void print_steps(printer *p, bool forward)
 bool cli_print_plan_text(const etch_placement_report *report)
 {
     printer p = {.report = report,
+                 .sum = {.group = "", .shares = report->sums},
                  .graph = report->graph,
                  .is_told = calloc(report->value_count + 1, sizeof *p.is_told)};
     const bool fine = cli_way_begin(&p.way, report->graph) && p.is_told;

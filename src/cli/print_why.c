@@ -9,7 +9,8 @@ enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 
 static const char *cell(const etch_reason *reason, int column)
 {
-    const char *texts[COLUMN_COUNT] = {reason->op, reason->module, reason->phase};
+    const char *phase = reason->phased ? etch_phase_name(reason->phase) : NULL;
+    const char *texts[COLUMN_COUNT] = {reason->op, reason->module, phase};
     return texts[column] ? texts[column] : "";
 }
 
@@ -91,7 +92,7 @@ json_t *cli_json_phrases(const etch_phrase_view *why, size_t count, bool *failed
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         json_t *phrase = json_object();
-        cli_json_set(phrase, "part", cli_json_text(why[i].part), failed);
+        cli_json_set(phrase, "part", cli_json_text(etch_phrase_role_name(why[i].role)), failed);
         cli_json_set(phrase, "text", cli_json_text(why[i].text), failed);
         cli_json_set(phrase, "of_plan", json_boolean(why[i].of_plan), failed);
         cli_json_set(phrase, "location", cli_json_location(&why[i].location, failed), failed);

@@ -12,6 +12,7 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
 {
     etch_session_options options = arguments->session;
     etch_session *session;
+    options.struct_size = sizeof options;
     options.spec = arguments->words[0];
     *status = etch_session_open(&options, &session);
     return session;
@@ -88,7 +89,7 @@ static void print_bindings(etch_session *session)
     if (etch_session_bindings(session, &rows, &count) != ETCH_OK)
         return;
     for (size_t i = 0; i < count; i++)
-        fprintf(stderr, "%s = %s (%s)\n", rows[i].name, rows[i].value, rows[i].from);
+        fprintf(stderr, "%s = %s (%s)\n", rows[i].name, rows[i].value, etch_given_by_name(rows[i].from));
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static json_t *comments_json(const etch_comment *comments, size_t count, bool *f
 static json_t *message_json(const etch_message *message, bool *failed)
 {
     json_t *object = json_object();
-    cli_json_set(object, "severity", cli_json_text(message->severity), failed);
+    cli_json_set(object, "severity", cli_json_text(etch_severity_name(message->severity)), failed);
     cli_json_set(object, "code", cli_json_text(message->code), failed);
     cli_json_set(object, "message", cli_json_text(message->text), failed);
     cli_json_set(object, "location", cli_json_location(&message->location, failed), failed);
@@ -138,7 +139,7 @@ static size_t count_errors(const etch_message *messages, size_t count)
 {
     size_t errors = 0;
     for (size_t i = 0; i < count; i++)
-        errors += strcmp(messages[i].severity, "error") == 0;
+        errors += messages[i].severity == ETCH_ERROR;
     return errors;
 }
 

@@ -10,6 +10,15 @@
 enum { ETCH_VALUE_DEPTH = 200 };
 enum { VALUE_NEW, VALUE_OPEN, VALUE_DONE };
 
+const char *etch_given_by_name(etch_given_by by)
+{
+    static const char *const names[ETCH_GIVEN_BY_COUNT] = {[ETCH_GIVEN_BY_RUN] = "run",
+                                                           [ETCH_GIVEN_BY_SET] = "set",
+                                                           [ETCH_GIVEN_BY_CONFIG] = "config",
+                                                           [ETCH_GIVEN_BY_DEFAULT] = "default"};
+    return (unsigned)by < ETCH_GIVEN_BY_COUNT ? names[by] : NULL;
+}
+
 /* A name that may have a value. */
 typedef struct slot {
     etch_expr var;
@@ -19,7 +28,7 @@ typedef struct slot {
     etch_span span;
     /* NULL: none */
     etch_expr value;
-    const char *from;
+    etch_given_by from;
     etch_span value_span;
     /* of `value`: does it still speak of other slots? */
     uint8_t state;
@@ -164,7 +173,7 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
 
 /* ---- values by origin ---------------------------------------------------------------------------------- */
 
-static void give(binder *b, int32_t index, etch_expr value, const char *from, etch_span span)
+static void give(binder *b, int32_t index, etch_expr value, etch_given_by from, etch_span span)
 {
     slot *s = &b->slots.at[index];
     if (!value)
@@ -191,7 +200,7 @@ static void bind_set(binder *b, const char *text)
         const etch_ast_def *def = &defs.at[i];
         const int32_t index = find_slot(b, spec->main, def->name, true);
         if (index >= 0) /* the last one counts */
-            give(b, index, etch_value_of(spec, def->value, &lookup), "set", def->value->span);
+            give(b, index, etch_value_of(spec, def->value, &lookup), ETCH_GIVEN_BY_SET, def->value->span);
     }
 }
 
@@ -217,7 +226,7 @@ static void bind_run(binder *b, const etch_symbol *run)
         if (s->value)
             ETCH_PUSH(b->spec->arena, &b->hidden,
                       (etch_hidden){s->name, run->name, s->value_span, def->span});
-        give(b, index, etch_value_of(b->spec, def->value, &lookup), "run", def->value->span);
+        give(b, index, etch_value_of(b->spec, def->value, &lookup), ETCH_GIVEN_BY_RUN, def->value->span);
     }
 }
 
@@ -243,7 +252,7 @@ static void bind_config(binder *b, const etch_symbol *config)
         const etch_ast_def *def = &config->item->defs.at[i];
         const int32_t index = find_slot(b, config->home, def->name, false);
         if (index >= 0 && !b->slots.at[index].value)
-            give(b, index, etch_value_of(spec, def->value, &lookup), "config", def->value->span);
+            give(b, index, etch_value_of(spec, def->value, &lookup), ETCH_GIVEN_BY_CONFIG, def->value->span);
     }
 }
 
@@ -257,15 +266,15 @@ static void bind_defaults(binder *b)
         const int32_t index =
             symbol->kind == ETCH_SYMBOL_PARAM ? (int32_t)(symbol->param - spec->params.at) : -1;
         if (index >= 0 && symbol->param->value && !b->slots.at[index].value)
-            give(b, index, symbol->param->value, "default", symbol->def->value->span);
+            give(b, index, symbol->param->value, ETCH_GIVEN_BY_DEFAULT, symbol->def->value->span);
     }
     for (uint32_t i = spec->params.count; i < b->slots.count; i++)
         if (!b->slots.at[i].value)
-            give(b, (int32_t)i, one, "default", b->slots.at[i].span);
+            give(b, (int32_t)i, one, ETCH_GIVEN_BY_DEFAULT, b->slots.at[i].span);
     for (uint32_t i = 0; b->plan && i < b->plan->mesh.count; i++) {
         const int32_t index = slot_of_var(b, b->plan->mesh.at[i].size); /* a param that is an axis */
         if (index >= 0 && !b->slots.at[index].value)
-            give(b, index, one, "default", b->plan->mesh.at[i].span);
+            give(b, index, one, ETCH_GIVEN_BY_DEFAULT, b->plan->mesh.at[i].span);
     }
 }
 

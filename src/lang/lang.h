@@ -8,6 +8,7 @@
 #include "lang/model/model.h"
 #include "lang/names/names.h"
 #include "lang/plan/plan.h"
+#include "lang/syntax/shelf.h"
 
 /* An expression over params and sizes of dims. NULL after an error. */
 etch_expr etch_site_value(etch_site *site, const char *text);
@@ -19,6 +20,8 @@ typedef struct etch_spec_source {
     const char *text;
     const etch_native *natives;
     size_t native_count;
+    /* may be NULL */
+    etch_shelf *shelf;
 } etch_spec_source;
 
 /* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL

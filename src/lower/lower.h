@@ -76,20 +76,6 @@ typedef struct etch_annotated {
     etch_annotation_value value[ETCH_ANNOTATION_COUNT];
 } etch_annotated;
 
-/* How nodes are named. */
-typedef enum etch_naming {
-    /* "F0.layer3.attention.q": phase and microbatch, loops, modules, tensor */
-    ETCH_NAMES_SHORT,
-    /* "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q": also Chakra's type, the stage and all
-     * modules */
-    ETCH_NAMES_FULL,
-    /* nothing */
-    ETCH_NAMES_NONE,
-    ETCH_NAMING_COUNT
-} etch_naming;
-/* "short"; NULL for ETCH_NAMING_COUNT and above. */
-const char *etch_naming_name(etch_naming naming);
-
 typedef struct etch_class_program {
     const etch_node *nodes;
     uint32_t node_count;

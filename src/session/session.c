@@ -1,4 +1,4 @@
-/* Sessions: memory, guards, reading the spec. */
+/* Sessions: memory, guards, reading the spec, and reading it again. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "session/api/api.h"
@@ -7,13 +7,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROOM = 16 << 10 }; /* bytes kept for the message that memory is out, and for rendering it */
+enum {
+    /* bytes kept for the message that memory is out, and for rendering it */
+    ROOM = 16 << 10,
+    /* bytes that a session may hold after a release: thousands of answers, each of some kilobytes */
+    BUDGET = 16 << 20
+};
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
 
 static etch_status make_reports(void *data)
 {
     etch_session *session = data;
-    session->reports = etch_arena_new(session->mem);
-    session->diags = etch_diags_new(session->reports);
+    etch_arena *reports = etch_arena_new(session->mem);
+    session->diags = etch_diags_new(reports);
+    session->reports = reports;
+    return ETCH_OK;
+}
+
+static etch_status make_room(void *data)
+{
+    etch_session *session = data;
     session->room = etch_arena_new(session->mem);
     etch_alloc(session->room, ROOM);
     return ETCH_OK;
@@ -24,24 +38,51 @@ static const char *copy(etch_arena *arena, const char *text)
     return text ? etch_copy_text(arena, text, strlen(text)) : NULL;
 }
 
+static const etch_network_model *copy_models(etch_arena *arena, const etch_session_options *options)
+{
+    etch_network_model *models = ETCH_NEW_ARRAY(arena, options->model_count, etch_network_model);
+    for (size_t i = 0; i < options->model_count; i++) {
+        models[i] = options->models[i];
+        models[i].name = copy(arena, models[i].name);
+    }
+    return models;
+}
+
 static void copy_options(etch_session *session, const etch_session_options *options)
 {
-    etch_arena *arena = session->arena;
+    etch_arena *arena = session->kept;
     const char **sets = ETCH_NEW_ARRAY(arena, options->set_count, const char *);
     for (size_t i = 0; i < options->set_count; i++)
         sets[i] = copy(arena, options->sets[i]);
-    session->options = (etch_session_options){.spec = copy(arena, options->spec   ? options->spec
-                                                                  : options->text ? "spec"
-                                                                                  : NULL),
-                                              .config = copy(arena, options->config),
-                                              .plan = copy(arena, options->plan),
-                                              .run = copy(arena, options->run),
-                                              .stage = copy(arena, options->stage),
-                                              .granularity = copy(arena, options->granularity),
-                                              .count = copy(arena, options->count),
-                                              .sets = sets,
-                                              .set_count = options->set_count,
-                                              .defaults = options->defaults};
+    session->options = *options;
+    session->options.spec = copy(arena, options->spec ? options->spec : options->text ? "spec" : NULL);
+    session->options.text = copy(arena, options->text);
+    session->options.models = copy_models(arena, options);
+    session->options.config = copy(arena, options->config);
+    session->options.plan = copy(arena, options->plan);
+    session->options.run = copy(arena, options->run);
+    session->options.stage = copy(arena, options->stage);
+    session->options.count = copy(arena, options->count);
+    session->options.sets = sets;
+}
+
+typedef struct opening {
+    etch_session *session;
+    const etch_session_options *options;
+} opening;
+
+static etch_status keep(void *data)
+{
+    const opening *o = data;
+    etch_session *session = o->session;
+    session->kept = etch_arena_new(session->mem);
+    session->shelf = (etch_shelf){.arena = session->kept};
+    copy_options(session, o->options);
+    if (etch_granularity_name(o->options->granularity))
+        return ETCH_OK;
+    etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0}, "there is no granularity %d",
+               (int)o->options->granularity);
+    return ETCH_EINPUT;
 }
 
 static bool is_folder(const char *path)
@@ -50,41 +91,12 @@ static bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-const char *etch_granularity_at(size_t i)
-{
-    return i < ETCH_GRANULARITY_COUNT ? etch_granularity_name((etch_granularity)i) : NULL;
-}
-
-/* Reads the granularity of the options. False after a reported error. */
-static bool set_granularity(etch_session *session)
-{
-    const char *wanted = session->options.granularity;
-    size_t i = 0;
-    while (wanted && etch_granularity_at(i) && strcmp(etch_granularity_at(i), wanted) != 0)
-        i++;
-    if (i < ETCH_GRANULARITY_COUNT) {
-        session->granularity = (etch_granularity)i;
-        return true;
-    }
-    etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0}, "there is no granularity '%.80s'",
-               wanted);
-    return false;
-}
-
-typedef struct opening {
-    etch_session *session;
-    const etch_session_options *options;
-} opening;
-
 /* Its arena outlives what fails later, which can then say which limit it met. */
 static etch_status begin(void *data)
 {
-    const opening *o = data;
-    etch_session *session = o->session;
+    etch_session *session = data;
     session->arena = etch_arena_new(session->mem);
-    copy_options(session, o->options);
-    if (!set_granularity(session) ||
-        !etch_session_read_count(session, session->options.count, &session->count))
+    if (!etch_session_read_count(session, session->options.count, &session->count))
         return ETCH_EINPUT;
     session->sym = etch_sym_new(session->arena);
     return ETCH_OK;
@@ -92,41 +104,53 @@ static etch_status begin(void *data)
 
 static etch_status load(void *data)
 {
-    const opening *o = data;
-    etch_session *session = o->session;
-    if (!session->options.spec)
+    etch_session *session = data;
+    const etch_session_options *o = &session->options;
+    if (!o->spec)
         return ETCH_OK;
-    const etch_spec_source source = {
-        .path = session->options.spec,
-        .text = o->options->text,
-        .natives = etch_session_natives(session, o->options->models, o->options->model_count),
-        .native_count = o->options->model_count};
+    const etch_spec_source source = {.path = o->spec,
+                                     .text = o->text,
+                                     .natives = etch_session_natives(session, o->models, o->model_count),
+                                     .native_count = o->model_count,
+                                     .shelf = &session->shelf};
     etch_status status = ETCH_OK;
     session->spec = etch_spec_load(session->arena, session->sym, session->diags, &source, &status);
     if (session->spec)
         return ETCH_OK;
     /* A folder can be read, only not as a spec: the fault is the user's and not the disk's. */
-    return status == ETCH_EIO && is_folder(session->options.spec) ? ETCH_EINPUT : status;
+    return status == ETCH_EIO && is_folder(o->spec) ? ETCH_EINPUT : status;
+}
+
+static etch_status start(etch_session *session)
+{
+    session->loaded = false;
+    session->broken = etch_session_run_plain(session, begin, session);
+    session->loaded = session->broken == ETCH_OK;
+    if (session->loaded)
+        session->broken = etch_session_run_plain(session, load, session);
+    return session->broken;
 }
 
 etch_status etch_session_open(const etch_session_options *options, etch_session **result)
 {
+    etch_session_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
     etch_session *session = calloc(1, sizeof *session);
     *result = session;
     if (!session)
         return ETCH_ENOMEM;
-    session->mem = etch_mem_new(options->memory_limit ? options->memory_limit : ETCH_MEMORY_LIMIT);
-    if (!session->mem || etch_guard(session->mem, make_reports, session) != ETCH_OK) {
+    const size_t limit = own.memory_limit ? own.memory_limit : ETCH_MEMORY_LIMIT;
+    session->mem = etch_mem_new(limit);
+    if (!session->mem || etch_guard(session->mem, make_reports, session) != ETCH_OK ||
+        etch_guard(session->mem, make_room, session) != ETCH_OK) {
         etch_session_close(session);
         *result = NULL;
         return ETCH_ENOMEM;
     }
-    opening o = {session, options};
-    session->broken = etch_session_run_plain(session, begin, &o);
-    session->loaded = session->broken == ETCH_OK;
-    if (session->loaded)
-        session->broken = etch_session_run_plain(session, load, &o);
-    return session->broken;
+    session->budget = limit / 2 < BUDGET ? limit / 2 : BUDGET;
+    opening o = {session, &own};
+    session->broken = unfit ? etch_session_refuse(session, unfit) : etch_session_run_plain(session, keep, &o);
+    return session->broken == ETCH_OK ? start(session) : session->broken;
 }
 
 void etch_session_close(etch_session *session)
@@ -136,6 +160,58 @@ void etch_session_close(etch_session *session)
     etch_mem_free(session->mem);
     free(session);
 }
+
+/* ---- releasing ----------------------------------------------------------------------------------------- */
+
+/* Is it time to begin anew? An error may have been the last word on what is not asked for again: a plan that
+ * cannot be placed. Otherwise it is for memory; where one answer alone takes more than the budget, that is
+ * raised instead every other time, so that models are not compiled for each answer. */
+static bool needs_renewal(etch_session *session)
+{
+    const size_t held = etch_mem_used(session->mem);
+    if (etch_error_count(session->diags) > 0)
+        return true;
+    if (held <= session->budget)
+        return false;
+    if (!session->renewed || held > etch_mem_limit(session->mem) / 2)
+        return true;
+    session->budget = held * 2;
+    return false;
+}
+
+/* Reads the spec again, as it was. What is kept for that is all that stays. */
+static etch_status renew(etch_session *session)
+{
+    etch_arena *old = session->reports;
+    if (etch_guard(session->mem, make_reports, session) != ETCH_OK)
+        return ETCH_ENOMEM; /* nothing has ended */
+    etch_arena_free(old);
+    etch_arena_free(session->arena);
+    session->arena = NULL;
+    session->sym = NULL;
+    session->spec = NULL;
+    memset(&session->in_force, 0, sizeof session->in_force);
+    memset(&session->compiled_models, 0, sizeof session->compiled_models);
+    memset(&session->open_axes, 0, sizeof session->open_axes);
+    memset(&session->open_stages, 0, sizeof session->open_stages);
+    session->latest = NULL;
+    session->warned_of_hidden = false;
+    return start(session);
+}
+
+etch_status etch_session_release(etch_session *session)
+{
+    if (session->broken != ETCH_OK)
+        return session->broken;
+    const bool renews = needs_renewal(session);
+    const etch_status status = renews ? renew(session) : ETCH_OK;
+    session->renewed = renews;
+    if (status == ETCH_OK)
+        etch_diags_forget(session->diags); /* those of the spec have been read once */
+    return status;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
 
 void etch_session_cancel(etch_session *session)
 {

@@ -138,17 +138,6 @@ typedef struct etch_verify_options {
     const atomic_int *cancel;
 } etch_verify_options;
 
-typedef enum etch_verdict_kind {
-    /* broken rules leave nothing to say */
-    ETCH_VERDICT_NONE,
-    /* every rank finishes, whatever the timing */
-    ETCH_VERDICT_ALWAYS,
-    /* every rank finishes under nominal durations; others may stall */
-    ETCH_VERDICT_BY_TIMING,
-    /* some rank does not finish */
-    ETCH_VERDICT_STALLS
-} etch_verdict_kind;
-
 /* The most that a rank held at any moment of the runs with random durations. */
 typedef struct etch_verify_marks {
     /* nodes whose parents are finished and that are not finished themselves */
@@ -183,8 +172,6 @@ typedef struct etch_verify_result {
  * in `arena`. */
 etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
                         etch_verify_result *result) ETCH_MUST_CHECK;
-/* "always", "timing", "stalls", "none". */
-const char *etch_verdict_name(etch_verdict_kind verdict);
 
 /* ---- traces for people --------------------------------------------------------------------------------- */
 

@@ -28,11 +28,11 @@ static const etch_span nowhere = {0, 0};
 
 const char *etch_verdict_name(etch_verdict_kind verdict)
 {
-    static const char *const names[] = {[ETCH_VERDICT_NONE] = "none",
-                                        [ETCH_VERDICT_ALWAYS] = "always",
-                                        [ETCH_VERDICT_BY_TIMING] = "timing",
-                                        [ETCH_VERDICT_STALLS] = "stalls"};
-    return names[verdict];
+    static const char *const names[ETCH_VERDICT_COUNT] = {[ETCH_VERDICT_NONE] = "none",
+                                                          [ETCH_VERDICT_ALWAYS] = "always",
+                                                          [ETCH_VERDICT_BY_TIMING] = "timing",
+                                                          [ETCH_VERDICT_STALLS] = "stalls"};
+    return (unsigned)verdict < ETCH_VERDICT_COUNT ? names[verdict] : NULL;
 }
 
 static etch_status check_cancel(const verifying *v)

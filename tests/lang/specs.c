@@ -113,7 +113,7 @@ const char *specs_settings(const spec_scene *s, const etch_settings *settings)
     for (uint32_t i = 0; i < settings->count; i++) {
         const etch_setting *setting = &settings->at[i];
         etch_buf_printf(&out, "%s%s = %s (%s)", i ? ", " : "", setting->name,
-                        etch_expr_text(s->sym, setting->value), setting->from);
+                        etch_expr_text(s->sym, setting->value), etch_given_by_name(setting->from));
     }
     return out.text;
 }

@@ -17,12 +17,13 @@ CONSUMER = """
 #include <stdio.h>
 int main(int argc, char **argv)
 {
-    etch_session_options options = {.spec = argc > 1 ? argv[1] : "", .config = "gpt2"};
+    etch_session_options options = {
+        .struct_size = sizeof options, .spec = argc > 1 ? argv[1] : "", .config = "gpt2"};
     etch_session *session;
     const etch_answer *answer;
     etch_status status = etch_session_open(&options, &session);
     if (status == ETCH_OK)
-        status = etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer);
+        status = etch_session_query(session, "params(model)", NULL, &answer);
     if (status == ETCH_OK)
         printf("%s %s\\n", ETCH_VERSION, answer->amount.text);
     etch_session_close(session);

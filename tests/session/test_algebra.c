@@ -233,7 +233,8 @@ END_TEST
 
 START_TEST(limits_can_be_survived)
 {
-    const etch_algebra_options options = {.terms = 500, .digits = 1000, .exponent = 5000, .nesting = 50};
+    const etch_algebra_options options = {
+        .struct_size = sizeof options, .terms = 500, .digits = 1000, .exponent = 5000, .nesting = 50};
     etch_algebra *al = new_algebra(&options);
     etch_formula sum = get(al, "a + b + c + d"), two = etch_formula_number(al, 2);
     for (int i = 0; i < 3; i++) {
@@ -255,7 +256,7 @@ END_TEST
 
 START_TEST(memory_exhausts)
 {
-    const etch_algebra_options options = {.memory = 1 << 20};
+    const etch_algebra_options options = {.struct_size = sizeof options, .memory = 1 << 20};
     etch_algebra *al = new_algebra(&options);
     etch_formula sum = get(al, "a + b + c + d + e + f"), power = sum;
     while (power)
@@ -268,7 +269,7 @@ START_TEST(memory_exhausts)
     etch_program *program;
     ck_assert_int_eq(etch_formula_compile(al, 1, &sum, &program), ETCH_ELIMIT);
     etch_algebra_free(al);
-    const etch_algebra_options tiny = {.memory = 100};
+    const etch_algebra_options tiny = {.struct_size = sizeof tiny, .memory = 100};
     ck_assert_int_eq(etch_algebra_new(&tiny, &al), ETCH_ELIMIT);
     ck_assert_ptr_null(al);
 }
@@ -315,7 +316,7 @@ START_TEST(any_amount_of_memory)
     char *expected = text_of_everything(NULL);
     size_t done = 0;
     for (size_t memory = 1000; done < 3; memory += memory < 200000 ? 1777 : memory / 8) {
-        const etch_algebra_options options = {.memory = memory};
+        const etch_algebra_options options = {.struct_size = sizeof options, .memory = memory};
         etch_algebra *al;
         if (etch_algebra_new(&options, &al) != ETCH_OK)
             continue;
@@ -364,15 +365,22 @@ START_TEST(any_limit)
 {
     etch_algebra *right = new_algebra(NULL);
     for (uint32_t n = 1; n <= 60; n++) {
-        check_after_limits(right, &(etch_algebra_options){.terms = n});
-        check_after_limits(right, &(etch_algebra_options){.functions = n});
-        check_after_limits(right, &(etch_algebra_options){.digits = n});
-        check_after_limits(right, &(etch_algebra_options){.operations = n * n});
+        check_after_limits(right,
+                           &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .terms = n});
+        check_after_limits(
+            right, &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .functions = n});
+        check_after_limits(right,
+                           &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .digits = n});
+        check_after_limits(
+            right, &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .operations = n * n});
     }
     for (uint32_t n = 1; n <= 12; n++) {
-        check_after_limits(right, &(etch_algebra_options){.exponent = n});
-        check_after_limits(right, &(etch_algebra_options){.depth = n});
-        check_after_limits(right, &(etch_algebra_options){.nesting = n});
+        check_after_limits(
+            right, &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .exponent = n});
+        check_after_limits(right,
+                           &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .depth = n});
+        check_after_limits(
+            right, &(etch_algebra_options){.struct_size = sizeof(etch_algebra_options), .nesting = n});
     }
     etch_algebra_free(right);
 }

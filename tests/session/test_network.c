@@ -1,7 +1,7 @@
 /* Models that a program builds: what they cost is what the same model in a spec costs, and mistakes are
  * reported. */
+#include "etch/builder.h"
 #include "etch/etch.h"
-#include "etch/graph.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -84,8 +84,11 @@ static void decoder(etch_network *net, void *data)
 static etch_session *open_text(const char *text, const etch_network_model *model, size_t memory)
 {
     etch_session *session;
-    const etch_session_options options = {
-        .text = text, .models = model, .model_count = model != NULL, .memory_limit = memory};
+    const etch_session_options options = {.struct_size = sizeof options,
+                                          .text = text,
+                                          .models = model,
+                                          .model_count = model != NULL,
+                                          .memory_limit = memory};
     ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
     return session;
 }
@@ -109,10 +112,10 @@ START_TEST(what_is_built_costs_what_is_written)
     etch_session *built = open_text(built_text, &model, 0), *other = open_text(written_text, NULL, 0);
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         const etch_answer *a, *b;
-        ck_assert_msg(etch_session_query(built, questions[i], ETCH_BY_NOTHING, &a) == ETCH_OK, "%s: %s",
-                      questions[i], etch_session_message_text(built));
-        ck_assert_msg(etch_session_query(other, questions[i], ETCH_BY_NOTHING, &b) == ETCH_OK, "%s: %s",
-                      questions[i], etch_session_message_text(other));
+        ck_assert_msg(etch_session_query(built, questions[i], NULL, &a) == ETCH_OK, "%s: %s", questions[i],
+                      etch_session_message_text(built));
+        ck_assert_msg(etch_session_query(other, questions[i], NULL, &b) == ETCH_OK, "%s: %s", questions[i],
+                      etch_session_message_text(other));
         ck_assert_str_eq(a->amount.text, b->amount.text);
     }
     etch_session_close(built);
@@ -135,10 +138,10 @@ START_TEST(a_network_may_have_dims_of_its_own)
 {
     etch_session *session = open_text(names, &(etch_network_model){.name = "table", .build = own_dims}, 0);
     const etch_answer *answer;
-    ck_assert_msg(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer) == ETCH_OK, "%s",
+    ck_assert_msg(etch_session_query(session, "params(model)", NULL, &answer) == ETCH_OK, "%s",
                   etch_session_message_text(session));
     ck_assert_str_eq(answer->amount.text, "9*heads^2/4 + 15*heads/4 + 1");
-    ck_assert_int_eq(etch_session_query(session, "flops(forward)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "flops(forward)", NULL, &answer), ETCH_OK);
     ck_assert_str_eq(answer->amount.text, "9*heads^2/2 + 9*heads/2 + 1");
     etch_session_close(session);
 }
@@ -278,8 +281,7 @@ START_TEST(mistakes_are_messages)
         const etch_network_model model = {.name = "decoder", .build = mistakes[i].build};
         etch_session *session = open_text(names, &model, 0);
         const etch_answer *answer;
-        ck_assert_msg(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer) == ETCH_EINPUT,
-                      "%zu", i);
+        ck_assert_msg(etch_session_query(session, "params(model)", NULL, &answer) == ETCH_EINPUT, "%zu", i);
         ck_assert_msg(has_code(session, mistakes[i].code), "%zu: no %s in\n%s", i, mistakes[i].code,
                       etch_session_message_text(session));
         etch_session_close(session);
@@ -305,9 +307,9 @@ START_TEST(limits_return_through_the_program)
     const etch_network_model model = {.name = "decoder", .build = endless, .data = &returned};
     etch_session *session = open_text(names, &model, (size_t)4 << 20);
     const etch_answer *answer;
-    ck_assert_int_eq(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer), ETCH_ELIMIT);
+    ck_assert_int_eq(etch_session_query(session, "params(model)", NULL, &answer), ETCH_ELIMIT);
     ck_assert(returned);
-    ck_assert_int_eq(etch_session_query(session, "batch", ETCH_BY_NOTHING, &answer), ETCH_ELIMIT);
+    ck_assert_int_eq(etch_session_query(session, "batch", NULL, &answer), ETCH_ELIMIT);
     etch_session_close(session);
 }
 END_TEST
@@ -316,7 +318,8 @@ START_TEST(a_name_is_declared_once)
 {
     const etch_network_model model = {.name = "B", .build = decoder};
     etch_session *session;
-    const etch_session_options options = {.text = names, .models = &model, .model_count = 1};
+    const etch_session_options options = {
+        .struct_size = sizeof options, .text = names, .models = &model, .model_count = 1};
     ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EINPUT);
     ck_assert(has_code(session, "E0211"));
     etch_session_close(session);

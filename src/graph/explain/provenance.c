@@ -20,7 +20,7 @@ const char *etch_rule_name(etch_rule rule)
         [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
         [ETCH_RULE_WHOLE] = "whole",
     };
-    return rule < ETCH_RULE_COUNT ? names[rule] : NULL;
+    return (unsigned)rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
 
 typedef struct explainer {

@@ -534,5 +534,5 @@ const char *etch_phase_name(etch_phase phase)
 {
     static const char *const names[ETCH_PHASE_COUNT] = {"forward", "recompute", "backward", "sync",
                                                         "optimizer"};
-    return names[phase];
+    return (unsigned)phase < ETCH_PHASE_COUNT ? names[phase] : NULL;
 }

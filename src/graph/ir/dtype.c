@@ -17,7 +17,7 @@ static const struct {
 
 const char *etch_dtype_name(etch_dtype dtype)
 {
-    return dtypes[dtype].name;
+    return (unsigned)dtype < ETCH_DTYPE_COUNT ? dtypes[dtype].name : NULL;
 }
 uint32_t etch_dtype_bytes(etch_dtype dtype)
 {

@@ -4,19 +4,6 @@
 
 #include "base/base.h"
 
-typedef enum etch_dtype {
-    ETCH_F64,
-    ETCH_F32,
-    ETCH_BF16,
-    ETCH_F16,
-    ETCH_F8,
-    ETCH_I64,
-    ETCH_I32,
-    ETCH_I8,
-    ETCH_BOOL,
-    ETCH_DTYPE_COUNT
-} etch_dtype;
-const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
 etch_dtype etch_dtype_of(const char *name);

@@ -36,42 +36,7 @@ typedef struct etch_dim {
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other);
 
-typedef enum etch_kind {
-    /* given to the model */
-    ETCH_INPUT,
-    ETCH_WEIGHT,
-    /* result of an op, or the argument of a loop body */
-    ETCH_ACT,
-    /* accumulator of the gradient of a weight: lives through all microbatches */
-    ETCH_GRADIENT,
-    /* known without being computed: the seed of the backward pass, zeros */
-    ETCH_CONSTANT
-} etch_kind;
-
-typedef enum etch_phase {
-    ETCH_FORWARD,
-    ETCH_RECOMPUTE,
-    ETCH_BACKWARD,
-    ETCH_SYNC,
-    ETCH_OPTIMIZER,
-    ETCH_PHASE_COUNT
-} etch_phase;
-
-const char *etch_phase_name(etch_phase phase);
-
-typedef enum etch_collective {
-    ETCH_NO_COLLECTIVE,
-    ETCH_SLICE,
-    ETCH_REDUCE_SCATTER,
-    ETCH_ALL_TO_ALL,
-    ETCH_ALL_REDUCE,
-    ETCH_ALL_GATHER,
-    /* to the stage that comes next or before: never between placements */
-    ETCH_SEND,
-    ETCH_COLLECTIVE_COUNT
-} etch_collective;
-
-const char *etch_collective_name(etch_collective collective); /* "all_reduce" as in queries */
+typedef etch_tensor_kind etch_kind;
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
 typedef struct etch_scope {

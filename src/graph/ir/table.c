@@ -63,7 +63,7 @@ const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective 
 
 const char *etch_collective_name(etch_collective collective)
 {
-    return collectives[collective].name;
+    return (unsigned)collective < ETCH_COLLECTIVE_COUNT ? collectives[collective].name : NULL;
 }
 
 /* ---- keywords --------------------------------------------------------------------------------------- */

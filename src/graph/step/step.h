@@ -5,20 +5,6 @@
 
 #include "graph/place/place.h"
 
-/* Which steps run as one node. Collectives are nodes of their own in each of them, and FLOP are the same. */
-typedef enum etch_granularity {
-    /* a product, norm, ... with the elementwise steps beside it */
-    ETCH_GRANULARITY_KERNEL,
-    /* each op that does anything */
-    ETCH_GRANULARITY_OP,
-    /* all steps of a phase from one collective, or end of a loop, to the next */
-    ETCH_GRANULARITY_BLOCK,
-    ETCH_GRANULARITY_COUNT
-} etch_granularity;
-
-/* "kernel"; NULL for ETCH_GRANULARITY_COUNT and above. */
-const char *etch_granularity_name(etch_granularity granularity);
-
 /* Several steps that run as one node, or one collective. */
 typedef struct etch_kernel {
     /* program order */

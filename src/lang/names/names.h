@@ -42,8 +42,7 @@ typedef struct etch_setting {
     const char *name;
     /* a constant, or an expression over params */
     etch_expr value;
-    /* "run", "set", "config", "default" */
-    const char *from;
+    etch_given_by from;
     /* where the value is written */
     etch_span span;
 } etch_setting;

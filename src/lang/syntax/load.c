@@ -31,10 +31,29 @@ typedef struct loader {
     const char *text;
 } loader;
 
+/* The file of the shelf; NULL when there is no shelf, or it is not there. */
+static etch_shelved *find_shelved(const loader *l, const char *path)
+{
+    const etch_shelf *shelf = l->context->shelf;
+    for (uint32_t i = 0; shelf && i < shelf->files.count; i++)
+        if (strcmp(shelf->files.at[i].path, path) == 0)
+            return &shelf->files.at[i];
+    return NULL;
+}
+
 static const char *identity_of(loader *l, const char *path)
 {
     char absolute[PATH_MAX];
-    return etch_name_of(l->context->names, realpath(path, absolute) ? absolute : path);
+    etch_shelf *shelf = l->context->shelf;
+    const etch_shelved *shelved = find_shelved(l, path);
+    if (shelved)
+        return etch_name_of(l->context->names, shelved->identity);
+    const char *identity = realpath(path, absolute) ? absolute : path;
+    if (shelf)
+        ETCH_PUSH(shelf->arena, &shelf->files,
+                  (etch_shelved){.path = etch_copy_text(shelf->arena, path, strlen(path)),
+                                 .identity = etch_copy_text(shelf->arena, identity, strlen(identity))});
+    return etch_name_of(l->context->names, identity);
 }
 
 static loaded *find(const loader *l, const char *identity)
@@ -128,12 +147,20 @@ static etch_ast *read_ast(loader *l, const char *path, const chain *from)
     const etch_ast_context *context = l->context;
     if (!from && l->text)
         return parse_text(l, path, l->text, strlen(l->text), from);
+    etch_shelved *shelved = find_shelved(l, path);
+    if (shelved && shelved->text)
+        return parse_text(l, path, shelved->text, shelved->length, from);
     char *text = NULL;
     size_t length = 0;
     const char *why = "it cannot be read";
-    if (etch_read_file(context->arena, path, ETCH_FILE_LIMIT, &text, &length, &why) != ETCH_OK) {
+    etch_arena *arena = shelved ? context->shelf->arena : context->arena;
+    if (etch_read_file(arena, path, ETCH_FILE_LIMIT, &text, &length, &why) != ETCH_OK) {
         report_unreadable(l, path, why, from);
         return NULL;
+    }
+    if (shelved) {
+        shelved->text = text;
+        shelved->length = length;
     }
     return parse_text(l, path, text, length, from);
 }

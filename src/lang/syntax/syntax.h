@@ -7,7 +7,7 @@
 #ifndef ETCH_LANG_SYNTAX_SYNTAX_H
 #define ETCH_LANG_SYNTAX_SYNTAX_H
 
-#include "base/base.h"
+#include "lang/syntax/shelf.h"
 
 #define ETCH_LANGUAGE_MAJOR 1 /* `etch 1` */
 
@@ -309,6 +309,8 @@ typedef struct etch_ast_context {
     etch_arena *arena;
     etch_names *names;
     etch_diags *diags;
+    /* where files are looked for before the disk, and kept; NULL: nowhere */
+    etch_shelf *shelf;
 } etch_ast_context;
 
 /* Parses one source that holds a file. Never NULL; errors are in the diagnostics. */

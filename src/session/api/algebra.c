@@ -1,5 +1,6 @@
 /* Algebras: memory, guard, failures, forks; variables and facts. */
 #include "session/api/algebra_int.h"
+#include "session/core/core.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,9 +159,14 @@ static etch_status make_algebra(creation *c, size_t memory, etch_algebra **resul
 
 etch_status etch_algebra_new(const etch_algebra_options *options, etch_algebra **algebra)
 {
-    static const etch_algebra_options standard = {0};
-    creation c = {.options = options ? options : &standard};
-    return make_algebra(&c, c.options->memory ? c.options->memory : DEFAULT_MEMORY, algebra);
+    etch_algebra_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    creation c = {.options = &own};
+    const etch_status status = make_algebra(&c, own.memory ? own.memory : DEFAULT_MEMORY, algebra);
+    if (!unfit || status != ETCH_OK)
+        return status;
+    (*algebra)->exhausted = true;
+    return etch_algebra_fail(*algebra, ETCH_EINPUT, unfit);
 }
 
 void etch_algebra_free(etch_algebra *al)

@@ -2,7 +2,7 @@
 #ifndef ETCH_SESSION_API_API_H
 #define ETCH_SESSION_API_API_H
 
-#include "etch/graph.h"
+#include "etch/builder.h"
 #include "session/core/core.h"
 
 /* A model of the options, and whose it is. */

@@ -19,15 +19,24 @@ static etch_status dump(void *data)
     return status;
 }
 
-etch_status etch_session_dump(etch_session *session, const char *path, etch_dump_as as, const char *ranks,
+etch_status etch_session_dump(etch_session *session, const char *path, const etch_dumping_options *options,
                               etch_write write, void *data)
 {
     static const etch_dump_form forms[] = {[ETCH_DUMP_AS_SUMMARY] = ETCH_DUMP_SUMMARY,
                                            [ETCH_DUMP_AS_JSON] = ETCH_DUMP_JSON,
                                            [ETCH_DUMP_AS_TEXT] = ETCH_DUMP_TEXT};
-    dumping d = {
-        session,
-        {.path = path, .form = forms[as], .ranks = ranks, .out = {write, data}, .cancel = &session->cancel}};
+    etch_dumping_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    if (!unfit && (unsigned)own.as >= sizeof forms / sizeof *forms)
+        unfit = "the options ask for a form of dumps that there is not";
+    if (unfit)
+        return etch_session_refuse(session, unfit);
+    dumping d = {session,
+                 {.path = path,
+                  .form = forms[own.as],
+                  .ranks = own.ranks,
+                  .out = {write, data},
+                  .cancel = &session->cancel}};
     return etch_session_run_plain(session, dump, &d);
 }
 

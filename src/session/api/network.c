@@ -1,10 +1,10 @@
-/* Networks: models that a program builds through include/etch/graph.h. Each function is a guarded request, so
- * that a limit never jumps over frames of the program. */
+/* Networks: models that a program builds through include/etch/builder.h. Each function is a guarded request,
+ * so that a limit never jumps over frames of the program. */
 #include "session/api/api.h"
 
 #include <string.h>
 
-#include "etch/graph.h"
+#include "etch/builder.h"
 
 struct etch_network {
     etch_session *session;

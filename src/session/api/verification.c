@@ -11,7 +11,7 @@ typedef struct verifying {
 static const etch_verification *convert(etch_session *session, const etch_verify_result *from)
 {
     etch_verification *to = ETCH_NEW(session->arena, etch_verification);
-    *to = (etch_verification){.verdict = etch_verdict_name(from->verdict),
+    *to = (etch_verification){.verdict = from->verdict,
                               .ranks = from->ranks,
                               .groups = from->groups,
                               .programs = from->programs,
@@ -36,6 +36,10 @@ static etch_status verify(void *data)
 {
     verifying *v = data;
     etch_session *session = v->session;
+    if (!v->options->path) {
+        etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "the options name no path of traces");
+        return ETCH_EINPUT;
+    }
     const etch_verify_options options = {.path = v->options->path,
                                          .groups = v->options->groups,
                                          .threads = v->options->threads,
@@ -52,8 +56,11 @@ static etch_status verify(void *data)
 etch_status etch_session_verify(etch_session *session, const etch_verification_options *options,
                                 const etch_verification **result)
 {
-    verifying v = {.session = session, .options = options};
-    const etch_status status = etch_session_run_plain(session, verify, &v);
+    etch_verification_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    verifying v = {.session = session, .options = &own};
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run_plain(session, verify, &v);
     *result = session->broken == ETCH_OK ? v.result : NULL;
     return status;
 }

@@ -129,7 +129,7 @@ static etch_settings run_settings(etch_session *session, const etch_compiled *p)
 {
     ETCH_VEC(etch_setting) own = {0};
     for (uint32_t i = 0; i < p->settings->count; i++)
-        if (strcmp(p->settings->at[i].from, "run") == 0)
+        if (p->settings->at[i].from == ETCH_GIVEN_BY_RUN)
             ETCH_PUSH(session->arena, &own, p->settings->at[i]);
     return (etch_settings){.at = own.at, .count = own.count};
 }
@@ -252,18 +252,18 @@ static void explain(etch_session *session, etch_diag *diag, const etch_judgement
               right ? etch_expr_text(sym, right) : "undefined");
 }
 
-static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
+static etch_truth judge(checking *c, const etch_claim *written, const etch_settings *settings)
 {
     etch_session *session = c->session;
     const etch_judgement judged = etch_session_judge(session, written, settings);
     const bool defined = judged.claim.left && judged.claim.right;
     if (judged.truth == ETCH_YES)
-        return "proved";
+        return ETCH_YES;
     if (judged.truth == ETCH_NO) {
         explain(session,
                 etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
                 &judged);
-        return "refuted";
+        return ETCH_NO;
     }
     etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
                                    defined ? "this check could be neither proved nor refuted"
@@ -271,7 +271,7 @@ static const char *judge(checking *c, const etch_claim *written, const etch_sett
     if (defined)
         explain(session, diag, &judged);
     c->unknown = true;
-    return "unknown";
+    return ETCH_UNKNOWN;
 }
 
 typedef ETCH_VEC(etch_setting) setting_list;
@@ -313,9 +313,9 @@ static void check_claims(checking *c, const etch_settings *in_force)
     for (uint32_t i = 0; i < count; i++) {
         if (!claims[i].left)
             continue; /* reported */
-        const char *verdict = judge(c, &claims[i], settings);
+        const etch_truth truth = judge(c, &claims[i], settings);
         ETCH_PUSH(session->arena, &c->verdicts,
-                  (etch_verdict){verdict, claims[i].text, etch_locate(session, claims[i].span)});
+                  (etch_verdict){truth, claims[i].text, etch_locate(session, claims[i].span)});
     }
     etch_remark_open(session);
 }

@@ -42,13 +42,11 @@ static void add_witness(etch_session *session, const etch_judgement *j, etch_pro
 
 static void conclude(const proving *p, const etch_judgement *j)
 {
-    static const char *const verdicts[] = {
-        [ETCH_NO] = "refuted", [ETCH_YES] = "proved", [ETCH_UNKNOWN] = "unknown"};
     etch_session *session = p->session;
     etch_proof *proof = p->proof;
     const etch_claim *c = &j->claim;
     proof->statement = etch_copy_text(session->arena, p->text, strlen(p->text));
-    proof->verdict = verdicts[j->truth];
+    proof->truth = j->truth;
     proof->left = etch_expr_text(session->sym, c->left);
     proof->right = etch_expr_text(session->sym, c->right);
     if (c->relation != ETCH_REL_DIVIDES)

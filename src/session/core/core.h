@@ -99,8 +99,14 @@ struct etch_session {
     bool loaded;
     /* when it is not ETCH_OK, every call ends with it */
     etch_status broken;
+    /* What the spec is read again from when the session begins anew: lives as long as the session. */
+    etch_arena *kept;
     etch_session_options options;
-    etch_granularity granularity;
+    etch_shelf shelf;
+    /* bytes that the session may hold after a release without beginning anew */
+    size_t budget;
+    /* the latest release began anew */
+    bool renewed;
     /* of quantities that do not say another */
     etch_count count;
     etch_sym *sym;
@@ -242,12 +248,25 @@ void etch_remark_open(etch_session *session);
 /* Nothing has been taken to be larger than 1. */
 void etch_forget_open(etch_session *session);
 
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+/* Copies the members of options that both know from `given` (NULL: all zero) to `own`, of `size` bytes. NULL,
+ * or why they are refused. */
+const char *etch_options_read(const void *given, void *own, size_t size);
+
+typedef struct etch_refusal {
+    etch_session *session;
+    const char *why;
+} etch_refusal;
+/* Ends a call with ETCH_EINPUT and this message. */
+etch_status etch_session_refuse(etch_session *session, const char *why);
+
 /* ---- results ------------------------------------------------------------------------------------------- */
 
-etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit, etch_notation notation,
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit, etch_notation notation,
                            etch_form form);
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
-const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit);
+const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 /* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session
  * without a spec. */

@@ -37,14 +37,14 @@ static const char *with_unit(etch_arena *arena, const char *sign, const char *nu
     return etch_text(arena, "%s%s%s%s%s", sign, number, gap, prefix, symbol);
 }
 
-const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit)
+const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"};
     enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
     etch_sym *sym = session->sym;
     etch_arena *arena = session->arena;
     const char *sign = etch_constant_compare(sym, constant, etch_int(sym, 0)) < 0 ? "-" : "";
-    const char *symbol = strcmp(unit, "bytes") == 0 ? "B" : strcmp(unit, "FLOP") == 0 ? "FLOP" : "";
+    const char *symbol = unit == ETCH_UNIT_BYTES ? "B" : unit == ETCH_UNIT_FLOP ? "FLOP" : "";
     etch_expr value = etch_abs(sym, constant);
     if (etch_is_zero(value))
         return with_unit(arena, "", "0", "", symbol);
@@ -71,7 +71,7 @@ static const char *written(etch_session *session, etch_expr expr, etch_notation 
     return text.text;
 }
 
-etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit, etch_notation notation,
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit, etch_notation notation,
                            etch_form form)
 {
     etch_amount amount = {.is_number = etch_is_constant(expr)};

@@ -59,18 +59,9 @@ static const char *total_text(etch_session *session, etch_total total)
     return etch_copy_text(session->arena, at, strlen(at));
 }
 
-static const char *human(etch_session *session, const char *number, const char *unit)
+static const char *human(etch_session *session, const char *number, etch_unit unit)
 {
     return etch_human_text(session, etch_number(session->sym, number, strlen(number)), unit);
-}
-
-static const char *comm_name(const etch_comm_total *total)
-{
-    if (total->type == ETCH_NODE_SEND)
-        return etch_collective_name(ETCH_SEND);
-    if (total->type == ETCH_NODE_RECV)
-        return "recv";
-    return etch_collective_name(etch_collective_of_code(total->collective));
 }
 
 static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)
@@ -81,18 +72,21 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
                                .part = total->work_share,
                                .comm_count = total->comm_count};
     stage.flop = total_text(session, total->flop);
-    stage.flop_human = human(session, stage.flop, "FLOP");
+    stage.flop_human = human(session, stage.flop, ETCH_UNIT_FLOP);
     stage.bytes = total_text(session, total->bytes);
-    stage.bytes_human = human(session, stage.bytes, "bytes");
+    stage.bytes_human = human(session, stage.bytes, ETCH_UNIT_BYTES);
     etch_output_comm *comm = ETCH_NEW_ARRAY(session->arena, total->comm_count, etch_output_comm);
     for (uint32_t i = 0; i < total->comm_count; i++) {
         const etch_comm_total *c = &total->comm[i];
         const char *bytes = total_text(session, c->bytes);
-        comm[i] = (etch_output_comm){.collective = comm_name(c),
-                                     .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
-                                     .bytes = bytes,
-                                     .bytes_human = human(session, bytes, "bytes"),
-                                     .nodes = c->count};
+        const bool message = c->type == ETCH_NODE_SEND || c->type == ETCH_NODE_RECV;
+        comm[i] =
+            (etch_output_comm){.collective = message ? ETCH_SEND : etch_collective_of_code(c->collective),
+                               .receives = c->type == ETCH_NODE_RECV,
+                               .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
+                               .bytes = bytes,
+                               .bytes_human = human(session, bytes, ETCH_UNIT_BYTES),
+                               .nodes = c->count};
     }
     stage.comm = comm;
     return stage;
@@ -102,21 +96,23 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
 static etch_output_report *summarize(const lowering *l, const etch_job *job)
 {
     etch_session *session = l->session;
+    const char *folder = l->options->folder;
     etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
     etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->program_count, etch_output_stage);
     for (uint32_t i = 0; i < job->program_count; i++)
         stages[i] = summarize_stage(session, &job->stages[i]);
-    *report = (etch_output_report){.model = job->model,
-                                   .plan = job->plan,
-                                   .config = job->config,
-                                   .run = job->run,
-                                   .folder = l->options->folder,
-                                   .written = !l->options->dry_run,
-                                   .ranks = job->rank_count,
-                                   .classes = job->program_count,
-                                   .stages = stages,
-                                   .stage_count = job->program_count,
-                                   .part_count = job->work_share_count};
+    *report =
+        (etch_output_report){.model = job->model,
+                             .plan = job->plan,
+                             .config = job->config,
+                             .run = job->run,
+                             .folder = folder ? etch_copy_text(session->arena, folder, strlen(folder)) : NULL,
+                             .written = !l->options->dry_run,
+                             .ranks = job->rank_count,
+                             .classes = job->program_count,
+                             .stages = stages,
+                             .stage_count = job->program_count,
+                             .part_count = job->work_share_count};
     return report;
 }
 
@@ -139,29 +135,22 @@ static etch_status refuse_ranks(etch_session *session, const char *text)
     return ETCH_EINPUT;
 }
 
-const char *etch_naming_at(size_t i)
-{
-    return i < ETCH_NAMING_COUNT ? etch_naming_name((etch_naming)i) : NULL;
-}
-
 const char *etch_annotation_at(size_t i)
 {
     return i < ETCH_ANNOTATION_COUNT ? etch_annotation_name((etch_annotation)i) : NULL;
 }
 
-/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may
- * be. */
-static size_t find_choice(etch_session *session, const char *(*at)(size_t i), const char *what,
-                          const char *wanted)
+/* The attribute called `wanted`, or ETCH_ANNOTATION_COUNT after an error that says which there are. */
+static size_t find_annotation(etch_session *session, const char *wanted)
 {
     size_t i = 0;
     ETCH_VEC(const char *) names = {0};
-    for (; at(i) && strcmp(at(i), wanted) != 0; i++)
-        ETCH_PUSH(session->arena, &names, at(i));
-    if (at(i))
+    for (; etch_annotation_at(i) && strcmp(etch_annotation_at(i), wanted) != 0; i++)
+        ETCH_PUSH(session->arena, &names, etch_annotation_at(i));
+    if (etch_annotation_at(i))
         return i;
     etch_diag *diag = etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0},
-                                 "there is no %s '%.80s'", what, wanted);
+                                 "there is no attribute '%.80s'", wanted);
     const char *near = etch_nearest(wanted, names.at, names.count);
     etch_buf list = {.arena = session->arena};
     for (uint32_t k = 0; k < names.count; k++)
@@ -176,17 +165,15 @@ static size_t find_choice(etch_session *session, const char *(*at)(size_t i), co
 /* Reads what nodes are called and what is said of them. False after a reported error. */
 static bool read_style(etch_session *session, const etch_output_options *options, etch_style *style)
 {
-    *style = (etch_style){.naming = ETCH_NAMES_SHORT};
-    if (options->names) {
-        size_t naming = find_choice(session, etch_naming_at, "way to name nodes", options->names);
-        if (!etch_naming_at(naming))
-            return false;
-        style->naming = (etch_naming)naming;
+    *style = (etch_style){.naming = options->names};
+    if (!etch_naming_name(options->names)) {
+        etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0}, "there is no way %d to name nodes",
+                   (int)options->names);
+        return false;
     }
     for (const char *at = options->attrs; at;) {
         const size_t length = strcspn(at, ",");
-        size_t i =
-            find_choice(session, etch_annotation_at, "attribute", etch_copy_text(session->arena, at, length));
+        const size_t i = find_annotation(session, etch_copy_text(session->arena, at, length));
         if (!etch_annotation_at(i))
             return false;
         style->annotations |= 1u << i;
@@ -248,10 +235,13 @@ static etch_status lower_session(void *data)
 etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
                                const etch_output_report **report)
 {
-    lowering l = {.session = session, .options = options};
+    etch_output_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    lowering l = {.session = session, .options = &own};
     const bool defaults = session->options.defaults;
     session->options.defaults = true;
-    etch_status status = etch_session_run(session, lower_session, &l);
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, lower_session, &l);
     session->options.defaults = defaults;
     *report = status == ETCH_OK ? l.report : NULL;
     return status;

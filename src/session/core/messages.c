@@ -39,9 +39,7 @@ static const etch_comment *convert_labels(etch_session *session, const etch_labe
 
 static etch_message convert(etch_session *session, const etch_diag *diag)
 {
-    static const char *const severities[] = {
-        [ETCH_ERROR] = "error", [ETCH_WARNING] = "warning", [ETCH_REMARK] = "remark"};
-    etch_message message = {.severity = severities[diag->severity],
+    etch_message message = {.severity = diag->severity,
                             .code = "",
                             .location = locate(session->diags, diag->span),
                             .text = diag->message};

@@ -7,7 +7,7 @@ static etch_values values_of(etch_session *session, const etch_settings *setting
     etch_given *given = ETCH_NEW_ARRAY(session->arena, settings->count, etch_given);
     for (uint32_t i = 0; i < settings->count; i++) {
         const etch_setting *s = &settings->at[i];
-        given[i] = (etch_given){s->var, s->name, s->value, s->from, s->span};
+        given[i] = (etch_given){s->var, s->name, s->value, etch_given_by_name(s->from), s->span};
     }
     etch_values values = {.given = given, .given_count = settings->count};
     values.fact_count = etch_spec_assumptions(session->spec, &values.facts);

@@ -10,7 +10,7 @@ typedef struct asking {
     const char *text;
     etch_query_options options;
     etch_answer *answer;
-    const char *unit;
+    etch_unit unit;
     /* a derivative has steps */
     bool piecewise;
 } asking;
@@ -160,9 +160,9 @@ static void set_stage_rows(asking *a, const etch_shares *shares, etch_expr var)
         ETCH_PUSH(a->session->arena, &all,
                   (group){shares->at[i].label, transform(a, shares->at[i].sum, var)});
     set_rows(a, &all, true);
-    a->answer->by = etch_breakdown_name(ETCH_BY_STAGE);
+    a->answer->by = ETCH_BY_STAGE;
     if (shares->count > 1)
-        a->answer->sum_label = "heaviest";
+        a->answer->sum = ETCH_SUM_HEAVIEST;
 }
 
 static void refuse_open_stage(const asking *a, etch_span span)
@@ -227,7 +227,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
         (a->options.by == ETCH_BY_NOTHING && !a->options.why && which == UINT32_MAX)) {
         set_stage_rows(a, &shares, var);
         if (which == UINT32_MAX)
-            a->answer->sum_label = NULL;
+            a->answer->sum = ETCH_SUM_GREATEST;
         return transform(a, most, var);
     }
     if (which == UINT32_MAX) {
@@ -267,7 +267,7 @@ static etch_expr evaluate(asking *a)
     const char *name = a->options.derivative ? a->options.derivative : a->options.leading;
     if (etch_error_count(session->diags) > errors)
         return NULL;
-    a->unit = row && !name ? row->unit : "";
+    a->unit = row && !name ? row->unit : ETCH_UNIT_NONE;
     if (!a->options.leading &&
         (row || ((a->options.by != ETCH_BY_NOTHING || a->options.why) && !quantity.name)))
         return tabulate(a, row, &quantity);
@@ -291,6 +291,12 @@ static etch_status answer(void *data)
     asking *a = data;
     etch_session *session = a->session;
     const uint32_t errors = etch_error_count(session->diags);
+    if (!etch_breakdown_name(a->options.by) || !etch_notation_name(a->options.notation) ||
+        !etch_form_name(a->options.form)) {
+        etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0},
+                   "the options ask for a breakdown, notation or form that there is not");
+        return ETCH_EINPUT;
+    }
     if (a->options.why && a->options.by != ETCH_BY_NOTHING) {
         etch_error(session->diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
                    "--why is a table of its own: without --by");
@@ -303,8 +309,7 @@ static etch_status answer(void *data)
         return ETCH_EINPUT;
     }
     a->answer = ETCH_NEW(session->arena, etch_answer);
-    a->answer->by = etch_breakdown_name(a->options.by);
-    a->answer->sum_label = "total";
+    a->answer->by = a->options.by;
     etch_expr value = evaluate(a);
     if (!value && etch_error_count(session->diags) == errors)
         etch_error(session->diags, ETCH_E_QUERY_UNDEFINED, (etch_span){0, 0},
@@ -322,20 +327,15 @@ static etch_status answer(void *data)
     return ETCH_OK;
 }
 
-etch_status etch_session_query_with(etch_session *session, const char *expression,
-                                    const etch_query_options *options, const etch_answer **result)
+etch_status etch_session_query(etch_session *session, const char *expression,
+                               const etch_query_options *options, const etch_answer **result)
 {
-    asking a = {.session = session, .text = expression, .options = *options};
-    etch_status status = etch_session_run(session, answer, &a);
+    asking a = {.session = session, .text = expression};
+    const char *unfit = etch_options_read(options, &a.options, sizeof a.options);
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, answer, &a);
     *result = status == ETCH_OK ? a.answer : NULL;
     return status;
-}
-
-etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
-                               const etch_answer **result)
-{
-    const etch_query_options options = {.by = by};
-    return etch_session_query_with(session, expression, &options, result);
 }
 
 const char *etch_notation_name(etch_notation notation)

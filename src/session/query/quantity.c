@@ -23,33 +23,34 @@ enum {
 
 /* clang-format off */
 static const etch_quantity_row rows[] = {
-    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, "elements", "weights"},
-    {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, "elements",
+    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, ETCH_UNIT_ELEMENTS, "weights"},
+    {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, ETCH_UNIT_ELEMENTS,
      "weights that have a gradient"},
-    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, "elements",
+    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, ETCH_UNIT_ELEMENTS,
      "weights that one token uses"},
-    {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, "FLOP",
+    {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, ETCH_UNIT_FLOP,
      "work of the whole job; a multiply-add is 2"},
-    {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, "FLOP",
+    {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, ETCH_UNIT_FLOP,
      "of it, the products"},
-    {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, "FLOP",
+    {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, ETCH_UNIT_FLOP,
      "of it, all but the products"},
-    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, "FLOP", "work of one rank"},
-    {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, "bytes",
+    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, ETCH_UNIT_FLOP, "work of one rank"},
+    {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, ETCH_UNIT_BYTES,
      "memory that one rank reads and writes"},
-    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, "bytes", "of it, what is read"},
-    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, "bytes", "of it, what is written"},
-    {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, "bytes",
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, ETCH_UNIT_BYTES, "of it, what is read"},
+    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, ETCH_UNIT_BYTES,
+     "of it, what is written"},
+    {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, ETCH_UNIT_BYTES,
      "payload of the collectives of one rank"},
-    {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, "bytes",
+    {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, ETCH_UNIT_BYTES,
      "what one rank sends for them, in rings"},
-    {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, "elements",
+    {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, ETCH_UNIT_ELEMENTS,
      "weights that one rank holds"},
-    {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, "bytes",
+    {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, ETCH_UNIT_BYTES,
      "what one rank holds: memory(peak), or of it C"},
-    {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, "bytes",
+    {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, ETCH_UNIT_BYTES,
      "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
-    {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, "bytes",
+    {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, ETCH_UNIT_BYTES,
      "the same, of one rank"},
 };
 /* clang-format on */
@@ -82,7 +83,7 @@ static void describe_row(const etch_quantity_row *row, etch_buf *out)
         [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CALL] = "(of=X)", [ETCH_OF_CLASS] = "(C)"};
     etch_buf call = {.arena = out->arena};
     etch_buf_printf(&call, "%s%s", row->name, subjects[row->subject]);
-    etch_buf_printf(out, "%-18s %-9s %s\n", call.text, row->unit, row->help);
+    etch_buf_printf(out, "%-18s %-9s %s\n", call.text, etch_unit_name(row->unit), row->help);
 }
 
 void etch_quantity_describe_all(etch_buf *out)

@@ -24,7 +24,7 @@ typedef struct etch_quantity_row {
     } only;
     /* bits 1 << etch_breakdown */
     unsigned breakdowns;
-    const char *unit;
+    etch_unit unit;
     const char *help;
 } etch_quantity_row;
 

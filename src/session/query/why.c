@@ -45,8 +45,6 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
 const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count)
 {
-    static const char *const said[] = {
-        [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
     const etch_explaining how = {session->arena, etch_compiled_axes(session, p, UINT32_MAX), names};
     etch_phrases phrases = {0};
     if (cost->step)
@@ -55,7 +53,7 @@ const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_comp
         etch_provenance_explain(p->placed, &how, &cost->provenance, cost->axes, &phrases);
     etch_phrase_view *rows = ETCH_NEW_ARRAY(session->arena, phrases.count, etch_phrase_view);
     for (uint32_t i = 0; i < phrases.count; i++)
-        rows[i] = (etch_phrase_view){.part = said[phrases.at[i].role],
+        rows[i] = (etch_phrase_view){.role = phrases.at[i].role,
                                      .text = phrases.at[i].text,
                                      .of_plan = phrases.at[i].of_plan,
                                      .location = etch_locate(session, phrases.at[i].span)};
@@ -93,7 +91,8 @@ static etch_reason reason_of(etch_session *session, const etch_compiled *p, cons
     const bool moves = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
     etch_reason reason = {.op = weight ? "weight" : etch_cost_op_name(cost),
                           .module = etch_cost_label(session, p, cost, ETCH_BY_MODULE),
-                          .phase = weight ? NULL : etch_phase_name(cost->phase),
+                          .phased = !weight,
+                          .phase = weight ? ETCH_FORWARD : cost->phase,
                           .tensor = cost->tensor ? cost->tensor->name : NULL,
                           .location = etch_locate(session, cost->span)};
     if (moves)

@@ -130,16 +130,6 @@ static const size_t *indices_of(const etch_viewing *v, etch_tensor *const *tenso
     return list;
 }
 
-static const char *kind_name(etch_kind kind)
-{
-    static const char *const names[] = {[ETCH_INPUT] = "input",
-                                        [ETCH_WEIGHT] = "weight",
-                                        [ETCH_ACT] = "value",
-                                        [ETCH_GRADIENT] = "gradient",
-                                        [ETCH_CONSTANT] = "constant"};
-    return names[kind];
-}
-
 static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor *t)
 {
     size_t *dims = ETCH_NEW_ARRAY(v->arena, t->rank, size_t);
@@ -147,8 +137,8 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         dims[i] = v->dim_at[t->dims[i]->id];
     return (etch_view_tensor){
         .name = v->names.tensors[t->id],
-        .kind = kind_name(t->kind),
-        .dtype = etch_dtype_name(t->dtype),
+        .kind = t->kind,
+        .dtype = t->dtype,
         .dims = dims,
         .dim_count = t->rank,
         .bytes = etch_view_text(v, bytes_of(v, t)),
@@ -251,7 +241,7 @@ static etch_view_op view_of_op(const etch_viewing *v, const etch_shown_op *shown
     return (etch_view_op){
         .name = etch_row_name(op->row),
         .arguments = arguments_of(v, op),
-        .phase = etch_phase_name(op->phase),
+        .phase = op->phase,
         .ins = indices_of(v, op->ins, op->in_count),
         .outs = indices_of(v, op->outs, op->out_count),
         .in_count = op->in_count,
@@ -421,7 +411,7 @@ static etch_view_saved view_of_saved(const etch_viewing *v, const etch_shown_sav
                              .runs = etch_view_text(v, kept->times),
                              .reader = v->op_at[reader->id],
                              .reader_name = etch_row_name(reader->row),
-                             .reader_phase = etch_phase_name(reader->phase),
+                             .reader_phase = reader->phase,
                              .reader_derives = reader->forward ? etch_row_name(reader->forward->row) : NULL,
                              .reader_location = etch_locate(v->session, reader->span)};
 }
@@ -452,8 +442,7 @@ static void add_totals(etch_viewing *v)
             sum = etch_add(v->sym, sum, flop);
         }
         if (any)
-            ETCH_PUSH(v->arena, &list,
-                      (etch_view_total){etch_phase_name((etch_phase)phase), etch_view_text(v, sum)});
+            ETCH_PUSH(v->arena, &list, (etch_view_total){(etch_phase)phase, etch_view_text(v, sum)});
     }
     v->report->totals = list.at;
     v->report->total_count = list.count;
@@ -536,10 +525,14 @@ static etch_status view(void *data)
     return ETCH_OK;
 }
 
-etch_status etch_session_graph(etch_session *session, const char *part, const etch_graph_report **report)
+etch_status etch_session_graph(etch_session *session, const etch_view_options *options,
+                               const etch_graph_report **report)
 {
-    etch_viewing v = {.session = session, .selector = part};
-    const etch_status status = etch_session_run(session, view, &v);
+    etch_view_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    etch_viewing v = {.session = session, .selector = own.part};
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, view, &v);
     *report = status == ETCH_OK ? v.report : NULL;
     return status;
 }

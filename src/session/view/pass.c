@@ -41,7 +41,7 @@ static etch_status show_placed(showing *s, etch_pass pass, etch_buf *out)
     const etch_dump_values values = {apply, s};
     if (!etch_spec_pending_ready(session->spec, p->plan, p->settings))
         return ETCH_EINPUT;
-    const etch_placed *placed = etch_place_until(p->training, p->plan, session->granularity, pass);
+    const etch_placed *placed = etch_place_until(p->training, p->plan, session->options.granularity, pass);
     if (!placed)
         return ETCH_EINPUT;
     if (pass == ETCH_PASS_STEP)

@@ -3,7 +3,7 @@
 #include "session/query/query.h"
 
 /* Of the picture: stages times weight groups of time. */
-enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
+enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 }; /* halves: as forward */
 
 typedef struct showing {
     etch_session *session;
@@ -104,7 +104,7 @@ typedef struct clock {
     etch_pipeline_slot **slots;
     /* by stage: slots done */
     uint64_t *next;
-    /* by direction, then link and microbatch; 0: not done */
+    /* of forward, and of backward or its first half, by link and microbatch; 0: not done */
     uint64_t *ends[2];
     /* a stack of stages to look at, each once */
     uint32_t *waiting;
@@ -130,9 +130,11 @@ static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *s
     const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
     const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
     *when = 0;
-    if (slot->backward && model_chunk < last)
+    if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
+        *when = *end_of(c, true, model_chunk, slot->microbatch);
+    else if (slot->kind != ETCH_ACTION_FORWARD && model_chunk < last)
         *when = *end_of(c, true, model_chunk + 1, slot->microbatch);
-    else if (slot->backward)
+    else if (slot->kind != ETCH_ACTION_FORWARD)
         *when = *end_of(c, false, model_chunk, slot->microbatch);
     else if (model_chunk > 0)
         *when = *end_of(c, false, model_chunk - 1, slot->microbatch);
@@ -152,9 +154,10 @@ static void advance(clock *c, uint32_t stage)
         if (!ready_at(c, stage, slot, &ready))
             break;
         slot->start = ready > free_at ? ready : free_at;
-        slot->end = slot->start + (slot->backward ? BACKWARD_TIME : FORWARD_TIME);
+        slot->end = slot->start + (slot->kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME : FORWARD_TIME);
         const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
-        *end_of(c, slot->backward, model_chunk, slot->microbatch) = slot->end;
+        if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
+            *end_of(c, slot->kind != ETCH_ACTION_FORWARD, model_chunk, slot->microbatch) = slot->end;
         c->next[stage]++;
     }
     if (c->next[stage] == first)
@@ -202,7 +205,7 @@ static void add_stages(const showing *s)
         slots[stage] = ETCH_NEW_ARRAY(arena, (size_t)count, etch_pipeline_slot);
         for (uint64_t i = 0; i < count; i++)
             slots[stage][i] = (etch_pipeline_slot){
-                .backward = order[i].kind != ETCH_ACTION_FORWARD, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
+                .kind = order[i].kind, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
         stages[stage] =
             (etch_pipeline_stage){.in_flight = etch_in_flight(order, count, ETCH_HOLD_FORWARD_TO_WEIGHTS),
                                   .slots = slots[stage],
@@ -247,7 +250,7 @@ static etch_status show(void *data)
     *report = (etch_pipeline_report){.model = s->p->model->name,
                                      .plan = s->p->plan->name,
                                      .config = etch_spec_config(session->spec, session->options.config),
-                                     .schedule = etch_schedule_name(s->pipe.schedule),
+                                     .schedule = etch_schedule_kind_of(s->pipe.schedule),
                                      .trains = s->pipe.trains,
                                      .chunks = s->pipe.chunks,
                                      .microbatches = s->pipe.microbatches};

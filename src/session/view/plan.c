@@ -94,23 +94,23 @@ static const etch_view_shard *shards_of(const etch_plan_viewing *v, const etch_v
     return shards;
 }
 
-static const char *source_of_reshard(const etch_provenance *provenance)
+static etch_placed_by source_of_reshard(const etch_provenance *provenance)
 {
     switch (provenance->rule) {
     case ETCH_RULE_PIN:
-        return "pin";
+        return ETCH_PLACED_BY_PIN;
     case ETCH_RULE_LOOP:
-        return "loop";
+        return ETCH_PLACED_BY_LOOP;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        return "scope";
+        return ETCH_PLACED_BY_SCOPE;
     default:
-        return "moved";
+        return ETCH_PLACED_BY_MOVE;
     }
 }
 
 /* What says where the value is, and the line. */
-static const char *source_of(const etch_plan_viewing *v, const etch_value *value, etch_span *line)
+static etch_placed_by source_of(const etch_plan_viewing *v, const etch_value *value, etch_span *line)
 {
     const etch_tensor *t = value->tensor;
     const etch_step *step = value->step;
@@ -118,20 +118,20 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     if (value->sharded_flat)
         *line = v->placed->plan->zero.span;
     if (value->sharded_flat)
-        return "zero";
+        return ETCH_PLACED_BY_ZERO;
     if (!step)
-        return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? "map"
-               : t->kind == ETCH_CONSTANT                      ? "inferred"
-                                                               : "loop";
+        return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? ETCH_PLACED_BY_MAP
+               : t->kind == ETCH_CONSTANT                      ? ETCH_PLACED_BY_OP
+                                                               : ETCH_PLACED_BY_LOOP;
     if (step->collective != ETCH_NO_COLLECTIVE) {
         if (step->provenance.rule != ETCH_RULE_LOOP)
             *line = step->provenance.line;
         return source_of_reshard(&step->provenance);
     }
     if (step->phase == ETCH_BACKWARD || v->pin_reshards[t->id])
-        return "inferred";
+        return ETCH_PLACED_BY_OP;
     *line = etch_place_pin(v->placed, t);
-    return line->start ? "pin" : "inferred";
+    return line->start ? ETCH_PLACED_BY_PIN : ETCH_PLACED_BY_OP;
 }
 
 static etch_value *behind_nothing(const etch_plan_viewing *v, etch_value *value)
@@ -205,7 +205,7 @@ static etch_view_step view_of_step(etch_plan_viewing *v, const etch_shown_step *
     const etch_step *step = shown->step;
     return (etch_view_step){
         .name = step->collective ? etch_collective_name(step->collective) : etch_row_name(step->row),
-        .phase = etch_phase_name(step->phase),
+        .phase = step->phase,
         .ins = value_list(v, step->ins, step->in_count),
         .in_count = step->in_count,
         .outs = value_list(v, step->outs, step->out_count),
@@ -335,11 +335,14 @@ static etch_status view(void *data)
     return ETCH_OK;
 }
 
-etch_status etch_session_placement(etch_session *session, const char *part,
+etch_status etch_session_placement(etch_session *session, const etch_view_options *options,
                                    const etch_placement_report **report)
 {
-    etch_plan_viewing v = {.view = {.session = session, .selector = part}};
-    const etch_status status = etch_session_run(session, view, &v);
+    etch_view_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    etch_plan_viewing v = {.view = {.session = session, .selector = own.part}};
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, view, &v);
     *report = status == ETCH_OK ? v.report : NULL;
     return status;
 }

@@ -211,7 +211,7 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
 
 static const char *human(const etch_plan_viewing *v, etch_expr bytes)
 {
-    return bytes && etch_is_constant(bytes) ? etch_human_text(v->view.session, bytes, "bytes") : NULL;
+    return bytes && etch_is_constant(bytes) ? etch_human_text(v->view.session, bytes, ETCH_UNIT_BYTES) : NULL;
 }
 
 static const etch_view_share *shares_of(const etch_plan_viewing *v, const etch_expr *times,
@@ -239,16 +239,17 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     const etch_cost *cost = shown->cost;
     const etch_step *step = cost->step;
     const uint32_t axes = cost->axes & v->how.axes;
-    etch_view_collective row = {.name = etch_collective_name(cost->collective),
-                                .phase = etch_phase_name(cost->phase),
+    etch_view_collective row = {.collective = cost->collective,
+                                .phase = cost->phase,
                                 .group = etch_axes_label(v->placed, axes),
                                 .ranks = etch_plan_text(v, ranks_of(v, axes)),
                                 .step = ETCH_VIEW_NONE,
                                 .module = v->view.scope_at[etch_view_scope(&v->view, cost->scope)->id],
                                 .loop = ETCH_VIEW_NONE,
                                 .bytes = etch_plan_text(v, shown->each),
+                                .dtype = ETCH_DTYPE_COUNT,
                                 .shares = shares_of(v, shown->times, shown->bytes, shown->wire),
-                                .rule = etch_rule_name(cost->provenance.rule)};
+                                .rule = cost->provenance.rule};
     row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
     row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
     add_tensors(v, shown, &row);
@@ -262,7 +263,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     row.before = etch_value_text(v->placed, &v->how, step->ins[0]);
     row.after = etch_value_text(v->placed, &v->how, step->outs[0]);
     row.bytes_by_dims = etch_plan_payload_by_dims(v, step);
-    row.dtype = etch_dtype_name(etch_comm_dtype_of(v->placed, step, 0));
+    row.dtype = etch_comm_dtype_of(v->placed, step, 0);
     row.step = v->step_at[step->id];
     row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
     return row;
@@ -271,7 +272,8 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
 /* ---- sums ---------------------------------------------------------------------------------------------- */
 
 typedef struct comm_sum {
-    const char *name, *group;
+    etch_collective collective;
+    const char *group;
     etch_expr *times, *bytes, *wire;
 } comm_sum;
 
@@ -293,16 +295,17 @@ static void add_totals(etch_plan_viewing *v)
         const etch_view_collective *row = &r->collectives[i];
         uint32_t at = 0;
         while (at < sums.count &&
-               (strcmp(sums.at[at].name, row->name) != 0 || strcmp(sums.at[at].group, row->group) != 0))
+               (sums.at[at].collective != row->collective || strcmp(sums.at[at].group, row->group) != 0))
             at++;
         if (at == sums.count)
-            ETCH_PUSH(v->view.arena, &sums, (comm_sum){row->name, row->group, zeros(v), zeros(v), zeros(v)});
+            ETCH_PUSH(v->view.arena, &sums,
+                      (comm_sum){row->collective, row->group, zeros(v), zeros(v), zeros(v)});
         add_to(v, &sums.at[at], &v->collectives.at[i]);
         add_to(v, &all, &v->collectives.at[i]);
     }
     etch_view_comm *rows = ETCH_NEW_ARRAY(v->view.arena, sums.count, etch_view_comm);
     for (uint32_t i = 0; i < sums.count; i++)
-        rows[i] = (etch_view_comm){sums.at[i].name, sums.at[i].group,
+        rows[i] = (etch_view_comm){sums.at[i].collective, sums.at[i].group,
                                    shares_of(v, sums.at[i].times, sums.at[i].bytes, sums.at[i].wire)};
     r->totals = rows;
     r->total_count = sums.count;

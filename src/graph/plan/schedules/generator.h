@@ -31,8 +31,9 @@ struct etch_schedule {
     etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
 };
 
-extern const etch_schedule etch_schedule_gpipe, etch_schedule_one_f_one_b, etch_schedule_interleaved,
-    etch_schedule_zb_h1;
+#define ETCH_DECLARE(NAME, name) extern const etch_schedule etch_schedule_##name;
+ETCH_SCHEDULE_TABLE(ETCH_DECLARE)
+#undef ETCH_DECLARE
 
 /* ---- what orders have in common ------------------------------------------------------------------------ */
 

@@ -5,22 +5,18 @@
 
 /* ---- the table -------------------------------------------------------------------------------------- */
 
-static const etch_schedule *const schedules[] = {
-    &etch_schedule_gpipe,
-    &etch_schedule_one_f_one_b,
-    &etch_schedule_interleaved,
-    &etch_schedule_zb_h1,
-};
-enum { SCHEDULE_COUNT = sizeof schedules / sizeof *schedules };
+#define ROW(NAME, name) [ETCH_SCHEDULE_##NAME] = &etch_schedule_##name,
+static const etch_schedule *const schedules[ETCH_SCHEDULE_COUNT] = {ETCH_SCHEDULE_TABLE(ROW)};
+#undef ROW
 
 const etch_schedule *etch_schedule_at(uint32_t index)
 {
-    return index < SCHEDULE_COUNT ? schedules[index] : NULL;
+    return index < ETCH_SCHEDULE_COUNT ? schedules[index] : NULL;
 }
 
 const etch_schedule *etch_schedule_named(const char *name)
 {
-    for (uint32_t i = 0; i < SCHEDULE_COUNT; i++)
+    for (uint32_t i = 0; i < ETCH_SCHEDULE_COUNT; i++)
         if (strcmp(schedules[i]->name, name) == 0)
             return schedules[i];
     return NULL;
@@ -36,6 +32,19 @@ const char *etch_schedule_name(const etch_schedule *schedule)
     return schedule->name;
 }
 
+etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule)
+{
+    unsigned kind = 0;
+    while (kind < ETCH_SCHEDULE_COUNT && schedules[kind] != schedule)
+        kind++;
+    return (etch_schedule_kind)kind;
+}
+
+const char *etch_schedule_kind_name(etch_schedule_kind kind)
+{
+    return (unsigned)kind < ETCH_SCHEDULE_COUNT ? schedules[kind]->name : NULL;
+}
+
 bool etch_schedule_has_chunks(const etch_schedule *schedule)
 {
     return schedule->has_chunks;
@@ -44,6 +53,15 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
 bool etch_schedule_has_halves(const etch_schedule *schedule)
 {
     return schedule->has_halves;
+}
+
+const char *etch_action_kind_name(etch_action_kind kind)
+{
+    static const char *const names[ETCH_ACTION_COUNT] = {[ETCH_ACTION_FORWARD] = "forward",
+                                                         [ETCH_ACTION_BACKWARD] = "backward",
+                                                         [ETCH_ACTION_INPUT_GRADIENTS] = "input_gradients",
+                                                         [ETCH_ACTION_WEIGHT_GRADIENTS] = "weight_gradients"};
+    return (unsigned)kind < ETCH_ACTION_COUNT ? names[kind] : NULL;
 }
 
 /* ---- actions ------------------------------------------------------------------------------------------ */

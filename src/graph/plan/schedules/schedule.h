@@ -11,15 +11,8 @@
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
 #define ETCH_GRAPH_PLAN_SCHEDULE_H
 
+#include "etch/kinds.h"
 #include "symbolic/symbolic.h"
-
-typedef enum etch_action_kind {
-    ETCH_ACTION_FORWARD,
-    /* both halves */
-    ETCH_ACTION_BACKWARD,
-    ETCH_ACTION_INPUT_GRADIENTS,
-    ETCH_ACTION_WEIGHT_GRADIENTS
-} etch_action_kind;
 
 typedef struct etch_action {
     etch_action_kind kind;
@@ -48,6 +41,8 @@ const etch_schedule *etch_schedule_default(void);
 /* Schedules by index for listings (help, "did you mean"); NULL past the end. */
 const etch_schedule *etch_schedule_at(uint32_t index);
 const char *etch_schedule_name(const etch_schedule *schedule);
+/* What programs call it; ETCH_SCHEDULE_COUNT for one that is not in the table. */
+etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule);
 /* Does it take `virtual = v`, the chunks of a stage? The others have one chunk in each. */
 bool etch_schedule_has_chunks(const etch_schedule *schedule);
 /* Are the halves of its backward pass actions of their own? */

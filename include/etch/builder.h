@@ -6,8 +6,8 @@
  *
  *     static void build(etch_network *net, void *data)
  *     {
- *         etch_dim *b = etch_network_dim(net, "B"), *h = etch_network_dim(net, "H"), *f =
- *         etch_network_dim(net, "F");
+ *         etch_dim *b = etch_network_dim(net, "B"), *h = etch_network_dim(net, "H");
+ *         etch_dim *f = etch_network_dim(net, "F");
  *         etch_tensor *x = etch_network_input(net, "x", NULL, 2, (etch_dim *[]){b, h});
  *         etch_tensor *w = etch_network_weight(net, "w", NULL, 2, (etch_dim *[]){h, f});
  *         etch_network_multiply(net, x, w, 2, (etch_dim *[]){b, f});
@@ -15,15 +15,17 @@
  *     }
  *     ...
  *     etch_network_model model = {.name = "layer", .build = build};
- *     etch_session_options options = {.text = "etch 1\nparam batch, hidden, ffn\n"
+ *     etch_session_options options = {.struct_size = sizeof options,
+ *                                     .text = "etch 1\nparam batch, hidden, ffn\n"
  *                                             "dim B = batch, H = hidden, F = ffn\n",
- *                                     .models = &model, .model_count = 1};
+ *                                     .models = &model,
+ *                                     .model_count = 1};
  *     etch_session_open(&options, &session);
- *     etch_session_query(session, "flops(forward)", ETCH_BY_NOTHING, &answer);   // 2*batch*hidden*ffn
+ *     etch_session_query(session, "flops(forward)", NULL, &answer);   // 2*batch*hidden*ffn
  *
  * `build` is called whenever the model is needed with other values of params that may decide its structure,
- * and must build the same each time. Inside it only the functions of this header may be called, with this
- * network; dims, tensors and the network itself end with the call.
+ * and again after a release, and must build the same each time. Inside it only the functions of this header
+ * may be called, with this network; dims, tensors and the network itself end with the call.
  *
  * Dims are named, and each dim has a size over the whole job; a tensor has each dim once, in no order. Ops
  * work by dim, as in a spec (docs/language.md).
@@ -32,8 +34,8 @@
  * take NULL tensors and dims silently and then return NULL. So a whole network can be built without looking;
  * the call of the session that needed it then returns ETCH_EINPUT. When memory or a limit is out, all that
  * follows returns NULL. */
-#ifndef ETCH_GRAPH_BUILDER_H
-#define ETCH_GRAPH_BUILDER_H
+#ifndef ETCH_BUILDER_H
+#define ETCH_BUILDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
