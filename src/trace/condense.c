@@ -84,7 +84,7 @@ static bool check_ids(condensing *c, const id_place *places)
                       "two nodes have the id %" PRIu32 ": readers keep one of them", places[i].id);
     }
     if (unique && places[c->count - 1].id != c->count - 1)
-        etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_ID_GAPS,
+        etch_find(c->d->job->findings, ETCH_REMARK, ETCH_E_VERIFY_ID_GAPS,
                   (etch_node_ref){ETCH_NO_NODE, {NULL, 0}}, "number the nodes of a rank 0, 1, 2, ...",
                   "ids have gaps: %" PRIu32 " nodes have ids up to %" PRIu32, c->count,
                   places[c->count - 1].id);
@@ -146,8 +146,8 @@ static void complain_dangling(condensing *c, uint32_t index, uint32_t id)
 static void complain_order(condensing *c, uint32_t index, uint32_t parent)
 {
     etch_named_node node;
-    if (keeps(c, ETCH_WARNING, ETCH_E_VERIFY_DEP_ORDER))
-        etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_DEP_ORDER, name_node(c, index, &node),
+    if (keeps(c, ETCH_REMARK, ETCH_E_VERIFY_DEP_ORDER))
+        etch_find(c->d->job->findings, ETCH_REMARK, ETCH_E_VERIFY_DEP_ORDER, name_node(c, index, &node),
                   "write parents before their children",
                   "it stands in the file before node %" PRIu32 ", which it depends on", id_of(c, parent));
 }

@@ -111,11 +111,10 @@ static void report_run(const run *r, etch_diags *diags)
 {
     const etch_finding *finding = r->first->finding;
     const etch_span nowhere = {0, 0};
-    etch_diag *diag =
-        finding->severity == ETCH_ERROR
-            ? etch_error(diags, finding->code, nowhere, "rank %u%s", (unsigned)r->first->rank, finding->text)
-            : etch_warning(diags, finding->code, nowhere, "rank %u%s", (unsigned)r->first->rank,
-                           finding->text);
+    etch_diag *(*const report[])(etch_diags *, etch_code, etch_span, const char *, ...) = {
+        [ETCH_ERROR] = etch_error, [ETCH_WARNING] = etch_warning, [ETCH_REMARK] = etch_remark};
+    etch_diag *diag = report[finding->severity](diags, finding->code, nowhere, "rank %u%s",
+                                                (unsigned)r->first->rank, finding->text);
     if (r->count == 2)
         etch_note(diag, nowhere, "the same on rank %u", (unsigned)r->first[1].rank);
     else if (r->count > 2)

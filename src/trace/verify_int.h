@@ -76,7 +76,12 @@ typedef struct etch_trace_group {
     uint32_t count;
     /* ascending; NULL for all ranks */
     const uint32_t *ranks;
+    /* a rank that is listed twice, or ETCH_NONE */
+    uint32_t twice;
+    /* it lists `stranger`, of which there is no trace; it is not in `ranks` */
+    bool beyond;
     bool used;
+    int64_t stranger;
 } etch_trace_group;
 
 typedef struct etch_trace_groups {
