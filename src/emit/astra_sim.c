@@ -12,12 +12,12 @@
 
 static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK, SYSTEM, MEMORY, COMMAND};
 
-bool etch_is_astra_sim_file(const char *file)
+uint32_t etch_astra_sim_file(const char *file)
 {
-    for (uint32_t i = 0; i < ETCH_ASTRA_SIM_FILES; i++)
-        if (strcmp(file, names[i]) == 0)
-            return true;
-    return false;
+    uint32_t at = 0;
+    while (at < ETCH_ASTRA_SIM_FILES && strcmp(file, names[at]) != 0)
+        at++;
+    return at;
 }
 
 /* The dimensions of the network: mesh axes of more than one rank, innermost first, since neighbouring ranks

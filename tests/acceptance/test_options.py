@@ -322,9 +322,14 @@ class AstraSim(Options):
         self.assertEqual("mine\n", (folder / "network.yml").read_text())
         self.lower("out", "megatron_zero", "--force")
         self.assertEqual("mine\n", (folder / "network.yml").read_text())
-        self.lower("out", "megatron_zero", "--force", "--astra-sim")
-        self.assertEqual(["2", "2"], self.network(folder)["npus_count"])
+        done = run("lower", LLAMA, *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-o",
+                   folder, "--astra-sim", "--force")
+        self.assertEqual(0, done.status, done)
+        self.assertIn("warning[E0716]", done.err)
+        self.assertEqual("mine\n", (folder / "network.yml").read_text())
         self.assertEqual(self.FILES, self.FILES & set(snapshot(folder)))
+        self.assertEqual(sum(len(content) for content in snapshot(folder).values()) - len("mine\n"),
+                         int(re.search(r"^bytes +(\d+)", done.out, re.M)[1]))
 
 
 if __name__ == "__main__":
