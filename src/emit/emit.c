@@ -110,11 +110,17 @@ static void warn_of_path(const emission *e)
                      e->options->folder);
 }
 
-static void warn_of_one_rank(const emission *e)
+static void warn_of_ranks(const emission *e)
 {
-    if (e->options->astra_sim && e->job->rank_count == 1)
+    if (!e->options->astra_sim)
+        return;
+    if (e->job->rank_count == 1)
         etch_warning(e->diags, ETCH_E_OUTPUT_ONE_RANK, (etch_span){0, 0},
                      "there is one rank: networks of ASTRA-sim have at least two");
+    else if (e->variants.written < e->job->rank_count)
+        etch_warning(e->diags, ETCH_E_OUTPUT_SOME_RANKS, (etch_span){0, 0},
+                     "ASTRA-sim needs the traces of all %u ranks, and %u are written",
+                     (unsigned)e->job->rank_count, (unsigned)e->variants.written);
 }
 
 /* What its owner has edited is not written. */
@@ -177,7 +183,7 @@ static etch_status write_all(void *data)
     if (status != ETCH_OK)
         return status;
     warn_of_path(e);
-    warn_of_one_rank(e);
+    warn_of_ranks(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
     e->folder.ours.astra_sim = e->options->astra_sim;

@@ -67,7 +67,7 @@ typedef struct etch_extra_file {
     size_t length;
 } etch_extra_file;
 
-enum { ETCH_ASTRA_SIM_FILES = 4 };
+enum { ETCH_ASTRA_SIM_FILES = 6 };
 /* Makes them, in `arena`; `name`: of the traces. */
 void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
                           etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
