@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* ---- interruption ----------------------------------------------------------------------------------- */
 
@@ -99,6 +100,36 @@ static void print_stages(const etch_output_report *report, bool human)
     }
 }
 
+/* Would ASTRA-sim run on what was written? It takes two ranks and more, all of their traces, a descriptor for
+ * each, and no path of groups with "empty" in it. */
+static bool can_simulate(const etch_output_report *report)
+{
+    enum { OTHER_FILES = 64 }; /* as in the script */
+    struct rlimit files;
+    return report->written && report->ranks > 1 && report->ranks_written == report->ranks &&
+           (report->groups == 0 || !strstr(report->folder, "empty")) &&
+           (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max == RLIM_INFINITY ||
+            files.rlim_max >= (rlim_t)report->ranks + OTHER_FILES);
+}
+
+/* A line that a shell takes as it stands. */
+static void print_run(const char *folder)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,:@%=-";
+    const char *here = *folder == '-' ? "./" : "";
+    if (folder[strspn(folder, plain)] == '\0') {
+        cli_print_field("run", "sh %s%s/astra-sim.sh AstraSim_Analytical_Congestion_Unaware", here, folder);
+        return;
+    }
+    printf("%-9s sh %s'", "run", here);
+    for (; *folder; folder++)
+        if (*folder == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*folder);
+    printf("'/astra-sim.sh AstraSim_Analytical_Congestion_Unaware\n");
+}
+
 static void print_plain(const etch_output_report *report, bool human, bool astra_sim)
 {
     cli_print_field("model", "%s", report->model);
@@ -120,8 +151,8 @@ static void print_plain(const etch_output_report *report, bool human, bool astra
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
-    if (report->written && astra_sim)
-        cli_print_field("run", "sh %s/astra-sim.sh AstraSim_Analytical_Congestion_Unaware", report->folder);
+    if (astra_sim && can_simulate(report))
+        print_run(report->folder);
     if (report->part_count > 1)
         print_parts(report, human);
     else

@@ -82,16 +82,16 @@ static etch_status prepare(emission *e)
         return status;
     etch_variants_find(e->arena, e->job, e->options->ranks, &e->variants);
     e->result.trace_bytes = count_trace_bytes(e);
-    status = etch_manifest_text(e->job, &e->variants, e->options, e->result.trace_bytes, &e->manifest,
-                                &e->manifest_length);
-    if (status != ETCH_OK)
-        return status;
-    if (etch_groups_write(e->job, -1, &group_bytes) != 0)
-        return ETCH_EINTERNAL; /* counting has nothing that could fail */
     if (e->options->astra_sim) {
         etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
         e->extra_count = ETCH_ASTRA_SIM_FILES;
     }
+    const etch_manifest_files files = {e->result.trace_bytes, e->extras, e->extra_count};
+    status = etch_manifest_text(e->job, &e->variants, e->options, &files, &e->manifest, &e->manifest_length);
+    if (status != ETCH_OK)
+        return status;
+    if (etch_groups_write(e->job, -1, &group_bytes) != 0)
+        return ETCH_EINTERNAL; /* counting has nothing that could fail */
     e->result.ranks = e->variants.written;
     e->result.files = (uint64_t)e->variants.written + 2 + e->extra_count;
     e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
@@ -110,11 +110,30 @@ static void warn_of_path(const emission *e)
                      e->options->folder);
 }
 
-static void warn_of_one_rank(const emission *e)
+static void warn_of_ranks(const emission *e)
 {
-    if (e->options->astra_sim && e->job->rank_count == 1)
+    if (!e->options->astra_sim)
+        return;
+    if (e->job->rank_count == 1)
         etch_warning(e->diags, ETCH_E_OUTPUT_ONE_RANK, (etch_span){0, 0},
                      "there is one rank: networks of ASTRA-sim have at least two");
+    else if (e->variants.written < e->job->rank_count)
+        etch_warning(e->diags, ETCH_E_OUTPUT_SOME_RANKS, (etch_span){0, 0},
+                     "ASTRA-sim needs the traces of all %u ranks, and %u are written",
+                     (unsigned)e->job->rank_count, (unsigned)e->variants.written);
+}
+
+/* What its owner has edited is not written. */
+static void leave_out_kept(emission *e)
+{
+    for (uint32_t i = 0; i < e->extra_count; i++)
+        if (e->folder.kept[i]) {
+            e->result.files--;
+            e->result.bytes -= e->extras[i].length;
+            etch_warning(e->diags, ETCH_E_OUTPUT_KEPT, (etch_span){0, 0},
+                         "'%s/%s' is not as etch wrote it, and stays: see that it fits", e->folder.path,
+                         e->extras[i].name);
+        }
 }
 
 static etch_status write_tables(const emission *e)
@@ -125,6 +144,8 @@ static etch_status write_tables(const emission *e)
         return etch_io_error(e->diags, "write", e->folder.path, ETCH_CHAKRA_GROUP_FILE, error);
     for (uint32_t i = 0; i < e->extra_count; i++) {
         const etch_extra_file *extra = &e->extras[i];
+        if (e->folder.kept[i])
+            continue;
         error = etch_file_put(e->folder.files, extra->name, extra->text, extra->length);
         if (error != 0)
             return etch_io_error(e->diags, "write", e->folder.path, extra->name, error);
@@ -162,7 +183,7 @@ static etch_status write_all(void *data)
     if (status != ETCH_OK)
         return status;
     warn_of_path(e);
-    warn_of_one_rank(e);
+    warn_of_ranks(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
     e->folder.ours.astra_sim = e->options->astra_sim;
@@ -171,8 +192,10 @@ static etch_status write_all(void *data)
     e->folder.extra_count = e->extra_count;
     memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);
     status = etch_folder_inspect(&e->folder, e->options->folder, e->options->force);
-    if (status == ETCH_OK)
-        status = etch_folder_begin(&e->folder);
+    if (status != ETCH_OK)
+        return status;
+    leave_out_kept(e);
+    status = etch_folder_begin(&e->folder);
     if (status == ETCH_OK)
         status = write_files(e);
     return status == ETCH_OK ? etch_folder_commit(&e->folder) : status;

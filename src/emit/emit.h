@@ -37,7 +37,8 @@ typedef struct etch_emit_options {
     const etch_intervals *ranks;
     /* A folder that holds nothing but an earlier run is replaced as a whole, and an empty one is used. In
      * a folder with other files the run is refused, or with `force` the files of this run take their
-     * places one by one and all others stay as they are. */
+     * places one by one and all others stay as they are; so do files for ASTRA-sim that are not as an earlier
+     * run wrote them. */
     bool force;
     /* also what ASTRA-sim needs */
     bool astra_sim;
@@ -68,12 +69,13 @@ typedef struct etch_emit_result {
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
  * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`:
- * the first and last of each run of ranks that have one, unless all have; with `astra_sim`: true, where its
- * files are there), `comm_groups` (families: one set of mesh axes, groups with consecutive ids), `classes`
- * (ranks of one program) and `stages`. A stage holds sums over the nodes of one of its ranks, as decimal
- * text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size
- * by collective and axes `bytes` + `bytes_padding` of that row. Padding is what the least values that
- * simulators accept (1 FLOP, 1 byte, 64 bytes of a collective) added to the exact sums. */
+ * the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the SHA-256 of
+ * each of its files, where they are there), `comm_groups` (families: one set of mesh axes, groups with
+ * consecutive ids), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
+ * of its ranks, as decimal text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` +
+ * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is what
+ * the least values that simulators accept (1 FLOP, 1 byte, 64 bytes of a collective) added to the exact
+ * sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 

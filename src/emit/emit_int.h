@@ -67,12 +67,12 @@ typedef struct etch_extra_file {
     size_t length;
 } etch_extra_file;
 
-enum { ETCH_ASTRA_SIM_FILES = 4 };
+enum { ETCH_ASTRA_SIM_FILES = 6 };
 /* Makes them, in `arena`; `name`: of the traces. */
 void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
                           etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
-/* Is it the name of one of them? */
-bool etch_is_astra_sim_file(const char *file);
+/* Which of them has this name: an index; ETCH_ASTRA_SIM_FILES: none. */
+uint32_t etch_astra_sim_file(const char *file);
 
 /* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
 
@@ -126,6 +126,8 @@ typedef struct etch_run_files {
     uint32_t rank_count;
     /* with what ASTRA-sim needs */
     bool astra_sim;
+    /* what was written into these files, as SHA-256; "" where that is not known */
+    char machine[ETCH_ASTRA_SIM_FILES][ETCH_SHA256_TEXT];
 } etch_run_files;
 
 typedef struct etch_folder {
@@ -143,6 +145,9 @@ typedef struct etch_folder {
     uint32_t extra_count;
     /* what the target holds already */
     etch_run_files earlier;
+    /* files for ASTRA-sim, by index, that are there and are not as the earlier run wrote them: nobody but
+     * their owner touches them */
+    bool kept[ETCH_ASTRA_SIM_FILES];
     etch_folder_way way;
     /* permissions of a target that exists */
     unsigned mode;
@@ -199,10 +204,17 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
 int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;
 uint32_t etch_group_count(const etch_job *job);
 
+/* What the manifest says of other files. */
+typedef struct etch_manifest_files {
+    uint64_t trace_bytes;
+    /* a user may edit them: their hashes tell */
+    const etch_extra_file *extras;
+    uint32_t extra_count;
+} etch_manifest_files;
 /* manifest.c. The caller frees `*text`. */
 etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
-                               const etch_emit_options *options, uint64_t trace_bytes, char **text,
-                               size_t *length) ETCH_MUST_CHECK;
+                               const etch_emit_options *options, const etch_manifest_files *files,
+                               char **text, size_t *length) ETCH_MUST_CHECK;
 /* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO,
  * with a diagnostic, or ETCH_ENOMEM when that cannot be told. */
 etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run) ETCH_MUST_CHECK;

@@ -25,6 +25,13 @@ static bool is_rank(const char *text, uint32_t count)
     return at > text && rank < count && strcmp(at, ETCH_CHAKRA_SUFFIX) == 0;
 }
 
+/* Is it a file for ASTRA-sim that its owner has edited, or made? */
+static bool is_kept(const etch_folder *folder, const char *file)
+{
+    const uint32_t at = etch_astra_sim_file(file);
+    return at < ETCH_ASTRA_SIM_FILES && folder->kept[at];
+}
+
 static bool run_owns(const etch_run_files *run, const char *file)
 {
     size_t length = strlen(run->name);
@@ -32,7 +39,7 @@ static bool run_owns(const etch_run_files *run, const char *file)
         return false;
     if (strcmp(file, ETCH_MANIFEST_FILE) == 0 || strcmp(file, ETCH_CHAKRA_GROUP_FILE) == 0)
         return true;
-    if (run->astra_sim && etch_is_astra_sim_file(file))
+    if (run->astra_sim && etch_astra_sim_file(file) < ETCH_ASTRA_SIM_FILES)
         return true;
     return strncmp(file, run->name, length) == 0 && file[length] == '.' &&
            is_rank(file + length + 1, run->rank_count);
@@ -60,16 +67,38 @@ static int for_each_entry(const char *path, int (*visit)(void *data, int folder,
     return error;
 }
 
+/* Of the earlier run, and as that wrote it. */
+static bool is_earlier(const etch_folder *folder, const char *file)
+{
+    return run_owns(&folder->earlier, file) && !is_kept(folder, file);
+}
+
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
 typedef struct survey {
-    const etch_folder *folder;
+    etch_folder *folder;
     uint32_t entries, foreign;
     /* in the order of bytes */
     char first_foreign[ETCH_FILE_NAME];
     /* a folder under the name of a file that we will write */
     char blocker[ETCH_FILE_NAME];
 } survey;
+
+/* Marks a file for ASTRA-sim that does not hold what the earlier run wrote. */
+static void compare_machine(etch_folder *folder, const char *name)
+{
+    enum { MOST_BYTES = 1 << 20 }; /* what etch writes is far smaller */
+    const uint32_t at = etch_astra_sim_file(name);
+    char *text, hash[ETCH_SHA256_TEXT] = "";
+    size_t length;
+    const char *why;
+    if (at == ETCH_ASTRA_SIM_FILES)
+        return;
+    const char *path = etch_text(folder->arena, "%s/%s", folder->path, name);
+    if (etch_read_file(folder->arena, path, MOST_BYTES, &text, &length, &why) == ETCH_OK)
+        etch_sha256(&(etch_piece){text, length}, 1, hash);
+    folder->kept[at] = hash[0] == '\0' || strcmp(hash, folder->earlier.machine[at]) != 0;
+}
 
 static int survey_entry(void *data, int folder, const char *name)
 {
@@ -81,7 +110,9 @@ static int survey_entry(void *data, int folder, const char *name)
     s->entries++;
     if (!regular && run_owns(&s->folder->ours, name))
         snprintf(s->blocker, sizeof s->blocker, "%s", name);
-    if (regular && run_owns(&s->folder->earlier, name))
+    if (regular)
+        compare_machine(s->folder, name);
+    if (regular && is_earlier(s->folder, name))
         return 0;
     if (s->foreign++ == 0 || strcmp(name, s->first_foreign) < 0)
         snprintf(s->first_foreign, sizeof s->first_foreign, "%s", name);
@@ -109,7 +140,10 @@ static etch_status refuse_kind(const etch_folder *folder, mode_t mode)
 static etch_status refuse_foreign(const etch_folder *folder, const survey *s)
 {
     etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_TAKEN, "holds files that no run of etch wrote");
-    etch_note(diag, (etch_span){0, 0}, "the first of %u is '%s'", (unsigned)s->foreign, s->first_foreign);
+    etch_note(diag, (etch_span){0, 0}, "the first of %u is '%s'%s", (unsigned)s->foreign, s->first_foreign,
+              run_owns(&folder->earlier, s->first_foreign) && is_kept(folder, s->first_foreign)
+                  ? ", which is not as etch wrote it"
+                  : "");
     etch_help(diag, "give another folder; or --force, which replaces traces, '%s' and '%s' only",
               ETCH_CHAKRA_GROUP_FILE, ETCH_MANIFEST_FILE);
     return ETCH_EINPUT;
@@ -271,7 +305,7 @@ static etch_status keep_mode(const etch_folder *folder)
 static int remove_earlier(void *data, int folder, const char *name)
 {
     const etch_folder *of = data;
-    if (run_owns(&of->earlier, name) && unlinkat(folder, name, 0) != 0)
+    if (is_earlier(of, name) && unlinkat(folder, name, 0) != 0)
         return errno;
     return 0;
 }
@@ -336,7 +370,7 @@ static int step_aside_earlier(void *data, int folder, const char *name)
 {
     const etch_folder *of = data;
     (void)folder;
-    return run_owns(&of->earlier, name) ? step_aside(of, name, name) : 0;
+    return is_earlier(of, name) ? step_aside(of, name, name) : 0;
 }
 
 /* Calls act(folder, hidden name, name) for the files of the run, the manifest last, until one fails. */
@@ -353,7 +387,7 @@ static etch_status for_each_file(etch_folder *folder,
         status = act(folder, name, name);
     }
     for (uint32_t i = 0; i < folder->extra_count && status == ETCH_OK; i++)
-        status = act(folder, folder->extras[i].name, folder->extras[i].name);
+        status = folder->kept[i] ? ETCH_OK : act(folder, folder->extras[i].name, folder->extras[i].name);
     if (status == ETCH_OK)
         status = act(folder, ETCH_CHAKRA_GROUP_FILE, ETCH_CHAKRA_GROUP_FILE);
     return status == ETCH_OK ? act(folder, ETCH_MANIFEST_WAITING, ETCH_MANIFEST_FILE) : status;

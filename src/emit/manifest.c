@@ -23,7 +23,7 @@ typedef struct writer {
     const etch_job *job;
     const etch_variants *variants;
     const etch_emit_options *options;
-    uint64_t trace_bytes;
+    const etch_manifest_files *files;
     bool failed;
 } writer;
 
@@ -112,17 +112,31 @@ static json_t *ranks_json(writer *w)
     return list;
 }
 
+/* What was written into the files that describe a machine. */
+static json_t *machine_json(writer *w)
+{
+    json_t *machine = json_object();
+    for (uint32_t i = 0; i < w->files->extra_count; i++) {
+        const etch_extra_file *extra = &w->files->extras[i];
+        const etch_piece piece = {extra->text, extra->length};
+        char hash[ETCH_SHA256_TEXT];
+        etch_sha256(&piece, 1, hash);
+        set(w, machine, extra->name, json_string(hash));
+    }
+    return machine;
+}
+
 static json_t *traces_json(writer *w)
 {
     json_t *traces = json_object();
     set(w, traces, "name", json_string(w->options->name));
     set(w, traces, "pattern", json_sprintf("%s.{rank}.et", w->options->name));
     set(w, traces, "schema", json_string(ETCH_CHAKRA_VERSION));
-    set(w, traces, "bytes", decimal(w->trace_bytes));
+    set(w, traces, "bytes", decimal(w->files->trace_bytes));
     if (w->options->ranks)
         set(w, traces, "written", ranks_json(w));
     if (w->options->astra_sim)
-        set(w, traces, "astra_sim", json_true());
+        set(w, traces, "astra_sim", machine_json(w));
     return traces;
 }
 
@@ -250,10 +264,10 @@ static json_t *manifest_json(writer *w)
 }
 
 etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
-                               const etch_emit_options *options, uint64_t trace_bytes, char **text,
-                               size_t *length)
+                               const etch_emit_options *options, const etch_manifest_files *files,
+                               char **text, size_t *length)
 {
-    writer w = {.job = job, .variants = variants, .options = options, .trace_bytes = trace_bytes};
+    writer w = {.job = job, .variants = variants, .options = options, .files = files};
     json_t *root = manifest_json(&w);
     size_t size = w.failed ? 0 : json_dumpb(root, NULL, 0, JSON_INDENT(2));
     *text = size > 0 ? malloc(size + 1) : NULL;
@@ -277,6 +291,21 @@ static bool is_ours(const json_t *root)
     return format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0;
 }
 
+/* Manifests of older runs say `true`, and nothing of what the files held. */
+static void read_machine(json_t *machine, etch_run_files *run)
+{
+    const char *file;
+    json_t *value;
+    run->astra_sim = json_is_true(machine) || json_is_object(machine);
+    json_object_foreach(machine, file, value)
+    {
+        const uint32_t at = etch_astra_sim_file(file);
+        const char *hash = json_string_value(value);
+        if (at < ETCH_ASTRA_SIM_FILES && hash && strlen(hash) + 1 == sizeof run->machine[at])
+            memcpy(run->machine[at], hash, sizeof run->machine[at]);
+    }
+}
+
 static void read_run(const json_t *root, etch_run_files *run)
 {
     json_int_t ranks = json_integer_value(json_object_get(root, "ranks"));
@@ -285,7 +314,7 @@ static void read_run(const json_t *root, etch_run_files *run)
         return;
     memcpy(run->name, name, strlen(name) + 1);
     run->rank_count = (uint32_t)ranks;
-    run->astra_sim = json_is_true(json_object_get(json_object_get(root, "traces"), "astra_sim"));
+    read_machine(json_object_get(json_object_get(root, "traces"), "astra_sim"), run);
     run->known = true;
 }
 

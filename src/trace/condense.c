@@ -52,9 +52,9 @@ static etch_node_ref name_node(const condensing *c, uint32_t index, etch_named_n
     return etch_rank_node(c->d->job->set, c->d->job->rank, id_of(c, index), node);
 }
 
-static bool keeps(const condensing *c, etch_code code)
+static bool keeps(const condensing *c, etch_severity severity, etch_code code)
 {
-    return etch_findings_keep(c->d->job->findings, code);
+    return etch_findings_keep(c->d->job->findings, severity, code);
 }
 
 /* ---- ids ----------------------------------------------------------------------------------------------- */
@@ -79,12 +79,12 @@ static bool check_ids(condensing *c, const id_place *places)
             continue;
         unique = false;
         etch_named_node node;
-        if (keeps(c, ETCH_E_VERIFY_ID_TWICE))
+        if (keeps(c, ETCH_ERROR, ETCH_E_VERIFY_ID_TWICE))
             etch_find(c->d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_ID_TWICE, name_node(c, i, &node), NULL,
                       "two nodes have the id %" PRIu32 ": readers keep one of them", places[i].id);
     }
     if (unique && places[c->count - 1].id != c->count - 1)
-        etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_ID_GAPS,
+        etch_find(c->d->job->findings, ETCH_REMARK, ETCH_E_VERIFY_ID_GAPS,
                   (etch_node_ref){ETCH_NO_NODE, {NULL, 0}}, "number the nodes of a rank 0, 1, 2, ...",
                   "ids have gaps: %" PRIu32 " nodes have ids up to %" PRIu32, c->count,
                   places[c->count - 1].id);
@@ -137,7 +137,7 @@ static uint32_t find_id(const condensing *c, uint32_t id)
 static void complain_dangling(condensing *c, uint32_t index, uint32_t id)
 {
     etch_named_node node;
-    if (keeps(c, ETCH_E_VERIFY_DEP_DANGLING))
+    if (keeps(c, ETCH_ERROR, ETCH_E_VERIFY_DEP_DANGLING))
         etch_find(c->d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_DEP_DANGLING, name_node(c, index, &node),
                   "ASTRA-sim's feeder ends on it", "it depends on node %" PRIu32 ", which does not exist",
                   id);
@@ -146,8 +146,8 @@ static void complain_dangling(condensing *c, uint32_t index, uint32_t id)
 static void complain_order(condensing *c, uint32_t index, uint32_t parent)
 {
     etch_named_node node;
-    if (keeps(c, ETCH_E_VERIFY_DEP_ORDER))
-        etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_DEP_ORDER, name_node(c, index, &node),
+    if (keeps(c, ETCH_REMARK, ETCH_E_VERIFY_DEP_ORDER))
+        etch_find(c->d->job->findings, ETCH_REMARK, ETCH_E_VERIFY_DEP_ORDER, name_node(c, index, &node),
                   "write parents before their children",
                   "it stands in the file before node %" PRIu32 ", which it depends on", id_of(c, parent));
 }
@@ -308,7 +308,7 @@ static void complain_unordered(condensing *c, uint32_t before, uint32_t index)
     etch_named_node node, other;
     char text[ETCH_NODE_TEXT];
     c->d->job->result->ordered = false;
-    if (!keeps(c, ETCH_E_VERIFY_UNORDERED))
+    if (!keeps(c, ETCH_WARNING, ETCH_E_VERIFY_UNORDERED))
         return;
     name_node(c, before, &other);
     etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_UNORDERED, name_node(c, index, &node),

@@ -22,11 +22,11 @@ const char *etch_node_text(etch_node_ref node, char text[ETCH_NODE_TEXT])
     return text;
 }
 
-bool etch_findings_keep(const etch_findings *findings, etch_code code)
+bool etch_findings_keep(const etch_findings *findings, etch_severity severity, etch_code code)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < findings->count; i++)
-        kept += findings->at[i].code == code;
+        kept += findings->at[i].code == code && findings->at[i].severity == severity;
     return kept < KEPT;
 }
 
@@ -37,7 +37,7 @@ void etch_find(etch_findings *findings, etch_severity severity, etch_code code, 
     size_t used = 0;
     va_list args;
     findings->errors += severity == ETCH_ERROR;
-    if (!etch_findings_keep(findings, code))
+    if (!etch_findings_keep(findings, severity, code))
         return;
     if (node.id != ETCH_NO_NODE)
         used = (size_t)snprintf(text, sizeof text, ", %s", etch_node_text(node, where));
@@ -76,6 +76,8 @@ typedef struct entry {
 
 static int compare_findings(const etch_finding *a, const etch_finding *b)
 {
+    if (a->severity != b->severity)
+        return a->severity < b->severity ? -1 : 1;
     if (a->code != b->code)
         return a->code < b->code ? -1 : 1;
     return strcmp(a->text, b->text);
@@ -109,11 +111,10 @@ static void report_run(const run *r, etch_diags *diags)
 {
     const etch_finding *finding = r->first->finding;
     const etch_span nowhere = {0, 0};
-    etch_diag *diag =
-        finding->severity == ETCH_ERROR
-            ? etch_error(diags, finding->code, nowhere, "rank %u%s", (unsigned)r->first->rank, finding->text)
-            : etch_warning(diags, finding->code, nowhere, "rank %u%s", (unsigned)r->first->rank,
-                           finding->text);
+    etch_diag *(*const report[])(etch_diags *, etch_code, etch_span, const char *, ...) = {
+        [ETCH_ERROR] = etch_error, [ETCH_WARNING] = etch_warning, [ETCH_REMARK] = etch_remark};
+    etch_diag *diag = report[finding->severity](diags, finding->code, nowhere, "rank %u%s",
+                                                (unsigned)r->first->rank, finding->text);
     if (r->count == 2)
         etch_note(diag, nowhere, "the same on rank %u", (unsigned)r->first[1].rank);
     else if (r->count > 2)

@@ -58,36 +58,33 @@ static uint32_t read_key(reading *r)
     return (uint32_t)id;
 }
 
+/* What simulators cannot read is refused; what they mind only where the group is used is kept. */
 static bool read_ranks(reading *r, const json_t *value, etch_trace_group *group)
 {
-    size_t count = json_array_size(value);
-    if (!json_is_array(value) || count == 0) {
+    const size_t size = json_array_size(value);
+    size_t count = 0;
+    if (!json_is_array(value)) {
         refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "is no list of ranks");
         return false;
     }
-    uint32_t *ranks = ETCH_NEW_ARRAY(r->arena, count, uint32_t);
-    for (size_t i = 0; i < count; i++) {
+    uint32_t *ranks = ETCH_NEW_ARRAY(r->arena, size + 1, uint32_t);
+    for (size_t i = 0; i < size; i++) {
         const json_t *rank = json_array_get(value, i);
         if (!json_is_integer(rank)) {
             refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "lists something that is no integer");
             return false;
         }
-        if (json_integer_value(rank) < 0 || json_integer_value(rank) >= (json_int_t)r->rank_count) {
-            char what[96];
-            snprintf(what, sizeof what,
-                     "lists %" JSON_INTEGER_FORMAT ", and there are traces of ranks 0 to %u",
-                     json_integer_value(rank), (unsigned)r->rank_count - 1);
-            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, what);
-            return false;
+        if (json_integer_value(rank) >= 0 && json_integer_value(rank) < (json_int_t)r->rank_count) {
+            ranks[count++] = (uint32_t)json_integer_value(rank);
+        } else if (!group->beyond) {
+            group->beyond = true;
+            group->stranger = (int64_t)json_integer_value(rank);
         }
-        ranks[i] = (uint32_t)json_integer_value(rank);
     }
     qsort(ranks, count, sizeof *ranks, compare_ranks);
     for (size_t i = 1; i < count; i++)
-        if (ranks[i] == ranks[i - 1]) {
-            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "lists a rank twice");
-            return false;
-        }
+        if (ranks[i] == ranks[i - 1])
+            group->twice = ranks[i];
     group->ranks = ranks;
     group->count = (uint32_t)count;
     return true;
@@ -99,21 +96,6 @@ static int compare_ids(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void report_lonely(reading *r)
-{
-    uint32_t found = 0;
-    for (uint32_t i = 1; i < r->groups->count && found < MOST_REFUSALS; i++) {
-        const etch_trace_group *group = &r->groups->at[i];
-        if (group->count != 1)
-            continue;
-        found++;
-        etch_diag *diag = etch_error(r->diags, ETCH_E_VERIFY_GROUP_OF_ONE, (etch_span){0, 0},
-                                     "group %u has one rank, %u: a collective in it never finishes",
-                                     (unsigned)group->id, (unsigned)group->ranks[0]);
-        etch_help(diag, "leave the group and its collectives out: they move nothing");
-    }
-}
-
 static etch_status read_table(void *data)
 {
     reading *r = data;
@@ -121,17 +103,16 @@ static etch_status read_table(void *data)
     etch_trace_groups *groups = r->groups;
     const uint32_t most = (uint32_t)json_object_size(root) + 1;
     groups->at = ETCH_NEW_ARRAY(r->arena, most, etch_trace_group);
-    groups->at[0] = (etch_trace_group){.count = r->rank_count};
+    groups->at[0] = (etch_trace_group){.count = r->rank_count, .twice = ETCH_NONE};
     groups->count = 1;
     json_object_foreach(root, r->key, value)
     {
-        etch_trace_group group = {.id = read_key(r)};
+        etch_trace_group group = {.id = read_key(r), .twice = ETCH_NONE};
         if (group.id == 0 || !read_ranks(r, value, &group))
             continue;
         groups->at[groups->count++] = group;
     }
     qsort(groups->at, groups->count, sizeof *groups->at, compare_ids);
-    report_lonely(r);
     if (r->large > 0)
         etch_warning(r->diags, ETCH_E_VERIFY_GROUP_LARGE, (etch_span){0, 0},
                      "%u group%s a number above %d, which overflows in ASTRA-sim; the largest is %u",
@@ -171,7 +152,7 @@ etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set,
     size_t length;
     const char *why;
     groups->at = ETCH_NEW(arena, etch_trace_group);
-    groups->at[0] = (etch_trace_group){.count = set->rank_count};
+    groups->at[0] = (etch_trace_group){.count = set->rank_count, .twice = ETCH_NONE};
     groups->count = 1;
     if (!set->groups)
         return ETCH_OK;

@@ -51,9 +51,9 @@ static int compare_u64(const void *a, const void *b)
 
 static void complain_twice(const etch_rank_job *job, const etch_trace_node *node, uint64_t dep)
 {
-    etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_DEP_TWICE, (etch_node_ref){node->id, node->name},
-              "Chakra's feeder waits for each of them, and for ever", "it depends on node %" PRIu64 " twice",
-              dep);
+    etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_DEP_TWICE, (etch_node_ref){node->id, node->name},
+              "Chakra's own feeder waits for each of them, and for ever",
+              "it depends on node %" PRIu64 " twice", dep);
 }
 
 static void check_twice(etch_rank_draft *d, const etch_trace_node *node, const uint64_t *deps, uint32_t count)

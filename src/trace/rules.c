@@ -1,5 +1,6 @@
-/* What a node must say by itself. Where nothing else is said, a rule is one of ASTRA-sim's feeder: what is
- * not as it should be throws, is read as 0, or loops. */
+/* What a node must say by itself. Rules have three ranks. What ASTRA-sim throws at, loops in or never ends
+ * with breaks the run: an error. What it runs otherwise than it is written, or what Chakra's own feeder reads
+ * as 0, changes the run: a warning. What no simulator minds is style: a remark. */
 #include "trace/verify_int.h"
 
 #include <inttypes.h>
@@ -31,33 +32,78 @@ static const char *article(const char *kind)
 
 /* ---- which attributes are there ------------------------------------------------------------------------ */
 
+/* Does ASTRA-sim read the attribute on such a node? */
+static bool is_read(const checking *c, etch_chakra_attribute attribute)
+{
+    const bool moves = c->node->type == ETCH_TYPE_COMM_SEND || c->node->type == ETCH_TYPE_COMM_RECV;
+    switch (attribute) {
+    case ETCH_ATTRIBUTE_IS_CPU_OP:
+        return true;
+    case ETCH_ATTRIBUTE_NUM_OPS:
+        return c->node->type == ETCH_TYPE_COMP;
+    case ETCH_ATTRIBUTE_TENSOR_SIZE:
+        return c->node->type >= ETCH_TYPE_MEM_LOAD && c->node->type <= ETCH_TYPE_COMP;
+    case ETCH_ATTRIBUTE_COMM_SIZE:
+        return moves || c->node->type == ETCH_TYPE_COMM_COLL;
+    case ETCH_ATTRIBUTE_COMM_SRC:
+    case ETCH_ATTRIBUTE_COMM_DST:
+    case ETCH_ATTRIBUTE_COMM_TAG:
+        return moves;
+    case ETCH_ATTRIBUTE_COMM_TYPE:
+    case ETCH_ATTRIBUTE_PG_NAME:
+    case ETCH_ATTRIBUTE_COMM_PRIORITY:
+        return c->node->type == ETCH_TYPE_COMM_COLL;
+    default: /* lists of tensors: only where memory is tracked, and passed over where they are no lists */
+        return false;
+    }
+}
+
+/* ASTRA-sim takes an integer of any kind and throws where there is none; Chakra's own feeder reads another
+ * kind as 0. */
+static etch_severity weigh_kind(const checking *c, const etch_trace_attr *attr)
+{
+    if (!is_read(c, attr->known))
+        return ETCH_REMARK;
+    if (!is_integer(etch_chakra_attribute_kind(attr->known)) || !is_integer(attr->kind) || attr->count != 1)
+        return ETCH_ERROR;
+    const bool both_zero = attr->known == ETCH_ATTRIBUTE_IS_CPU_OP && attr->values[0].integer == 0;
+    return both_zero ? ETCH_REMARK : ETCH_WARNING;
+}
+
 static void check_kind(checking *c, const etch_trace_attr *attr)
 {
     const char *name = etch_chakra_attribute_name(attr->known);
     const char *kind = etch_chakra_kind_name(etch_chakra_attribute_kind(attr->known));
+    const etch_severity severity = weigh_kind(c, attr);
+    static const char *const helps[] = {
+        [ETCH_ERROR] = "ASTRA-sim's feeder throws, Chakra's own reads another kind as 0",
+        [ETCH_WARNING] = "ASTRA-sim's feeder takes it, Chakra's own reads another kind as 0",
+        [ETCH_REMARK] = NULL};
     if (attr->kind == etch_chakra_attribute_kind(attr->known))
         return;
     if (attr->kind == ETCH_KIND_NONE)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND, NULL, "%s has no value; it must be %s %s", name,
+        COMPLAIN(c, severity, ETCH_E_VERIFY_ATTR_KIND, NULL, "%s has no value; it should be %s %s", name,
                  article(kind), kind);
     else
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND,
-                 "Chakra's feeder reads another kind as 0, ASTRA-sim's takes it or throws",
-                 "%s is %s %s; simulators read %s %s", name, article(etch_chakra_kind_name(attr->kind)),
-                 etch_chakra_kind_name(attr->kind), article(kind), kind);
+        COMPLAIN(c, severity, ETCH_E_VERIFY_ATTR_KIND, helps[severity], "%s is %s %s; simulators read %s %s",
+                 name, article(etch_chakra_kind_name(attr->kind)), etch_chakra_kind_name(attr->kind),
+                 article(kind), kind);
 }
 
+/* Of an attribute that is there twice, ASTRA-sim reads the first. */
 static void collect(checking *c)
 {
     for (uint32_t i = 0; i < c->node->attr_count; i++) {
         const etch_trace_attr *attr = &c->node->attrs[i];
         if (attr->known == ETCH_ATTRIBUTE_UNKNOWN)
             continue;
-        if (c->attrs[attr->known])
-            COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_TWICE, NULL, "the attribute %s is there twice",
-                     etch_chakra_attribute_name(attr->known));
-        else
-            check_kind(c, attr);
+        if (c->attrs[attr->known]) {
+            COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_ATTR_TWICE,
+                     "ASTRA-sim's feeder reads the first, Chakra's own the last",
+                     "the attribute %s is there twice", etch_chakra_attribute_name(attr->known));
+            continue;
+        }
+        check_kind(c, attr);
         c->attrs[attr->known] = attr;
     }
 }
@@ -98,61 +144,95 @@ static void check_cpu_op(checking *c, bool communicates)
 
 /* ---- computation and memory ---------------------------------------------------------------------------- */
 
-/* tensor_size holds unsigned numbers. */
-static uint64_t check_tensor_size(checking *c)
-{
-    int64_t bytes;
-    if (need(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) && bytes == 0)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TENSOR_SIZE, "let it move 1 byte at least",
-                 "tensor_size is 0: the node never finishes, and nothing that depends on it runs");
-    return get(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) ? (uint64_t)bytes : 0;
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-/* A node that was recorded may have a duration instead of work. */
+static uint64_t recorded_time(const checking *c)
+{
+    return c->node->duration > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : larger(c->node->duration * 1000, 1);
+}
+
+/* A node that was recorded may have a duration instead of work, and one on the CPU has nothing else.
+ * tensor_size holds unsigned numbers. */
 static void check_compute(checking *c, etch_node_facts *facts)
 {
-    int64_t flop = 0;
+    int64_t flop = 0, bytes = 0, on_cpu = 0;
     facts->work = ETCH_WORK_COMPUTE;
     check_cpu_op(c, false);
+    facts->time = recorded_time(c);
+    if (get(c, ETCH_ATTRIBUTE_IS_CPU_OP, &on_cpu) && on_cpu != 0)
+        return;
     if (!c->attrs[ETCH_ATTRIBUTE_NUM_OPS] && !c->attrs[ETCH_ATTRIBUTE_TENSOR_SIZE] && c->node->duration > 0) {
         complain_missing(c, ETCH_WARNING, ETCH_ATTRIBUTE_NUM_OPS);
-        facts->time = c->node->duration > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : c->node->duration * 1000;
         return;
     }
     if (need(c, ETCH_ATTRIBUTE_NUM_OPS, &flop) && flop < 1)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_NUM_OPS, "let it compute 1 FLOP at least",
                  "num_ops is %" PRId64 ": the node takes 9.2e18 ns", flop);
-    const uint64_t bytes = check_tensor_size(c);
+    if (need(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) && bytes == 0)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TENSOR_SIZE, "let it move 1 byte at least",
+                 "tensor_size is 0: ASTRA-sim passes over the node, and nothing that depends on it runs");
     facts->time =
-        larger(flop > 0 ? (uint64_t)flop / FLOP_PER_NANOSECOND : 0, bytes / BYTES_PER_NANOSECOND) + 1;
+        larger(flop > 0 ? (uint64_t)flop / FLOP_PER_NANOSECOND : 0, (uint64_t)bytes / BYTES_PER_NANOSECOND) +
+        1;
 }
 
 static void check_memory(checking *c, etch_node_facts *facts)
 {
+    int64_t bytes = 0;
     facts->work = ETCH_WORK_MEMORY;
     check_cpu_op(c, false);
-    facts->size = check_tensor_size(c);
+    if (need(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) && bytes == 0)
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_TENSOR_SIZE, "let it move 1 byte at least",
+                 "tensor_size is 0: it moves nothing");
+    facts->size = (uint64_t)bytes;
     facts->time = facts->size / BYTES_PER_NANOSECOND + 1;
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
 
-static uint64_t check_comm_size(checking *c, bool gathers)
+static int64_t need_size(checking *c, bool *there)
 {
-    int64_t bytes;
-    if (!need(c, ETCH_ATTRIBUTE_COMM_SIZE, &bytes))
-        return 0;
-    if (gathers && bytes < ETCH_LEAST_PAYLOAD)
+    int64_t bytes = 0;
+    *there = need(c, ETCH_ATTRIBUTE_COMM_SIZE, &bytes);
+    return bytes;
+}
+
+/* An all-gather is cut into as many pieces as the simulator is told, before anything raises it; other
+ * collectives are raised to a byte for each rank. */
+static uint64_t check_payload(checking *c, bool gathers)
+{
+    bool there;
+    const int64_t bytes = need_size(c, &there);
+    if (!there || bytes >= ETCH_LEAST_PAYLOAD)
+        return (uint64_t)bytes;
+    if (gathers)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GATHER_SIZE, "gather 64 bytes at least",
                  "comm_size is %" PRId64 ": an all-gather of fewer bytes than chunks loops for ever", bytes);
-    else if (bytes < ETCH_LEAST_PAYLOAD)
+    else if (bytes < 0)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_COMM_SIZE, "communicate 64 bytes at least",
-                 "comm_size is %" PRId64 ", less than the %d bytes that simulators can divide", bytes,
+                 "comm_size is %" PRId64 ", which simulators read as 2^64 bytes less", bytes);
+    else
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_COMM_SIZE, "communicate 64 bytes at least",
+                 "comm_size is %" PRId64 ": where there are more ranks than bytes, simulators send more",
+                 bytes);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static uint64_t check_message_size(checking *c)
+{
+    bool there;
+    const int64_t bytes = need_size(c, &there);
+    if (!there || bytes >= ETCH_LEAST_PAYLOAD)
+        return (uint64_t)bytes;
+    if (bytes < 1)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_COMM_SIZE, "send 1 byte at least",
+                 "comm_size is %" PRId64 ", where ASTRA-sim ends", bytes);
+    else
+        COMPLAIN(c, ETCH_REMARK, ETCH_E_VERIFY_COMM_SIZE, NULL,
+                 "comm_size is %" PRId64 ", less than the %d bytes that etch writes at least", bytes,
                  ETCH_LEAST_PAYLOAD);
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
@@ -194,6 +274,26 @@ static bool read_group(etch_trace_text text, uint64_t *id)
     return true;
 }
 
+/* What is wrong with a group matters where it is used. */
+static bool check_group_ranks(checking *c, const etch_trace_group *group)
+{
+    char text[ETCH_GROUP_TEXT];
+    const char *name = etch_trace_group_text(group, text);
+    if (group->twice != ETCH_NONE)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_RANKS, NULL, "%s lists rank %u twice", name,
+                 (unsigned)group->twice);
+    else if (group->beyond)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_RANKS, NULL,
+                 "%s lists %" PRId64 ", and there are traces of ranks 0 to %u", name, group->stranger,
+                 (unsigned)c->context->rank_count - 1);
+    else if (group->count == 1)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_OF_ONE, "leave the node out: it moves nothing",
+                 "%s has this rank alone: a collective of one never finishes", name);
+    else
+        return true;
+    return false;
+}
+
 static uint32_t check_group(checking *c)
 {
     const etch_trace_groups *groups = c->context->groups;
@@ -217,10 +317,7 @@ static uint32_t check_group(checking *c)
                  id);
         return ETCH_NONE;
     }
-    if (id == 0 && groups->at[found].count == 1)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_OF_ONE, "leave the node out: it moves nothing",
-                 "there is one rank: a collective of one never finishes");
-    return found;
+    return check_group_ranks(c, &groups->at[found]) ? found : ETCH_NONE;
 }
 
 static void check_collective(checking *c, etch_node_facts *facts)
@@ -228,7 +325,7 @@ static void check_collective(checking *c, etch_node_facts *facts)
     facts->work = ETCH_WORK_COLLECTIVE;
     check_cpu_op(c, true);
     check_comm_type(c, facts);
-    facts->size = check_comm_size(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER);
+    facts->size = check_payload(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER);
     facts->group = check_group(c);
 }
 
@@ -248,7 +345,11 @@ static void check_peer(checking *c, etch_node_facts *facts)
     const etch_chakra_attribute own = sends ? ETCH_ATTRIBUTE_COMM_SRC : ETCH_ATTRIBUTE_COMM_DST;
     const etch_chakra_attribute other = sends ? ETCH_ATTRIBUTE_COMM_DST : ETCH_ATTRIBUTE_COMM_SRC;
     int64_t here, there;
-    if (need(c, own, &here) && here != (int64_t)c->context->rank) {
+    if (!c->attrs[own])
+        COMPLAIN(c, ETCH_REMARK, ETCH_E_VERIFY_ATTR_MISSING, NULL,
+                 "a %s node should have the attribute %s; without it ASTRA-sim takes its rank",
+                 etch_chakra_type_brief(c->node->type), etch_chakra_attribute_name(own));
+    if (get(c, own, &here) && here != (int64_t)c->context->rank) {
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_PEER, NULL, "%s is %" PRId64 " in a trace of rank %u",
                  etch_chakra_attribute_name(own), here, (unsigned)c->context->rank);
         return;
@@ -265,14 +366,14 @@ static void check_message(checking *c, etch_node_facts *facts)
 {
     int64_t tag;
     check_cpu_op(c, true);
-    facts->size = check_comm_size(c, false);
+    facts->size = check_message_size(c);
     check_peer(c, facts);
     if (!need(c, ETCH_ATTRIBUTE_COMM_TAG, &tag))
         return;
-    facts->tag = (int32_t)tag;
+    facts->tag = (int32_t)tag % (ETCH_MOST_TAG + 1);
     if (tag < 0 || tag > ETCH_MOST_TAG)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TAG, NULL, "comm_tag is %" PRId64 ", and not from 0 to %d", tag,
-                 ETCH_MOST_TAG);
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_TAG, "ASTRA-sim divides it by 500000000 and takes the rest",
+                 "comm_tag is %" PRId64 ", and not from 0 to %d", tag, ETCH_MOST_TAG);
 }
 
 /* ---- any node ------------------------------------------------------------------------------------------ */

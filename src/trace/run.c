@@ -168,9 +168,9 @@ static uint32_t pop_node(uint32_t *heap, uint32_t *count)
     return first;
 }
 
-static bool keeps(const etch_run *r, uint32_t rank, etch_code code)
+static bool keeps(const etch_run *r, uint32_t rank, etch_severity severity, etch_code code)
 {
-    return r->findings && etch_findings_keep(&r->findings[rank], code);
+    return r->findings && etch_findings_keep(&r->findings[rank], severity, code);
 }
 
 static etch_node_ref name_node(const etch_run *r, uint32_t rank, uint32_t node, etch_named_node *named)
@@ -186,7 +186,7 @@ static void let_wait(etch_run *r, const etch_mail_key *key, etch_mail_end end, u
     etch_named_node named;
     if (!etch_mail_put(&r->mail, key, end, node, &alone))
         r->failed = true;
-    else if (!alone && end == ETCH_MAIL_SEND && keeps(r, rank, ETCH_E_VERIFY_TAG_REUSED))
+    else if (!alone && end == ETCH_MAIL_SEND && keeps(r, rank, ETCH_WARNING, ETCH_E_VERIFY_TAG_REUSED))
         etch_find(&r->findings[rank], ETCH_WARNING, ETCH_E_VERIFY_TAG_REUSED,
                   name_node(r, rank, node, &named),
                   "give messages that may be in flight at once different tags",
@@ -267,12 +267,12 @@ static void compare(etch_run *r, uint32_t rank, const etch_meeting *meeting, uin
     char text[ETCH_GROUP_TEXT];
     const char *where = etch_trace_group_text(&r->groups->at[group], text);
     etch_named_node named;
-    if (comm->collective != other->collective && keeps(r, rank, ETCH_E_VERIFY_COLL_TYPE))
+    if (comm->collective != other->collective && keeps(r, rank, ETCH_ERROR, ETCH_E_VERIFY_COLL_TYPE))
         etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_TYPE,
                   name_node(r, rank, comm->node, &named), NULL,
                   "%s: it issues %s where rank %u issues %s, node %u", where, collective_name(comm),
                   (unsigned)meeting->first, collective_name(other), (unsigned)other_id);
-    else if (comm->size != other->size && keeps(r, rank, ETCH_E_VERIFY_COLL_SIZE))
+    else if (comm->size != other->size && keeps(r, rank, ETCH_ERROR, ETCH_E_VERIFY_COLL_SIZE))
         etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_SIZE,
                   name_node(r, rank, comm->node, &named), NULL,
                   "%s: its comm_size is %" PRIu64 " where rank %u has %" PRIu64 ", node %u", where,

@@ -90,8 +90,8 @@ void etch_tensors_add(etch_tensors *tensors, const etch_trace_node *node, etch_f
         for (uint32_t k = 0; k + 1 < attr->count; k += 2) {
             const etch_trace_text name = attr->values[k].text;
             if (!memchr(name.at, '\0', name.length) && !add_name(tensors, name) && !tensors->failed)
-                etch_find(findings, ETCH_ERROR, ETCH_E_VERIFY_TENSOR_TWICE,
-                          (etch_node_ref){node->id, node->name}, NULL,
+                etch_find(findings, ETCH_WARNING, ETCH_E_VERIFY_TENSOR_TWICE,
+                          (etch_node_ref){node->id, node->name}, "ASTRA-sim ends on it when it tracks memory",
                           "it outputs the tensor '%.*s', which another node outputs, too",
                           (int)(name.length < 60 ? name.length : 60), name.at);
         }

@@ -165,8 +165,8 @@ typedef struct etch_verify_result {
 /* Holds traces against every rule that simulators rely on, and runs them: one compute slot and one
  * communication slot for each rank, ready nodes in the order of their ids.
  *
- * Every broken rule is a diagnostic: an error when a simulator fails, stalls or computes nonsense, a
- * warning when some do. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and
+ * Every broken rule is a diagnostic: an error when it breaks the run, a warning when it changes the run, a
+ * remark when no simulator minds. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and
  * ETCH_VERDICT_BY_TIMING. ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO: a file cannot be read.
  * ETCH_ELIMIT: too large, or cancelled. `result` is filled as far as things went; what it points to lives
  * in `arena`. */

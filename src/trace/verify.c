@@ -92,14 +92,14 @@ static void report_unused(const verifying *v)
     if (count == 0)
         return;
     if (count > (uint64_t)GROUPS_OF_A_RANK * v->set.rank_count + ANY_GROUPS) {
-        etch_diag *many =
-            etch_error(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere, "no collective is of %u of the %u groups",
-                       (unsigned)count, (unsigned)v->groups.count - 1);
+        etch_diag *many = etch_warning(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere,
+                                       "no collective is of %u of the %u groups", (unsigned)count,
+                                       (unsigned)v->groups.count - 1);
         etch_help(many, "this seems to be the group file of other traces");
         return;
     }
-    etch_diag *diag = etch_warning(v->diags, ETCH_E_VERIFY_GROUP_UNUSED, nowhere,
-                                   "no collective is of group %u", (unsigned)first);
+    etch_diag *diag = etch_remark(v->diags, ETCH_E_VERIFY_GROUP_UNUSED, nowhere,
+                                  "no collective is of group %u", (unsigned)first);
     if (count > 1)
         etch_note(diag, nowhere, "nor of %u other groups", (unsigned)count - 1);
 }
@@ -261,6 +261,9 @@ etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, e
     if (status != ETCH_OK)
         return status;
     const bool broken = etch_error_count(diags) > 0;
+    /* Something kept the ranks from running, and no error says what. */
+    if (!broken && result->verdict == ETCH_VERDICT_NONE)
+        return ETCH_EINTERNAL;
     /* What a simulator makes of broken rules is not to be foreseen. */
     if (broken && result->verdict != ETCH_VERDICT_STALLS)
         result->verdict = ETCH_VERDICT_NONE;

@@ -21,7 +21,8 @@ typedef struct etch_finding {
     const char *help;
 } etch_finding;
 
-/* Findings of one rank. Of each code only the first few are kept; all are counted. */
+/* Findings of one rank. Of each code and severity only the first few are kept; all are counted. Warnings must
+ * never take the place of an error. */
 typedef struct etch_findings {
     etch_finding *at;
     uint32_t count, capacity;
@@ -39,8 +40,8 @@ typedef struct etch_node_ref {
 
 void etch_find(etch_findings *findings, etch_severity severity, etch_code code, etch_node_ref node,
                const char *help, const char *format, ...) ETCH_PRINTF(6, 7);
-/* Would one more finding of this code be kept? */
-bool etch_findings_keep(const etch_findings *findings, etch_code code);
+/* Would one more finding of this severity and code be kept? */
+bool etch_findings_keep(const etch_findings *findings, etch_severity severity, etch_code code);
 void etch_findings_free(etch_findings *findings);
 /* Turns findings of all ranks into diagnostics; one for equal ones. */
 void etch_findings_report(const etch_findings *by_rank, uint32_t rank_count, etch_arena *arena,
@@ -75,7 +76,12 @@ typedef struct etch_trace_group {
     uint32_t count;
     /* ascending; NULL for all ranks */
     const uint32_t *ranks;
+    /* a rank that is listed twice, or ETCH_NONE */
+    uint32_t twice;
+    /* it lists `stranger`, of which there is no trace; it is not in `ranks` */
+    bool beyond;
     bool used;
+    int64_t stranger;
 } etch_trace_group;
 
 typedef struct etch_trace_groups {

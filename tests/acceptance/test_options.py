@@ -5,11 +5,13 @@ keeps the rules."""
 import collections
 import itertools
 import json
+import os
+import pathlib
 import re
 import subprocess
 
-from etchtest import (LLAMA, Case, attribute, lower, main, messages, options, run, snapshot, succeed, trace,
-                      traces, value)
+from etchtest import (ETCH, LLAMA, SOURCE, Case, attribute, lower, main, messages, options, run, snapshot,
+                      succeed, trace, traces, value)
 
 SIZES = dict(hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24, vocab=32, layers=5, batch=8, seq=16, micro=2)
 MESHES = {"megatron_zero": dict(dp=2, tp=2), "megatron_pp": dict(pp=3, dp=2, tp=2),
@@ -251,11 +253,14 @@ class Combinations(Options):
 
 
 class AstraSim(Options):
-    FILES = {"network.yml", "system.json", "memory.json", "astra-sim.sh"}
+    FILES = {"network.yml", "system.json", "network-1d.yml", "system-1d.json", "memory.json", "astra-sim.sh"}
+    MIXTRAL = SOURCE / "models" / "mixtral.etch"
+    EXPERTS = dict(batch=8, seq=32, layers=2, hidden=64, heads=8, kv_heads=4, head_dim=8, ffn=96, vocab=128,
+                   micro=2, experts=8, topk=2, expert_ffn=32)
 
-    def network(self, folder):
+    def network(self, folder, name="network.yml"):
         """key -> list, of a file that is written `key: [ a, b ]`."""
-        text = (folder / "network.yml").read_text()
+        text = (folder / name).read_text()
         return {key: row.split(", ") for key, row in re.findall(r"^(\w+): \[ (.*?) \]", text, re.M)}
 
     def test_the_machine(self):
@@ -273,10 +278,83 @@ class AstraSim(Options):
                 self.assertEqual(len(counts), len(network[key]))
             system = json.loads((folder / "system.json").read_text())
             self.assertEqual(1, system["roofline-enabled"])
-            for collective in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all"):
+            for collective in ("all-reduce", "all-gather", "reduce-scatter"):
                 self.assertEqual(["ring"] * len(counts), system[f"{collective}-implementation"])
+            self.assertEqual(["direct1"], system["all-to-all-implementation"])
             self.assertEqual({"memory-type": "NO_MEMORY_EXPANSION"},
                              json.loads((folder / "memory.json").read_text()))
+
+    def test_one_dimension(self):
+        """The backend that knows of congestion takes one dimension, and one entry in each list."""
+        folder = lower(self.scratch / "out", LLAMA, plan="long_context_pp",
+                       sets={**SIZES, "kv_heads": 4, "pp": 3, "dp": 2, "cp": 1, "tp": 4},
+                       more=["--astra-sim"])
+        network = self.network(folder, "network-1d.yml")
+        self.assertEqual(["24"], network["npus_count"])
+        self.assertEqual({1}, {len(values) for values in network.values()})
+        self.assertEqual(set(self.network(folder)), set(network))
+        system, flat = (json.loads((folder / f"system{way}.json").read_text()) for way in ("", "-1d"))
+        for key, value in flat.items():
+            if key.endswith("-implementation"):
+                self.assertEqual(["direct1" if key.startswith("all-to-all") else "ring"], value)
+            else:
+                self.assertEqual(system[key], value)
+
+    def test_all_to_all(self):
+        """A ring would take n/2 times as long. Of all ranks: an entry for each dimension."""
+        for mesh, expected in ((dict(dp=2, ep=2, tp=2), ["direct1"] * 2),
+                               (dict(dp=4, ep=2, tp=2), ["direct1"]), (dict(dp=2, ep=2, tp=1), ["direct1"])):
+            folder = lower(self.scratch / "out", self.MIXTRAL, plan="moe_folded",
+                           sets={**self.EXPERTS, **mesh}, more=["--astra-sim"])
+            system = json.loads((folder / "system.json").read_text())
+            self.assertEqual(expected, system["all-to-all-implementation"], mesh)
+
+    def told_to_run(self, folder, *more, sets=None):
+        done = succeed("lower", LLAMA,
+                       *options(plan="megatron_zero", sets={**sets_of("megatron_zero"), **(sets or {})}),
+                       "--astra-sim", "-o", folder, *more)
+        lines = [line for line in done.out.splitlines() if line.startswith("run ")]
+        return lines[0].split(None, 1)[1] if lines else None
+
+    def test_the_line_works(self):
+        """What is printed runs in a shell, whatever the folder is called; what could not run is not
+        printed. The log lies outside the traces."""
+        programs = self.scratch / "programs"
+        programs.mkdir()
+        program = programs / "AstraSim_Analytical_Congestion_Unaware"
+        program.write_text("#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done\nulimit -n\n")
+        program.chmod(0o755)
+        environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", CDPATH="/")
+        for name in ("plain", "two words", "it's", "-n", "$(x)"):
+            line = self.told_to_run(f"./{name}" if name == "-n" else self.scratch / name)
+            done = subprocess.run(["sh", "-c", line], env=environment, text=True, stdout=subprocess.PIPE,
+                                  check=True)
+            *given, most = done.stdout.splitlines()
+            paths = dict(word.split("=", 1) for word in given)
+            folder = pathlib.Path(paths["--network-configuration"]).parent
+            self.assertTrue(folder.samefile(name if name == "-n" else self.scratch / name))
+            self.assertNotIn(folder, pathlib.Path(paths["--logging-folder"]).parents)
+            self.assertNotEqual(folder, pathlib.Path(paths["--logging-folder"]))
+            self.assertTrue(pathlib.Path(paths["--logging-folder"]).parent.is_dir())
+        self.assertIsNone(self.told_to_run(self.scratch / "some", "--ranks", "0-1"))
+        self.assertIsNone(self.told_to_run(self.scratch / "one", sets=dict(dp=1, tp=1)))
+        self.assertIsNone(self.told_to_run(self.scratch / "nonempty"))
+        self.assertIsNone(self.told_to_run(self.scratch / "out", "--dry-run"))
+
+    def test_files_that_may_be_open(self):
+        """The script asks for as many files as the ranks need, or says what is missing."""
+        folder = self.lower("out", "megatron_zero", "--astra-sim")
+        script = folder / "astra-sim.sh"
+        for hard, status in ((1000, 0), (20, 1)):
+            done = subprocess.run(["sh", "-c", f"ulimit -S -n 20 && ulimit -H -n {hard} && sh {script} true"],
+                                  text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+            self.assertEqual(status, done.returncode, done)
+            self.assertEqual(status > 0, "ulimit -n" in done.stderr)
+        line = subprocess.run(["sh", "-c", 'ulimit -n 40 && exec "$0" "$@"', ETCH, "lower", LLAMA,
+                               *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "--astra-sim",
+                               "-o", self.scratch / "few", "-j", "1"],
+                              text=True, stdout=subprocess.PIPE, check=True)
+        self.assertNotIn("astra-sim.sh", line.stdout)
 
     def test_the_command(self):
         """The script names files that are there, from any folder, whatever the traces are called."""
@@ -292,11 +370,18 @@ class AstraSim(Options):
         self.assertEqual("--more", last)
         paths = dict(word.split("=", 1) for word in given)
         self.assertEqual(str(folder / name), paths.pop("--workload-configuration"))
+        self.assertEqual(f"{folder}.log", paths.pop("--logging-folder"))
         self.assertEqual({"--comm-group-configuration", "--system-configuration",
                           "--remote-memory-configuration",
                           "--network-configuration"}, set(paths))
         for path in paths.values():
             self.assertTrue((folder / path).is_file(), path)
+        self.assertEqual(str(folder / "network.yml"), paths["--network-configuration"])
+        program = program.rename(program.with_name("AstraSim_Analytical_Congestion_Aware"))
+        done = subprocess.run(["sh", str(folder / "astra-sim.sh"), str(program)], text=True,
+                              stdout=subprocess.PIPE, check=True)
+        self.assertIn(f"--network-configuration={folder}/network-1d.yml", done.stdout.splitlines())
+        self.assertIn(f"--system-configuration={folder}/system-1d.json", done.stdout.splitlines())
 
     def test_its_files_belong_to_the_run(self):
         """They appear with it, are counted, and go when a later run has none."""
@@ -322,9 +407,14 @@ class AstraSim(Options):
         self.assertEqual("mine\n", (folder / "network.yml").read_text())
         self.lower("out", "megatron_zero", "--force")
         self.assertEqual("mine\n", (folder / "network.yml").read_text())
-        self.lower("out", "megatron_zero", "--force", "--astra-sim")
-        self.assertEqual(["2", "2"], self.network(folder)["npus_count"])
+        done = run("lower", LLAMA, *options(plan="megatron_zero", sets=sets_of("megatron_zero")), "-o",
+                   folder, "--astra-sim", "--force")
+        self.assertEqual(0, done.status, done)
+        self.assertIn("warning[E0716]", done.err)
+        self.assertEqual("mine\n", (folder / "network.yml").read_text())
         self.assertEqual(self.FILES, self.FILES & set(snapshot(folder)))
+        self.assertEqual(sum(len(content) for content in snapshot(folder).values()) - len("mine\n"),
+                         int(re.search(r"^bytes +(\d+)", done.out, re.M)[1]))
 
 
 if __name__ == "__main__":

@@ -222,6 +222,38 @@ SCENE_TEST(force_leaves_files_of_others_alone)
     ck_assert_uint_eq(tree_count(s->place), 2);
 }
 
+/* Files for ASTRA-sim are a starting point: what their owner has made of them is nobody else's. */
+SCENE_TEST(an_edited_machine_is_never_touched)
+{
+    static const char *const names[] = {"network.yml",  "system.json",    "memory.json",
+                                        "astra-sim.sh", "network-1d.yml", "system-1d.json"};
+    size_t length;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *folder = etch_text(s->arena, "out%u", (unsigned)i);
+        const char *file = in(s, etch_text(s->arena, "%s/%s", folder, names[i]));
+        etch_emit_options options = to(s, folder);
+        options.astra_sim = true;
+        emitting_works(s->arena, s->large, &options);
+        emitting_works(s->arena, s->large, &options); /* as it was written, it is replaced */
+        tree_write(file, "mine");
+        refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_TAKEN, "which is not as etch wrote it");
+        options.astra_sim = false;
+        refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_TAKEN, "which is not as etch wrote it");
+        options.force = true;
+        options.astra_sim = true;
+        etch_diags *diags = etch_diags_new(s->arena);
+        etch_emit_result result;
+        ck_assert_int_eq(etch_emit(etch_arena_mem(s->arena), s->small, &options, diags, &result), ETCH_OK);
+        ck_assert_int_eq(etch_diags_first(diags)->code, ETCH_E_OUTPUT_KEPT);
+        ck_assert_uint_eq(tree_count(in(s, folder)), result.files + 1);
+        ck_assert_str_eq(tree_read(s->arena, file, &length), "mine");
+        options.astra_sim = false;
+        emitting_works(s->arena, s->small, &options);
+        ck_assert_str_eq(tree_read(s->arena, file, &length), "mine");
+        ck_assert_uint_eq(tree_count(in(s, folder)), 4 + 2 + 1);
+    }
+}
+
 SCENE_TEST(force_changes_nothing_where_it_is_not_needed)
 {
     etch_emit_options options = to(s, "out");
@@ -269,6 +301,37 @@ SCENE_TEST(names_of_traces_are_names_of_files)
     emitting_works(s->arena, s->small, &options);
     name[241] = 'n';
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_NAME, "cannot be named");
+}
+
+/* ---- what ASTRA-sim is told ---------------------------------------------------------------------------- */
+
+/* Lists of several entries become rings for groups of some ranks; one entry is the first dimension for groups
+ * of all, unless it says that it means all ranks. */
+SCENE_TEST(an_all_to_all_is_no_ring)
+{
+    static const struct {
+        uint64_t families[2];
+        const char *expected;
+    } rows[] = {{{1, 0}, "\"all-to-all-implementation\": [\"direct1\"]"},
+                {{3, 0}, "\"all-to-all-implementation\": [\"direct1\", \"direct1\"]"},
+                {{1, 3}, "\"all-to-all-implementation\": [\"oneDirect1\"]"}};
+    size_t length;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const job_recipe recipe = {.mesh = {2, 4},
+                                   .families = {rows[i].families[0], rows[i].families[1]},
+                                   .classes = 1,
+                                   .collectives = 40,
+                                   .computations = 4,
+                                   .seed = 5};
+        const char *folder = etch_text(s->arena, "a%u", (unsigned)i);
+        etch_emit_options options = to(s, folder);
+        options.astra_sim = true;
+        emitting_works(s->arena, job_make(s->arena, &recipe), &options);
+        const char *text = tree_read(s->arena, in(s, etch_text(s->arena, "%s/system.json", folder)), &length);
+        ck_assert_msg(strstr(text, rows[i].expected), "%s", text);
+        text = tree_read(s->arena, in(s, etch_text(s->arena, "%s/system-1d.json", folder)), &length);
+        ck_assert_msg(strstr(text, rows[0].expected), "%s", text);
+    }
 }
 
 /* ---- faults -------------------------------------------------------------------------------------------- */
@@ -455,7 +518,8 @@ Suite *etch_suite(void)
         test_an_earlier_run_under_another_name_is_replaced, test_what_a_killed_run_left_is_in_nobodys_way,
         test_the_current_folder_is_filled);
     ETCH_ADD_TESTS(suite, test_files_of_others_are_refused, test_a_file_beside_an_earlier_run_is_refused,
-                   test_force_leaves_files_of_others_alone, test_force_changes_nothing_where_it_is_not_needed,
+                   test_force_leaves_files_of_others_alone, test_an_edited_machine_is_never_touched,
+                   test_an_all_to_all_is_no_ring, test_force_changes_nothing_where_it_is_not_needed,
                    test_a_folder_in_the_place_of_a_file_is_refused_even_by_force,
                    test_what_is_no_folder_is_refused, test_names_of_traces_are_names_of_files);
     ETCH_ADD_TESTS(suite, test_folders_that_cannot_be_created, test_a_parent_that_may_not_be_written,

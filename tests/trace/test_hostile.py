@@ -112,6 +112,14 @@ class Flipped(unittest.TestCase):
             (folder / "comm_group.json").write_text(json.dumps({"1": list(range(ranks))}))
             self.assert_answered(folder)
 
+    def test_unused_groups(self):
+        text = json.dumps({str(key): [0, 1] for key in range(1, MILLION + 1)})
+        folder = write_pair(fresh("hostile"), messages.pack(METADATA, GOOD), text)
+        status, said = run("verify", str(folder))
+        self.assertEqual(status, 0, said[:2000])
+        self.assertIn("warning[E0849]", said)
+        self.assertLess(len(said), 20000)
+
     def test_groups(self):
         source = random.Random(12)
         folder = write_pair(fresh("flipped"), messages.pack(METADATA, GOOD))
@@ -187,8 +195,6 @@ HOSTILE = {
 GROUPS = {
     "deep lists": "[" * MILLION,
     "deep objects": '{"1":' * MILLION,
-    "a million groups of two that nothing uses": json.dumps({str(key): [0, 1]
-                                                             for key in range(1, MILLION + 1)}),
     "a million groups of one": json.dumps({str(key): [0] for key in range(1, MILLION + 1)}),
     "a million groups of a rank that does not exist": json.dumps({str(key): [0, 1, 2]
                                                                   for key in range(1, MILLION + 1)}),
@@ -217,6 +223,14 @@ class Hostile(unittest.TestCase):
             for form in FORMS:
                 status, said = run("dump", str(folder), *form)
                 self.assertIn(status, (0, 1), f"{name}: {said}")
+
+    def test_unused_groups(self):
+        text = json.dumps({str(key): [0, 1] for key in range(1, MILLION + 1)})
+        folder = write_pair(fresh("hostile"), messages.pack(METADATA, GOOD), text)
+        status, said = run("verify", str(folder))
+        self.assertEqual(status, 0, said[:2000])
+        self.assertIn("warning[E0849]", said)
+        self.assertLess(len(said), 20000)
 
     def test_groups(self):
         for name, text in GROUPS.items():
