@@ -224,9 +224,11 @@ static void add_formulas(const showing *s)
     const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
     const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
     report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)report->time - busy, busy));
+    etch_buf bubble = {.arena = s->session->arena};
+    etch_expr_write(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains), ETCH_PLAIN,
+                    ETCH_FACTORED, &bubble);
     if (pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0)
-        report->bubble_formula =
-            etch_expr_text(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains));
+        report->bubble_formula = bubble.text;
     /* No param is called like a keyword. */
     if (pipe->trains && s->line)
         report->in_flight_formula =

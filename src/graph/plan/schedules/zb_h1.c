@@ -41,9 +41,9 @@ static etch_expr between_halves(etch_sym *sym, const etch_pipe_sizes *sizes, etc
  * more, as published; here all three are equal. */
 static etch_expr bubble(etch_sym *sym, const etch_pipe_sizes *sizes)
 {
-    const etch_expr twice = etch_mul(sym, etch_int(sym, 2), sizes->stages);
-    const etch_expr waits = etch_sub(sym, etch_sub(sym, twice, etch_int(sym, 1)),
-                                     etch_min(sym, sizes->microbatches, sizes->stages));
+    const etch_expr one = etch_int(sym, 1), zero = etch_int(sym, 0);
+    const etch_expr missing = etch_max(sym, zero, etch_sub(sym, sizes->stages, sizes->microbatches));
+    const etch_expr waits = etch_add(sym, etch_sub(sym, sizes->stages, one), missing);
     return etch_div(sym, waits, etch_mul(sym, etch_int(sym, 3), sizes->microbatches));
 }
 
