@@ -169,11 +169,6 @@ typedef struct etch_task {
     const char *module;
 } etch_task;
 
-/* Layers of the chain that stages cut, or iterations, from `first` to before `end`. */
-typedef struct etch_bound_interval {
-    uint64_t first, end;
-} etch_bound_interval;
-
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
 
@@ -402,6 +397,8 @@ typedef struct etch_outliner {
     etch_register *carried;
     /* by tensor id of a gradient */
     uint32_t *gradient_index;
+    /* of a chain that is cut */
+    etch_stage_numbers numbers;
     /* of the first thing that was reported */
     etch_status status;
 } etch_outliner;
@@ -426,7 +423,6 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop);
 uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 /* How many of the iterations are of the class. */
 uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held);
-etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b); /* first == end: none */
 
 /* ---- model_chunks.c ------------------------------------------------------------------------------------ */
 

@@ -27,8 +27,8 @@ typedef struct etch_explaining {
     const char *const *names;
 } etch_explaining;
 
-/* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum, and " in parts over dp" where
- * ranks hold flat parts. */
+/* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum, and " in parts over dp"
+ * where ranks hold flat parts. */
 const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is
  * none. */

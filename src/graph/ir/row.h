@@ -336,4 +336,16 @@ etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const 
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
+/* Leaves out of a region what nobody needs (keep.c). */
+typedef struct etch_sift {
+    etch_arena *arena;
+    /* Is the op needed, whoever reads its results? */
+    bool (*acts)(const etch_op *op);
+    /* so do loop-carried values that nothing needs; else a loop that stays stays with all of them */
+    bool carries;
+    /* by tensor id; what is asked for is set */
+    bool *needed;
+} etch_sift;
+void etch_region_sift(const etch_sift *sift, etch_region *region);
+
 #endif

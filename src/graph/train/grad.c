@@ -39,60 +39,46 @@ static bool is_trainable(const etch_tensor *tensor)
 
 /* ---- which values need a cotangent? ----------------------------------------------------------------- */
 
-static void mark_region(etch_deriver *d, const etch_region *region);
-
-static void mark_op(etch_deriver *d, const etch_op *op)
+/* True when that was not known yet. */
+static bool need(etch_deriver *d, const etch_tensor *tensor)
 {
-    bool any = false;
+    const bool known = d->needs[tensor->id];
+    d->needs[tensor->id] = true;
+    return !known;
+}
+
+static bool mark_op(etch_deriver *d, const etch_op *op)
+{
+    bool any = false, changed = false;
     for (uint32_t i = 0; i < op->in_count; i++)
         any = any || d->needs[op->ins[i]->id];
     uint32_t results = etch_row_is_several(op->row) ? op->out_count : 1;
     for (uint32_t i = 0; i < results && any && op->row->grads; i++)
-        d->needs[op->outs[i]->id] = true;
-}
-
-/* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
-static bool leaves_with_more(const etch_deriver *d, const etch_loop *loop, uint32_t i)
-{
-    bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
-    return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
-}
-
-static bool mark_carry(etch_deriver *d, const etch_loop *loop, uint32_t i)
-{
-    if (!leaves_with_more(d, loop, i))
-        return false;
-    d->needs[etch_loop_carries(loop)->at[i].result->id] = true;
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        d->needs[loop->bodies.at[k]->carries.at[i].in->id] = true;
-    return true;
+        changed = need(d, op->outs[i]) || changed;
+    return changed;
 }
 
 /* A loop-carried value needs one when its first or any later version does, of any class. */
-static void mark_loop(etch_deriver *d, const etch_loop *loop)
+static bool mark_loop(etch_deriver *d, const etch_loop *loop)
 {
-    bool changed = true;
-    while (changed) {
-        changed = false;
-        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-            changed = mark_carry(d, loop, i) || changed;
+    bool changed = false;
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
+        bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
         for (uint32_t k = 0; k < loop->bodies.count; k++)
-            mark_region(d, loop->bodies.at[k]);
-        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-            changed = changed || leaves_with_more(d, loop, i);
+            any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
+        for (uint32_t k = 0; any && k < loop->bodies.count; k++)
+            changed = need(d, loop->bodies.at[k]->carries.at[i].in) || changed;
+        changed = (any && need(d, etch_loop_carries(loop)->at[i].result)) || changed;
     }
+    return changed;
 }
 
-static void mark_region(etch_deriver *d, const etch_region *region)
+static void mark_all(etch_deriver *d)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op)
-            mark_op(d, item->op);
-        else
-            mark_loop(d, item->loop);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (etch_cursor at = {.root = d->graph->forward}; etch_cursor_next(&at);)
+            changed = (at.item->op ? mark_op(d, at.item->op) : mark_loop(d, at.item->loop)) || changed;
     }
 }
 
@@ -715,7 +701,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
-    mark_region(&d, graph->forward);
+    mark_all(&d);
     etch_recompute_begin(&d);
     if (training->train.micro != etch_int(graph->sym, 1))
         check_batch(&d);
