@@ -12,14 +12,6 @@ static void add_pair(etch_attrs *attrs, etch_dim *from, etch_dim *to)
     attrs->map_count++;
 }
 
-static etch_expr product_of(etch_sym *sym, etch_dim *const *dims, uint32_t count)
-{
-    etch_expr size = etch_int(sym, 1);
-    for (uint32_t i = 0; i < count; i++)
-        size = etch_mul(sym, size, dims[i]->size);
-    return size;
-}
-
 /* "S", or "(N,P)" */
 static const char *side_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)
 {
@@ -34,8 +26,8 @@ static const char *side_text(etch_arena *arena, etch_dim *const *dims, uint32_t 
 
 static bool sizes_agree(etch_graph *graph, const etch_regroup *g, etch_span span)
 {
-    etch_expr from = product_of(graph->sym, g->from, g->from_count),
-              to = product_of(graph->sym, g->to, g->to_count);
+    etch_expr from = etch_dims_size(graph->sym, g->from, g->from_count, NULL, NULL),
+              to = etch_dims_size(graph->sym, g->to, g->to_count, NULL, NULL);
     if (etch_equal(graph->sym, from, to, NULL) == ETCH_YES)
         return true;
     etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s = %s and %s = %s are not known to be equal",

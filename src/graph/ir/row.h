@@ -237,6 +237,9 @@ struct etch_row {
     uint32_t scores_first;
     /* Of an op whose elements of some dim do not all have equal parts of the work; NULL for all others. */
     etch_division (*divide)(const etch_op *op);
+    /* Of such an op: how many of `*keys` a rank sees that has part `share`, counted from 0, of `parts`
+     * contiguous ones of the dim. NULL: all ranks do equal parts of what is counted. */
+    etch_expr (*seen)(const etch_flop_call *call, etch_expr share, etch_expr parts, const etch_dim **keys);
     /* the operand whose shards decide before those of the others */
     uint32_t lead;
     /* operands and results that lack a dim `from` may be sharded on its `to` */
@@ -305,6 +308,9 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* The tensor under views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
+/* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
+etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
+                         const void *data);
 /* FLOP of an op under a rule. */
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);

@@ -25,10 +25,7 @@ etch_expr etch_held_elements(const etch_placed *placed, const etch_tensor *weigh
 uint32_t etch_stage_axes(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->stages ? placed->stages->line : NULL;
-    uint32_t axes = 0;
-    for (uint32_t i = 0; line && i < line->axis_count; i++)
-        axes |= 1u << line->axes[i];
-    return axes;
+    return line ? etch_axes_of(line->axes, line->axis_count) : 0;
 }
 
 /* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */

@@ -247,9 +247,7 @@ static etch_tensor *load_balance(const etch_call *call)
     }
     if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
         return NULL;
-    etch_expr count = etch_int(sym, 1);
-    for (uint32_t i = 0; i < tokens.count; i++)
-        count = etch_mul(sym, count, tokens.at[i]->size);
+    const etch_expr count = etch_dims_size(sym, tokens.at, tokens.count, NULL, NULL);
     const etch_attrs along = {.over = call->attrs.over, .over_count = 1};
     etch_tensor *load =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
