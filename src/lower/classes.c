@@ -15,8 +15,8 @@ struct etch_classes {
 /* Every iteration is of one class. */
 static void check_members(etch_outliner *o, const etch_loop *loop, const etch_classes *classes)
 {
-    uint64_t count, members = 0;
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->count), &count));
+    const uint64_t count = etch_bound_number(o, loop->count);
+    uint64_t members = 0;
     for (uint32_t k = 0; k < loop->bodies.count; k++)
         members += etch_class_members(classes, k, (etch_bound_interval){0, count});
     etch_lower_require(o->arena, members == count);
@@ -34,9 +34,8 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
         const etch_segment *from = &pattern->segments.at[i];
         segment *to = &classes->segments[i];
         to->class_of = from->class_of;
-        etch_lower_require(o->arena,
-                           etch_to_u64(etch_bound_value(o->bound, from->first), &to->iterations.first));
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->end), &to->iterations.end));
+        to->iterations.first = etch_bound_number(o, from->first);
+        to->iterations.end = etch_bound_number(o, from->end);
     }
     check_members(o, loop, classes);
     return classes;

@@ -410,6 +410,8 @@ uint8_t etch_collective_code(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
+/* The value of what is a whole number, or the program is wrong. */
+uint64_t etch_bound_number(etch_outliner *o, etch_expr expr);
 /* The register of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */

@@ -54,13 +54,6 @@ bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
-static uint64_t bound_number(etch_outliner *o, etch_expr expr)
-{
-    uint64_t number = 0;
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
-    return number;
-}
-
 /* The sizes of a chain of more than one stage. */
 static etch_stage_numbers numbers_of(etch_outliner *o)
 {
@@ -69,12 +62,12 @@ static etch_stage_numbers numbers_of(etch_outliner *o)
     uint64_t *segments = ETCH_NEW_ARRAY(o->arena, stages->segments.count, uint64_t);
     uint64_t *counts = ETCH_NEW_ARRAY(o->arena, line->count_count, uint64_t);
     for (uint32_t i = 0; i < stages->segments.count; i++)
-        segments[i] = bound_number(o, stages->segments.at[i].count);
+        segments[i] = etch_bound_number(o, stages->segments.at[i].count);
     for (uint32_t i = 0; i < line->count_count; i++)
-        counts[i] = bound_number(o, line->counts[i]);
+        counts[i] = etch_bound_number(o, line->counts[i]);
     return (etch_stage_numbers){.stages = o->extent->stage_count,
                                 .chunks = o->extent->chunk_count,
-                                .layers = bound_number(o, stages->layers),
+                                .layers = etch_bound_number(o, stages->layers),
                                 .segments = segments,
                                 .counts = line->counts ? counts : NULL};
 }

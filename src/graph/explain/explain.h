@@ -66,6 +66,8 @@ void etch_stages_dump(const etch_placed *placed, const etch_dump_values *values,
 void etch_graph_dump(const etch_graph *graph, const etch_region *backward, const etch_dump_values *values,
                      etch_buf *out);
 void etch_step_program_dump(const etch_step_program *program, const etch_dump_values *values, etch_buf *out);
+/* The beginning of a line of a dump that is so deep inside of loops. */
+void etch_dump_indent(etch_buf *out, uint32_t depth);
 /* The text of a formula in a dump. */
 const char *etch_dump_text(etch_sym *sym, const etch_dump_values *values, etch_expr expr);
 

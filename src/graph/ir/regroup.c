@@ -5,6 +5,13 @@
  * group stands for the group: where it is divided, the other side is divided; the inner dims are whole. */
 #include "graph/ir/ir_int.h"
 
+void etch_attrs_map(etch_arena *arena, etch_attrs *attrs, uint32_t count)
+{
+    attrs->from = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->to = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->map_count = count;
+}
+
 static void add_pair(etch_attrs *attrs, etch_dim *from, etch_dim *to)
 {
     attrs->from[attrs->map_count] = from;
@@ -91,8 +98,8 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
     for (uint32_t i = 0; i < count; i++)
         pairs += groups[i].from_count + groups[i].to_count - 1;
     etch_attrs attrs = {0};
-    attrs.from = ETCH_NEW_ARRAY(graph->arena, pairs, etch_dim *);
-    attrs.to = ETCH_NEW_ARRAY(graph->arena, pairs, etch_dim *);
+    etch_attrs_map(graph->arena, &attrs, pairs);
+    attrs.map_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const etch_regroup *g = &groups[i];
         if (!check_group(graph, a, g, span))

@@ -327,6 +327,11 @@ typedef ETCH_VEC(const char *) etch_name_list;
 etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
+/* The op of the forward graph that an op derives from, or repeats; a forward one itself. */
+const etch_op *etch_first_op(const etch_op *op);
+/* How often a weight exists in one run of its weight group: once for each iteration of the loops around its
+ * declaration inside the outermost one. */
+etch_expr etch_copies_in_group(etch_sym *sym, const etch_tensor *weight);
 /* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes
  * another. */
 etch_phase etch_loop_phase(const etch_loop *loop);

@@ -334,13 +334,6 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
-static const etch_op *first_op(const etch_op *op)
-{
-    while (op->forward)
-        op = op->forward;
-    return op;
-}
-
 const etch_plan_region *etch_plan_region_of(const etch_plan_regions *plan_regions, const etch_tensor *tensor)
 {
     return plan_regions->of_tensor[etch_origin(tensor)->id];
@@ -356,7 +349,7 @@ static bool is_around(const etch_plan_region *plan_region, const etch_plan_regio
 etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, const etch_op *op,
                                        const etch_tensor *operand)
 {
-    const etch_op *first = first_op(op);
+    const etch_op *first = etch_first_op(op);
     const etch_plan_region *plan_region = plan_regions->of_op[first->id],
                            *from = etch_plan_region_of(plan_regions, operand);
     etch_boundary boundary = {.to = plan_region, .plan_region = plan_region};

@@ -583,50 +583,42 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
     return weight_group;
 }
 
-/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration
- * inside the outermost one. */
-static etch_expr copies_in_group(etch_sym *sym, const etch_tensor *weight)
-{
-    etch_expr copies = etch_int(sym, 1);
-    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
-        copies = etch_mul(sym, copies, r->count);
-    return copies;
-}
-
 static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_tensor *weight, bool *seen)
 {
     if (seen[weight->id] || !is_trainable(weight))
         return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &weight_group->weights, weight);
-    ETCH_PUSH(d->graph->arena, &weight_group->copies, copies_in_group(d->graph->sym, weight));
+    ETCH_PUSH(d->graph->arena, &weight_group->copies, etch_copies_in_group(d->graph->sym, weight));
 }
 
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
  * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
  * been undone: it belongs to the segment before. */
-static void unit_region(etch_deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
+static void add_weights(etch_deriver *d, const etch_op *op, uint32_t segment, etch_region *outermost,
                         bool *seen)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->loop) {
-            *segment += !outermost;
-            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
-                unit_region(d, item->loop->bodies.at[k], outermost ? outermost : item->loop->bodies.at[k],
-                            segment, seen);
-            *segment += !outermost;
-            continue;
-        }
-        for (uint32_t k = 0; k < item->op->in_count; k++) {
-            etch_tensor *w = item->op->ins[k];
-            if (w->kind != ETCH_WEIGHT)
-                continue;
-            bool shared = outermost && !w->region->loop;
-            etch_weight_group *weight_group =
-                group_at(d->training, *segment - shared, shared ? NULL : outermost);
-            add_weight(d, weight_group, w, seen);
-        }
+    for (uint32_t k = 0; k < op->in_count; k++) {
+        etch_tensor *w = op->ins[k];
+        const bool shared = outermost && !w->region->loop;
+        if (w->kind == ETCH_WEIGHT)
+            add_weight(d, group_at(d->training, segment - shared, shared ? NULL : outermost), w, seen);
+    }
+}
+
+static void find_groups(etch_deriver *d)
+{
+    const etch_region *forward = d->graph->forward;
+    bool *seen = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
+    for (uint32_t i = 0, segment = 0; i < forward->items.count; i++) {
+        const etch_item *item = &forward->items.at[i];
+        if (item->op)
+            add_weights(d, item->op, segment, NULL, seen);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            for (etch_cursor at = {.root = item->loop->bodies.at[k]}; etch_cursor_next(&at);)
+                if (at.item->op)
+                    add_weights(d, at.item->op, segment + 1, item->loop->bodies.at[k], seen);
+        segment += item->loop ? 2 : 0;
     }
 }
 
@@ -721,9 +713,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
     etch_recompute_end(&d);
-    uint32_t segment = 0;
-    bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
-    unit_region(&d, graph->forward, NULL, &segment, seen);
+    find_groups(&d);
     sort_groups(training);
     for (uint32_t i = 0; i < training->weight_groups.count; i++)
         training->weight_groups.at[i]->id = i;

@@ -132,11 +132,11 @@ static bool heads_are_kept(const etch_call *call)
         const etch_dim *dim = k->dims[i];
         if (etch_has_dim(q, dim) || etch_has_dim(v, dim) || is_contracted(call, dim))
             continue;
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
-                        "the keys %s have dim %s, which neither the queries %s nor the values %s have",
-                        etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
-                        etch_tensor_text(graph->arena, v));
-        return false;
+        return etch_call_refuse(
+            call, ETCH_E_SHAPE_MISMATCH,
+            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
+            etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
+            etch_tensor_text(graph->arena, v));
     }
     return true;
 }

@@ -16,10 +16,9 @@ static bool labels_fit(etch_call *call)
         return etch_shape_first(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
-    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
-                    etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
-                    etch_tensor_text(graph->arena, ins[1]));
-    return false;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
+                            etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
+                            etch_tensor_text(graph->arena, ins[1]));
 }
 
 /* A scalar. */

@@ -17,9 +17,8 @@
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
-    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s", etch_tensor_text(call->graph->arena, t),
-                    dim->name, what);
-    return false;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s",
+                            etch_tensor_text(call->graph->arena, t), dim->name, what);
 }
 
 /* Are the dims of `t` among those of `of`, but for `state`? */

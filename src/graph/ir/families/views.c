@@ -5,9 +5,8 @@
 static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
 {
     etch_attrs *attrs = &call->attrs;
-    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+    etch_attrs_map(call->graph->arena, attrs, 1);
+    attrs->from[0] = from, attrs->to[0] = to;
 }
 
 /* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
