@@ -97,11 +97,7 @@ static bool put_dim(const explainer *t, const etch_state *place, uint32_t axes, 
 
 static uint32_t partial_axes(const explainer *t, const etch_state *place)
 {
-    uint32_t axes = 0;
-    for (uint32_t a = 0; a < t->p.axis_count; a++)
-        if (place[a] == ETCH_PARTIAL)
-            axes |= 1u << a;
-    return axes & t->axes;
+    return etch_axes_held(t->p.plan, place, ETCH_PARTIAL) & t->axes;
 }
 
 static const char *place_text(const explainer *t, const etch_tensor *tensor, const etch_state *place)

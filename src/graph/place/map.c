@@ -291,16 +291,13 @@ void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_stat
 {
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
-        uint32_t axes = 0;
+        const uint32_t axes = etch_axes_held(p->plan, place, dim);
         const etch_dim *batch = p->training->train.batch;
         bool micro =
             batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
         etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
-        for (uint32_t a = 0; a < p->axis_count; a++)
-            if (place[a] == dim) {
-                axes |= 1u << a;
-                divisor = etch_mul(p->sym, divisor, p->plan->mesh.at[a].size);
-            }
+        if (axes)
+            divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
         if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
             continue;
         etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);

@@ -5,6 +5,15 @@ ETCH_CURSOR_NEXT(etch_placed_cursor, etch_placed_region);
 
 const etch_dim etch_partial_mark = {.name = "partial"};
 
+uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_state state)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < plan->mesh.count; a++)
+        if (place[a] == state)
+            axes |= 1u << a;
+    return axes;
+}
+
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
 {
     etch_sym *sym = placed->training->graph->sym;
