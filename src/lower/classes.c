@@ -1,15 +1,8 @@
 /* Classes of iterations in numbers: which iteration runs which body. */
 #include "lower/lower_int.h"
 
-etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b)
-{
-    etch_bound_interval both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
-    return both.first < both.end ? both : (etch_bound_interval){0, 0};
-}
-
-/* Iterations from `first` to before `end`. */
 typedef struct segment {
-    uint64_t first, end;
+    etch_bound_interval iterations;
     /* by residue */
     const uint32_t *class_of;
 } segment;
@@ -22,8 +15,8 @@ struct etch_classes {
 /* Every iteration is of one class. */
 static void check_members(etch_outliner *o, const etch_loop *loop, const etch_classes *classes)
 {
-    uint64_t count, members = 0;
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->count), &count));
+    const uint64_t count = etch_bound_number(o, loop->count);
+    uint64_t members = 0;
     for (uint32_t k = 0; k < loop->bodies.count; k++)
         members += etch_class_members(classes, k, (etch_bound_interval){0, count});
     etch_lower_require(o->arena, members == count);
@@ -41,8 +34,8 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
         const etch_segment *from = &pattern->segments.at[i];
         segment *to = &classes->segments[i];
         to->class_of = from->class_of;
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->first), &to->first));
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->end), &to->end));
+        to->iterations.first = etch_bound_number(o, from->first);
+        to->iterations.end = etch_bound_number(o, from->end);
     }
     check_members(o, loop, classes);
     return classes;
@@ -52,7 +45,7 @@ uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration)
 {
     for (uint32_t i = 0; classes && i < classes->segment_count; i++) {
         const segment *s = &classes->segments[i];
-        if (s->first <= iteration && iteration < s->end)
+        if (s->iterations.first <= iteration && iteration < s->iterations.end)
             return s->class_of[iteration % classes->period];
     }
     return 0;
@@ -71,7 +64,7 @@ uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bo
         return held.end - held.first;
     for (uint32_t i = 0; i < classes->segment_count; i++) {
         const segment *s = &classes->segments[i];
-        const etch_bound_interval both = etch_overlap(held, (etch_bound_interval){s->first, s->end});
+        const etch_bound_interval both = etch_overlap(held, s->iterations);
         for (uint32_t r = 0; r < classes->period; r++)
             if (s->class_of[r] == class)
                 count +=

@@ -304,39 +304,39 @@ static void check_fact(etch_bound *b, const etch_claim *fact)
 
 /* ---- requirements of the plan -------------------------------------------------------------------------- */
 
+/* Factors of a divisor, as names and as values. */
+typedef struct factor_list {
+    etch_buf names, values;
+    uint32_t count;
+} factor_list;
+
+static void add_factor(factor_list *list, const char *name, const char *value)
+{
+    const char *times = list->count++ > 0 ? " * " : "";
+    etch_buf_printf(&list->names, "%s%s", times, name);
+    etch_buf_printf(&list->values, "%s%s", times, value);
+}
+
 /* The divisor in words: "mesh axis tp = 3", "mesh axes dp * tp = 8 * 3 = 24". */
 static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
 {
-    etch_buf names = {.arena = b->arena}, values = {.arena = b->arena};
-    uint32_t axes = 0, factors = 0;
-    for (uint32_t i = 0; i < b->from->placed->plan->mesh.count; i++) {
-        if (!(r->axes >> i & 1))
-            continue;
-        const etch_axis *axis = &b->from->placed->plan->mesh.at[i];
-        etch_buf_printf(&names, "%s%s", factors > 0 ? " * " : "", axis->name);
-        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
-                        etch_bound_text(b, etch_bound_value(b, axis->size)));
-        axes++;
-        factors++;
+    const etch_placed *placed = b->from->placed;
+    factor_list list = {{.arena = b->arena}, {.arena = b->arena}, 0};
+    for (uint32_t i = 0; i < placed->plan->mesh.count; i++) {
+        const etch_axis *axis = &placed->plan->mesh.at[i];
+        if (r->axes >> i & 1)
+            add_factor(&list, axis->name, etch_bound_text(b, etch_bound_value(b, axis->size)));
     }
-    if (r->paired) {
-        etch_buf_printf(&names, "%s2", factors > 0 ? " * " : "");
-        etch_buf_printf(&values, "%s2", factors > 0 ? " * " : "");
-        factors++;
-    }
-    if (r->micro) {
-        etch_buf_printf(&names, "%smicrobatches", factors > 0 ? " * " : "");
-        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
-                        etch_bound_text(b, etch_bound_value(b, b->from->placed->training->train.micro)));
-        factors++;
-    }
+    const char *kind = list.count == 0 ? "the number of " : list.count == 1 ? "mesh axis " : "mesh axes ";
+    if (r->paired)
+        add_factor(&list, "2", "2");
+    if (r->micro)
+        add_factor(&list, "microbatches",
+                   etch_bound_text(b, etch_bound_value(b, placed->training->train.micro)));
     const char *total = etch_bound_text(b, etch_bound_value(b, r->divisor));
-    if (factors == 0)
-        return total;
-    const char *kind = axes == 0 ? "the number of " : axes == 1 ? "mesh axis " : "mesh axes ";
-    if (factors == 1)
-        return etch_text(b->arena, "%s%s = %s", kind, names.text, total);
-    return etch_text(b->arena, "%s%s = %s = %s", kind, names.text, values.text, total);
+    if (list.count <= 1)
+        return list.count == 0 ? total : etch_text(b->arena, "%s%s = %s", kind, list.names.text, total);
+    return etch_text(b->arena, "%s%s = %s = %s", kind, list.names.text, list.values.text, total);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)

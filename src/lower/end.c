@@ -14,12 +14,10 @@ static void count_copies(etch_outliner *o, const etch_tensor *weight, etch_gradi
     for (const etch_region *region = weight->region; region; region = region->parent) {
         if (!region->loop)
             continue;
-        uint64_t count;
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, region->loop->count), &count));
         gradient->depth++;
         outermost = region->loop;
         group_copies = copies;
-        copies *= count;
+        copies *= etch_bound_number(o, region->loop->count);
         if (copies > ETCH_MOST_NODES) /* then a loop around it does not run: all runs have been counted */
             copies = ETCH_MOST_NODES;
     }
@@ -110,8 +108,7 @@ static etch_weight_task *new_weight_task(etch_outliner *o, const etch_weight_gro
     etch_weight_task *u = ETCH_NEW(o->arena, etch_weight_task);
     u->weight_groups = 1;
     if (weight_group->loop) {
-        etch_lower_require(
-            o->arena, etch_to_u64(etch_bound_value(o->bound, weight_group->loop->count), &u->weight_groups));
+        u->weight_groups = etch_bound_number(o, weight_group->loop->count);
         u->classes = etch_classes_make(o, weight_group->loop);
         u->class = weight_group->body->index;
     }

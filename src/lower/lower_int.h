@@ -171,11 +171,6 @@ typedef struct etch_task {
     const char *module;
 } etch_task;
 
-/* Layers of the chain that stages cut, or iterations, from `first` to before `end`. */
-typedef struct etch_bound_interval {
-    uint64_t first, end;
-} etch_bound_interval;
-
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
 
@@ -404,6 +399,8 @@ typedef struct etch_outliner {
     etch_register *carried;
     /* by tensor id of a gradient */
     uint32_t *gradient_index;
+    /* of a chain that is cut */
+    etch_stage_numbers numbers;
     /* of the first thing that was reported */
     etch_status status;
 } etch_outliner;
@@ -415,6 +412,8 @@ uint8_t etch_collective_code(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
+/* The value of what is a whole number, or the program is wrong. */
+uint64_t etch_bound_number(etch_outliner *o, etch_expr expr);
 /* The register of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
@@ -428,7 +427,6 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop);
 uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 /* How many of the iterations are of the class. */
 uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held);
-etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b); /* first == end: none */
 
 /* ---- model_chunks.c ------------------------------------------------------------------------------------ */
 

@@ -54,13 +54,6 @@ bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
-static uint64_t bound_number(etch_outliner *o, etch_expr expr)
-{
-    uint64_t number = 0;
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
-    return number;
-}
-
 /* The sizes of a chain of more than one stage. */
 static etch_stage_numbers numbers_of(etch_outliner *o)
 {
@@ -69,21 +62,20 @@ static etch_stage_numbers numbers_of(etch_outliner *o)
     uint64_t *segments = ETCH_NEW_ARRAY(o->arena, stages->segments.count, uint64_t);
     uint64_t *counts = ETCH_NEW_ARRAY(o->arena, line->count_count, uint64_t);
     for (uint32_t i = 0; i < stages->segments.count; i++)
-        segments[i] = bound_number(o, stages->segments.at[i].count);
+        segments[i] = etch_bound_number(o, stages->segments.at[i].count);
     for (uint32_t i = 0; i < line->count_count; i++)
-        counts[i] = bound_number(o, line->counts[i]);
+        counts[i] = etch_bound_number(o, line->counts[i]);
     return (etch_stage_numbers){.stages = o->extent->stage_count,
                                 .chunks = o->extent->chunk_count,
-                                .layers = bound_number(o, stages->layers),
+                                .layers = etch_bound_number(o, stages->layers),
                                 .segments = segments,
                                 .counts = line->counts ? counts : NULL};
 }
 
 static void cut_chain(etch_outliner *o, etch_model_chunks *model_chunks)
 {
-    const etch_stage_numbers numbers = numbers_of(o);
-    uint64_t first = 0;
-    if (!etch_stage_numbers_fit(o->placed, &numbers)) {
+    o->numbers = numbers_of(o);
+    if (!etch_stage_numbers_fit(o->placed, &o->numbers)) {
         o->status = ETCH_EINPUT;
         return;
     }
@@ -93,11 +85,8 @@ static void cut_chain(etch_outliner *o, etch_model_chunks *model_chunks)
         return;
     }
     model_chunks->intervals = ETCH_NEW_ARRAY(o->arena, chunk_total, etch_bound_interval);
-    for (uint64_t i = 0; i < chunk_total; i++) {
-        const uint64_t count = etch_model_chunk_layers(&numbers, i);
-        model_chunks->intervals[i] = (etch_bound_interval){first, first + count};
-        first += count;
-    }
+    for (uint64_t i = 0; i < chunk_total; i++)
+        model_chunks->intervals[i] = etch_layers_of_chunk(&o->numbers, i);
 }
 
 /* One stage holds everything: one layer, whatever the plan would cut. */
@@ -109,12 +98,6 @@ static void hold_all(etch_outliner *o, etch_model_chunks *model_chunks)
     model_chunks->intervals[0] = everything;
 }
 
-static etch_bound_interval segment_layers(etch_outliner *o, const etch_stage_segment *segment)
-{
-    const uint64_t first = bound_number(o, segment->first);
-    return (etch_bound_interval){first, first + bound_number(o, segment->count)};
-}
-
 bool etch_is_cut(const etch_outliner *o)
 {
     return o->extent->stage_count > 1;
@@ -124,13 +107,7 @@ etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
 {
     if (!etch_is_cut(o))
         return everything;
-    etch_bound_interval layers =
-        segment_layers(o, &o->placed->stages->segments.at[etch_position_segment(position)]);
-    if (etch_position_side(position) == ETCH_FIRST_OF)
-        layers.end = layers.first + 1;
-    if (etch_position_side(position) == ETCH_LAST_OF)
-        layers.first = layers.end - 1;
-    return layers;
+    return etch_layers_of_position(&o->numbers, position);
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
@@ -139,12 +116,9 @@ etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
 static const etch_cut *cut_before(etch_outliner *o, uint64_t at)
 {
     const etch_stages *stages = o->placed->stages;
-    for (uint32_t i = 0; i < stages->cuts.count; i++) {
-        const etch_cut *cut = &stages->cuts.at[i];
-        etch_bound_interval layers = segment_layers(o, &stages->segments.at[cut->segment]);
-        if (cut->inside ? layers.first < at && at < layers.end : layers.first == at)
-            return cut;
-    }
+    for (uint32_t i = 0; i < stages->cuts.count; i++)
+        if (etch_cut_is_before(&o->numbers, &stages->cuts.at[i], at))
+            return &stages->cuts.at[i];
     etch_lower_require(o->arena, false);
     return NULL;
 }

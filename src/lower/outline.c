@@ -74,7 +74,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat
     repeat->loop = loop;
     repeat->reverse = loop->loop->forward != NULL;
     repeat->name = etch_loop_label(o->arena, loop->loop, &repeat->name_length);
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->loop->count), &repeat->count));
+    repeat->count = etch_bound_number(o, loop->loop->count);
     repeat->classes = etch_classes_make(o, loop->loop);
     repeat->carried_count = etch_loop_carries(loop)->count;
     repeat->carried = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, etch_loop_value);

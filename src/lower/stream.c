@@ -67,7 +67,7 @@ void etch_streams_make(etch_outliner *o)
     if (plan->bucketing == ETCH_BUCKET_BY_LAYER)
         return;
     if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
+        bucket = etch_bound_number(o, plan->bucket);
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
             if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its weight group */

@@ -98,6 +98,13 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
     return 0;
 }
 
+uint64_t etch_bound_number(etch_outliner *o, etch_expr expr)
+{
+    uint64_t number = 0;
+    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
+    return number;
+}
+
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
 {
     if (o->status != ETCH_OK)

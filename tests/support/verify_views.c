@@ -209,7 +209,7 @@ static uint64_t boundaries_at(const viewing *x, const etch_cut *cut)
         first += n->segments[i];
     const uint64_t end = first + n->segments[cut->segment];
     for (uint64_t chunk = 0; chunk + 1 < (uint64_t)n->stages * n->chunks; chunk++) {
-        unit += etch_model_chunk_layers(n, chunk);
+        unit = etch_layers_of_chunk(n, chunk).end;
         found += cut->inside ? first < unit && unit < end : unit == first;
     }
     return found;

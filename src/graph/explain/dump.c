@@ -8,10 +8,10 @@ typedef struct dump {
     etch_buf *out;
 } dump;
 
-static void put_indent(const dump *d, uint32_t depth)
+void etch_dump_indent(etch_buf *out, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
-        etch_buf_puts(d->out, "  ");
+        etch_buf_puts(out, "  ");
 }
 
 /* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is partial, and "/dp" where ranks hold flat parts. */
@@ -55,7 +55,7 @@ static void put_provenance(const dump *d, const etch_step *step)
 
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
 {
-    put_indent(d, depth);
+    etch_dump_indent(d->out, depth);
     etch_buf_printf(d->out, "%c ", etch_phase_name(step->phase)[0]);
     put_values(d, step->outs, step->out_count);
     etch_buf_printf(d->out, " = %s(", etch_row_name(step->row));
@@ -79,10 +79,10 @@ static void put_region(const dump *d, const etch_placed_region *region, uint32_t
             put_step(d, item->step, depth);
             continue;
         }
-        put_indent(d, depth);
+        etch_dump_indent(d->out, depth);
         for (uint32_t k = 0; k < item->loop->bodies.count; k++) {
             if (k > 0) {
-                put_indent(d, depth);
+                etch_dump_indent(d->out, depth);
                 etch_buf_puts(d->out, "} or {\n");
             } else {
                 etch_buf_printf(d->out, "repeat %s%s {\n", item->loop->loop->name,
@@ -90,7 +90,7 @@ static void put_region(const dump *d, const etch_placed_region *region, uint32_t
             }
             put_region(d, item->loop->bodies.at[k], depth + 1);
         }
-        put_indent(d, depth);
+        etch_dump_indent(d->out, depth);
         etch_buf_puts(d->out, "}\n");
     }
 }

@@ -2,12 +2,6 @@
 #include "graph/explain/explain.h"
 #include "graph/ir/row.h"
 
-static void put_indent(etch_buf *out, uint32_t depth)
-{
-    for (uint32_t i = 0; i < depth; i++)
-        etch_buf_puts(out, "  ");
-}
-
 /* "q[B,S,K,D]" */
 static void put_tensors(etch_buf *out, etch_tensor *const *tensors, uint32_t count)
 {
@@ -17,7 +11,7 @@ static void put_tensors(etch_buf *out, etch_tensor *const *tensors, uint32_t cou
 
 static void put_op(etch_buf *out, const etch_op *op, uint32_t depth)
 {
-    put_indent(out, depth);
+    etch_dump_indent(out, depth);
     etch_buf_printf(out, "%s ", etch_phase_name(op->phase));
     put_tensors(out, op->outs, op->out_count);
     etch_buf_printf(out, " = %s(", etch_row_name(op->row));
@@ -31,7 +25,7 @@ static void put_op(etch_buf *out, const etch_op *op, uint32_t depth)
 
 static void put_carry(etch_buf *out, const etch_carry *carry, uint32_t depth)
 {
-    put_indent(out, depth);
+    etch_dump_indent(out, depth);
     etch_buf_printf(out, "carries %s -> %s\n", carry->in->name, carry->out->name);
 }
 
@@ -46,13 +40,13 @@ static void put_region(etch_buf *out, etch_sym *sym, const etch_dump_values *val
             continue;
         }
         for (uint32_t k = 0; k < loop->bodies.count; k++) {
-            put_indent(out, depth);
+            etch_dump_indent(out, depth);
             etch_buf_printf(out, "%s %s, %s of %s times%s {\n", k ? "} or" : "repeat", loop->name,
                             etch_dump_text(sym, values, loop->bodies.at[k]->count),
                             etch_dump_text(sym, values, loop->count), loop->forward ? ", in reverse" : "");
             put_region(out, sym, values, loop->bodies.at[k], depth + 1);
         }
-        put_indent(out, depth);
+        etch_dump_indent(out, depth);
         etch_buf_puts(out, "}\n");
     }
     for (uint32_t i = 0; i < region->carries.count; i++)

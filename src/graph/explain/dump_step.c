@@ -9,12 +9,6 @@ typedef struct dump {
     etch_buf *out;
 } dump;
 
-static void put_indent(const dump *d, uint32_t depth)
-{
-    for (uint32_t i = 0; i < depth; i++)
-        etch_buf_puts(d->out, "  ");
-}
-
 /* "flop 2*batch*hidden^2, bytes 4*batch*hidden" */
 static void put_numbers(const dump *d, const etch_step_task *task)
 {
@@ -39,7 +33,7 @@ static void put_task(const dump *d, const etch_step_task *task, uint32_t depth)
     static const char *const when[] = {[ETCH_EACH_MICROBATCH] = "",
                                        [ETCH_FIRST_MICROBATCH] = " with the first microbatch",
                                        [ETCH_ONCE_A_STEP] = " once a step"};
-    put_indent(d, depth);
+    etch_dump_indent(d->out, depth);
     etch_buf_printf(d->out, "%s %s", etch_phase_name(task->phase),
                     task->kind == ETCH_TASK_COMPUTE ? "compute" : etch_collective_name(task->collective));
     if (task->kind != ETCH_TASK_COMPUTE)
@@ -64,13 +58,13 @@ static void put_body(const dump *d, const etch_step_body *body, uint32_t depth)
         }
         for (uint32_t k = 0; k < repeat->bodies.count; k++) {
             const etch_region *of = repeat->bodies.at[k]->region->of;
-            put_indent(d, depth);
+            etch_dump_indent(d->out, depth);
             etch_buf_printf(d->out, "%s %s, %s times%s {\n", k ? "} or" : "repeat", of->loop->name,
                             etch_dump_text(d->sym, d->values, of->count),
                             of->loop->forward ? ", in reverse" : "");
             put_body(d, repeat->bodies.at[k], depth + 1);
         }
-        put_indent(d, depth);
+        etch_dump_indent(d->out, depth);
         etch_buf_puts(d->out, "}\n");
     }
 }

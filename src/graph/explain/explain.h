@@ -27,8 +27,8 @@ typedef struct etch_explaining {
     const char *const *names;
 } etch_explaining;
 
-/* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum, and " in parts over dp" where
- * ranks hold flat parts. */
+/* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum, and " in parts over dp"
+ * where ranks hold flat parts. */
 const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is
  * none. */
@@ -66,6 +66,8 @@ void etch_stages_dump(const etch_placed *placed, const etch_dump_values *values,
 void etch_graph_dump(const etch_graph *graph, const etch_region *backward, const etch_dump_values *values,
                      etch_buf *out);
 void etch_step_program_dump(const etch_step_program *program, const etch_dump_values *values, etch_buf *out);
+/* The beginning of a line of a dump that is so deep inside of loops. */
+void etch_dump_indent(etch_buf *out, uint32_t depth);
 /* The text of a formula in a dump. */
 const char *etch_dump_text(etch_sym *sym, const etch_dump_values *values, etch_expr expr);
 

@@ -23,6 +23,8 @@ const char *etch_rule_name(etch_rule rule)
     return (unsigned)rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
 
+static const etch_span nowhere = {0, 0};
+
 typedef struct explainer {
     /* what questions about maps need of one */
     etch_placer p;
@@ -95,11 +97,7 @@ static bool put_dim(const explainer *t, const etch_state *place, uint32_t axes, 
 
 static uint32_t partial_axes(const explainer *t, const etch_state *place)
 {
-    uint32_t axes = 0;
-    for (uint32_t a = 0; a < t->p.axis_count; a++)
-        if (place[a] == ETCH_PARTIAL)
-            axes |= 1u << a;
-    return axes & t->axes;
+    return etch_axes_held(t->p.plan, place, ETCH_PARTIAL) & t->axes;
 }
 
 static const char *place_text(const explainer *t, const etch_tensor *tensor, const etch_state *place)
@@ -161,7 +159,7 @@ etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, co
 {
     const explainer t = explainer_of(placed, &(etch_explaining){0}, NULL);
     const etch_shard *line = line_of(&t, scope, dim, axis);
-    return line ? line->span : (etch_span){0, 0};
+    return line ? line->span : nowhere;
 }
 
 etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
@@ -177,6 +175,8 @@ static void explain_as(const explainer *t, etch_phrase_role role, etch_span span
     ETCH_PUSH(t->arena, t->out,
               (etch_phrase){.role = role, .of_plan = role == ETCH_PHRASE_LINE, .text = text, .span = span});
 }
+
+#define explain(t, role, span, ...) explain_as(t, role, span, etch_text((t)->arena, __VA_ARGS__))
 
 /* Layouts that a line of the plan asks for by itself. */
 static void explain_by_plan(const explainer *t, etch_phrase_role role, etch_span line, const char *text)
@@ -318,19 +318,16 @@ static void explain_made(const explainer *t, etch_value *value, uint32_t axes)
     } else if (step) {
         const etch_dim *summed = dim == ETCH_PARTIAL ? step->factor[axis] : NULL;
         scope = step->op->scope;
-        explain_as(t, ETCH_PHRASE_MADE, step->op->span,
-                   etch_text(t->arena, summed ? "%s from %s, which sums over %s" : "%s by %s%s", state,
-                             op_text(t, step->op), summed ? summed->name : ""));
+        explain(t, ETCH_PHRASE_MADE, step->op->span, summed ? "%s from %s, which sums over %s" : "%s by %s%s",
+                state, op_text(t, step->op), summed ? summed->name : "");
         dim = summed ? summed : dim;
     } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT) {
-        explain_as(t, ETCH_PHRASE_MADE, tensor->span,
-                   etch_text(t->arena, "%s as %s %s is", state,
-                             tensor->kind == ETCH_WEIGHT ? "weight" : "input", name_of(t, tensor)));
+        explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state,
+                tensor->kind == ETCH_WEIGHT ? "weight" : "input", name_of(t, tensor));
     } else {
         const etch_loop *loop = loop_of(tensor->region, tensor);
-        explain_as(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span,
-                   etch_text(t->arena, "%s as %s%s hands it on", state, loop ? "loop " : "its loop",
-                             loop ? loop->name : ""));
+        explain(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span, "%s as %s%s hands it on", state,
+                loop ? "loop " : "its loop", loop ? loop->name : "");
     }
     if (dim && dim != ETCH_PARTIAL)
         explain_line(t, line_of(t, scope, dim, axis));
@@ -357,13 +354,12 @@ static void explain_held(const explainer *t, const etch_provenance *provenance, 
                         etch_text(t->arena, "%s is pinned as %s", name, place_text(t, moved, to)));
         break;
     case ETCH_RULE_RESULT:
-        explain_as(t, role, provenance->tensor->span,
-                   etch_text(t->arena, "%s is a result of the run, which is no partial sum", name));
+        explain(t, role, provenance->tensor->span, "%s is a result of the run, which is no partial sum",
+                name);
         break;
     case ETCH_RULE_LOOP:
-        explain_as(t, role, provenance->loop->span,
-                   etch_text(t->arena, "loop %s hands %s on as %s", provenance->loop->name, name,
-                             place_text(t, moved, to)));
+        explain(t, role, provenance->loop->span, "loop %s hands %s on as %s", provenance->loop->name, name,
+                place_text(t, moved, to));
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
@@ -385,14 +381,12 @@ static void explain_cotangent(const explainer *t, const etch_provenance *provena
     const etch_tensor *of = provenance->tensor;
     switch (provenance->rule) {
     case ETCH_RULE_COTANGENT:
-        explain_as(t, role, of->span,
-                   etch_text(t->arena, "a gradient goes to where its value was made: %s is %s",
-                             name_of(t, of), state_text(t, to, axes)));
+        explain(t, role, of->span, "a gradient goes to where its value was made: %s is %s", name_of(t, of),
+                state_text(t, to, axes));
         break;
     case ETCH_RULE_TOTAL:
-        explain_as(t, role, of->span,
-                   etch_text(t->arena, "parts of the gradient of %s are held differently, and are added",
-                             name_of(t, of)));
+        explain(t, role, of->span, "parts of the gradient of %s are held differently, and are added",
+                name_of(t, of));
         break;
     case ETCH_RULE_SUMMAND:
         explain_as(t, role, of->span,
@@ -401,9 +395,8 @@ static void explain_cotangent(const explainer *t, const etch_provenance *provena
                              name_of(t, of)));
         break;
     case ETCH_RULE_WEIGHT:
-        explain_as(t, role, of->of->span,
-                   etch_text(t->arena, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
-                             state_text(t, to, axes)));
+        explain(t, role, of->of->span, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
+                state_text(t, to, axes));
         break;
     default:
         break;
@@ -416,14 +409,12 @@ static void explain_need(const explainer *t, const etch_provenance *provenance, 
     switch (provenance->rule) {
     case ETCH_RULE_OPERAND:
     case ETCH_RULE_MERGE:
-        explain_as(t, role, provenance->op->span,
-                   etch_text(t->arena, "needed %s by %s%s", state_text(t, to, axes),
-                             op_text(t, provenance->op),
-                             provenance->rule == ETCH_RULE_MERGE ? ", which merges dims" : ""));
+        explain(t, role, provenance->op->span, "needed %s by %s%s", state_text(t, to, axes),
+                op_text(t, provenance->op), provenance->rule == ETCH_RULE_MERGE ? ", which merges dims" : "");
         break;
     case ETCH_RULE_STATISTIC:
-        explain_as(t, role, provenance->op->span,
-                   etch_text(t->arena, "%s needs a statistic of all shards", op_text(t, provenance->op)));
+        explain(t, role, provenance->op->span, "%s needs a statistic of all shards",
+                op_text(t, provenance->op));
         break;
     case ETCH_RULE_PIN:
     case ETCH_RULE_RESULT:
@@ -451,8 +442,8 @@ static void explain_statistic(const explainer *t, const etch_step *step)
         maker = maker->ins[0]->step;
     for (uint32_t a = 0; maker && a < t->p.axis_count; a++)
         if (step->axes >> a & 1 && maker->factor[a]) {
-            explain_as(t, ETCH_PHRASE_MADE, maker->op->span,
-                       etch_text(t->arena, "each rank has seen its part of %s", maker->factor[a]->name));
+            explain(t, ETCH_PHRASE_MADE, maker->op->span, "each rank has seen its part of %s",
+                    maker->factor[a]->name);
             explain_line(t, line_of(t, maker->op->scope, maker->factor[a], a));
             return;
         }
@@ -462,9 +453,8 @@ static void explain_zero(const explainer *t, const etch_provenance *provenance)
 {
     const etch_zero *zero = &t->p.plan->zero;
     if (provenance->line.start)
-        explain_as(t, ETCH_PHRASE_LINE, provenance->line,
-                   etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
-                             etch_axes_label(t->placed, zero->axes)));
+        explain(t, ETCH_PHRASE_LINE, provenance->line, "zero %u @ %s", (unsigned)zero->level,
+                etch_axes_label(t->placed, zero->axes));
 }
 
 /* Weights that are gathered. */
@@ -472,10 +462,9 @@ static void explain_whole(const explainer *t, const etch_step *gather)
 {
     const etch_provenance *provenance = &gather->provenance;
     const char *group = etch_axes_label(t->placed, gather->ins[0]->sharded_flat & t->axes);
-    explain_as(t, ETCH_PHRASE_MADE, (etch_span){0, 0},
-               etch_text(t->arena, "each rank of %s holds a part of the weights", group));
+    explain(t, ETCH_PHRASE_MADE, nowhere, "each rank of %s holds a part of the weights", group);
     explain_zero(t, provenance);
-    explain_as(t, ETCH_PHRASE_NEEDS, provenance->loop ? provenance->loop->span : (etch_span){0, 0},
+    explain_as(t, ETCH_PHRASE_NEEDS, provenance->loop ? provenance->loop->span : nowhere,
                provenance->loop
                    ? etch_text(t->arena, "an iteration of %s reads them whole", provenance->loop->name)
                    : "what lies between loops reads them whole");
@@ -534,9 +523,9 @@ static void explain_gradients(const explainer *t, const etch_provenance *provena
             if (axes >> b & 1 && maker->factor[b] == maker->factor[a] &&
                 maker_of_sum(t, provenance, b) == maker)
                 together |= 1u << b;
-        explain_as(t, ETCH_PHRASE_MADE, maker->op->span,
-                   etch_text(t->arena, "gradients are partial over %s: each rank has its part of %s",
-                             etch_axes_label(t->placed, together), maker->factor[a]->name));
+        explain(t, ETCH_PHRASE_MADE, maker->op->span,
+                "gradients are partial over %s: each rank has its part of %s",
+                etch_axes_label(t->placed, together), maker->factor[a]->name);
         for (uint32_t b = a; b < t->p.axis_count; b++)
             if (together >> b & 1)
                 explain_line(t, line_of(t, maker->op->scope, maker->factor[a], b));
@@ -594,12 +583,12 @@ void etch_provenance_explain(const etch_placed *placed, const etch_explaining *h
     switch (provenance->rule) {
     case ETCH_RULE_REDUCE:
         explain_gradients(&t, provenance, axes & t.axes);
-        explain_as(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0}, reduce_text(&t, provenance, group));
+        explain_as(&t, ETCH_PHRASE_NEEDS, nowhere, reduce_text(&t, provenance, group));
         explain_zero(&t, provenance);
         explain_bucket(&t, provenance);
         break;
     case ETCH_RULE_UPDATE:
-        explain_as(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0},
+        explain_as(&t, ETCH_PHRASE_NEEDS, nowhere,
                    etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
                              group_text(&t, provenance), group));
         explain_zero(&t, provenance);

@@ -168,6 +168,8 @@ static void add_extra(etch_graph *graph, etch_op *op)
 static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                                const etch_attrs *attrs)
 {
+    if (row->view)
+        return ins[0]->dtype;
     switch (row->dtype) {
     case ETCH_RESULT_ACT:
         break;
@@ -233,13 +235,13 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uin
 static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
                             uint32_t want_rank, etch_span span)
 {
-    etch_expr count = etch_int(graph->sym, 1);
     if (!etch_dims_have_elements(graph, attrs->over, attrs->over_count))
         return NULL;
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
     etch_tensor *sum =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+    if (!sum)
+        return NULL;
+    const etch_expr count = etch_dims_size(graph->sym, attrs->over, attrs->over_count, NULL, NULL);
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 

@@ -42,13 +42,13 @@ static etch_expr count_below(etch_sym *sym, etch_expr end, uint32_t residue, uin
     return etch_floor_div(sym, top, etch_int(sym, period));
 }
 
-/* Those of a class from `low` to before `high`, residue by residue. */
+/* Those from `low` to before `high` that are of a class; `others`: that are of another one. */
 static etch_expr count_residues(etch_sym *sym, const etch_pattern *pattern, const uint32_t *class_of,
-                                uint32_t class, etch_expr low, etch_expr high)
+                                uint32_t class, bool others, etch_expr low, etch_expr high)
 {
     etch_expr count = etch_int(sym, 0);
     for (uint32_t r = 0; r < pattern->period; r++) {
-        if (class_of[r] != class)
+        if (class_of[r] == ETCH_NO_CLASS || (class_of[r] == class) == others)
             continue;
         count = etch_add(sym, count, count_below(sym, high, r, pattern->period));
         count = etch_sub(sym, count, count_below(sym, low, r, pattern->period));
@@ -79,17 +79,9 @@ static etch_expr count_in_segment(etch_sym *sym, const etch_pattern *pattern, co
 {
     etch_expr first = etch_larger(sym, segment->first, low);
     etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, high), first);
-    if (main_class(pattern, segment->class_of) != class)
-        return count_residues(sym, pattern, segment->class_of, class, first, end);
-    etch_expr others = etch_int(sym, 0);
-    for (uint32_t r = 0; r < pattern->period; r++) {
-        const uint32_t other = segment->class_of[r];
-        if (other == class || other == ETCH_NO_CLASS)
-            continue;
-        others = etch_add(sym, others, count_below(sym, end, r, pattern->period));
-        others = etch_sub(sym, others, count_below(sym, first, r, pattern->period));
-    }
-    return etch_sub(sym, etch_sub(sym, end, first), others);
+    const bool main = main_class(pattern, segment->class_of) == class;
+    const etch_expr count = count_residues(sym, pattern, segment->class_of, class, main, first, end);
+    return main ? etch_sub(sym, etch_sub(sym, end, first), count) : count;
 }
 
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high)
@@ -112,6 +104,14 @@ const etch_region *etch_forward_body(const etch_region *body)
     if (body->loop->forward)
         body = body->loop->forward->bodies.at[body->index];
     return body->loop->repeats ? body->loop->repeats->bodies.at[body->index] : body;
+}
+
+etch_expr etch_copies_in_group(etch_sym *sym, const etch_tensor *weight)
+{
+    etch_expr copies = etch_int(sym, 1);
+    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
+        copies = etch_mul(sym, copies, r->count);
+    return copies;
 }
 
 etch_phase etch_loop_phase(const etch_loop *loop)

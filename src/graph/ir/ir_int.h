@@ -31,6 +31,11 @@ typedef struct etch_call {
     etch_error((call)->graph->diags, code, (call)->span, "%s: %s", (call)->row->name, \
                etch_text((call)->graph->arena, __VA_ARGS__))
 
+/* The same, where nothing more is to be said: false. */
+#define etch_call_refuse(call, ...) (etch_call_error(call, __VA_ARGS__), false)
+
+/* Makes room for a map of so many pairs. */
+void etch_attrs_map(etch_arena *arena, etch_attrs *attrs, uint32_t count);
 /* Do the keywords of the call name each dim once, and one dim where the op works along one? False after
  * an error. */
 bool etch_keywords_fit(const etch_call *call);

@@ -1,114 +1,89 @@
-/* The smaller forward graph that gives the requested results only.
- *
- * requires: a checked forward graph from which nothing was derived. provides: the same without ops, loops and
- * carried values that neither the results nor the caches need. */
+/* Leaving out what nobody needs: of a forward graph all that the requested results do not depend on, of what
+ * is recomputed all that nothing reads. An op is needed when a value that it makes is, a loop when anything
+ * in it is. */
 #include "graph/ir/cursor.h"
 #include "graph/ir/ir_int.h"
 
-typedef struct keeper {
-    etch_graph *graph;
-    /* by tensor id */
-    bool *needed;
-} keeper;
-
-/* Does running the op matter beside its results? */
-static bool acts(const etch_op *op)
+static bool op_is_needed(const etch_sift *s, const etch_op *op)
 {
-    return op->row->stays;
-}
-
-static bool op_is_needed(const keeper *k, const etch_op *op)
-{
-    bool needed = acts(op);
+    bool needed = s->acts(op);
     for (uint32_t i = 0; i < op->out_count; i++)
-        needed = needed || k->needed[op->outs[i]->id];
+        needed = needed || s->needed[op->outs[i]->id];
     return needed;
-}
-
-static bool need(keeper *k, const etch_tensor *tensor)
-{
-    const bool known = k->needed[tensor->id];
-    k->needed[tensor->id] = true;
-    return !known;
-}
-
-static bool loop_acts(const etch_loop *loop)
-{
-    for (uint32_t i = 0; i < loop->bodies.count; i++)
-        for (etch_cursor at = {.root = loop->bodies.at[i]}; etch_cursor_next(&at);)
-            if (at.item->op && acts(at.item->op))
-                return true;
-    return false;
 }
 
 /* Is the i-th loop-carried value needed, after the loop or in an iteration of any class? */
-static bool carry_is_needed(const keeper *k, const etch_loop *loop, uint32_t i)
+static bool carry_is_needed(const etch_sift *s, const etch_loop *loop, uint32_t i)
 {
-    bool needed = k->needed[etch_loop_carries(loop)->at[i].result->id];
+    bool needed = s->needed[etch_loop_carries(loop)->at[i].result->id];
     for (uint32_t b = 0; b < loop->bodies.count; b++)
-        needed = needed || k->needed[loop->bodies.at[b]->carries.at[i].in->id];
+        needed = needed || s->needed[loop->bodies.at[b]->carries.at[i].in->id];
     return needed;
 }
 
-static bool loop_is_needed(const keeper *k, const etch_loop *loop)
+static bool any_carry_is_needed(const etch_sift *s, const etch_loop *loop)
 {
+    bool needed = loop->forward; /* it undoes another */
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (carry_is_needed(k, loop, i))
-            return true;
-    return loop_acts(loop);
+        needed = needed || carry_is_needed(s, loop, i);
+    return needed;
 }
 
-static void mark_region(keeper *k, const etch_region *region);
+static bool loop_is_needed(const etch_sift *s, const etch_loop *loop)
+{
+    bool needed = any_carry_is_needed(s, loop);
+    for (uint32_t b = 0; b < loop->bodies.count; b++)
+        for (etch_cursor at = {.root = loop->bodies.at[b]}; !needed && etch_cursor_next(&at);)
+            needed = at.item->op ? op_is_needed(s, at.item->op) : any_carry_is_needed(s, at.item->loop);
+    return needed;
+}
 
-/* A value that an iteration needs of the one before it is needed of each. True when that was not known
- * yet. */
-static bool mark_carried(keeper *k, const etch_loop *loop)
+static bool item_is_needed(const etch_sift *s, const etch_item *item)
+{
+    return item->op ? op_is_needed(s, item->op) : loop_is_needed(s, item->loop);
+}
+
+/* True when that was not known yet. */
+static bool need(const etch_sift *s, const etch_tensor *tensor)
+{
+    const bool known = !tensor || s->needed[tensor->id];
+    if (tensor)
+        s->needed[tensor->id] = true;
+    return !known;
+}
+
+/* Consumers before producers. A value that an iteration needs of the one before it is needed of each. True
+ * when something was not known yet. Goes as deep as loops are nested. */
+static bool mark(const etch_sift *s, const etch_region *region)
 {
     bool changed = false;
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        for (uint32_t b = 0; carry_is_needed(k, loop, i) && b < loop->bodies.count; b++)
-            changed = need(k, loop->bodies.at[b]->carries.at[i].out) || changed;
+    for (uint32_t i = region->items.count; i-- > 0;) {
+        const etch_item *item = &region->items.at[i];
+        if (!item_is_needed(s, item))
+            continue;
+        for (uint32_t n = 0; item->op && n < item->op->in_count; n++)
+            changed = need(s, item->op->ins[n]) || changed;
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++) {
+            const etch_region *body = item->loop->bodies.at[b];
+            for (uint32_t c = 0; c < body->carries.count; c++)
+                if (!s->carries || carry_is_needed(s, item->loop, c)) {
+                    changed = need(s, body->carries.at[c].out) || changed;
+                    changed = need(s, body->carries.at[c].init) || changed;
+                }
+            changed = mark(s, body) || changed;
+        }
+    }
     return changed;
 }
 
-/* Goes as deep as loops are nested. */
-static void mark_loop(keeper *k, const etch_loop *loop)
-{
-    bool changed = true;
-    mark_carried(k, loop);
-    while (changed) {
-        for (uint32_t b = 0; b < loop->bodies.count; b++)
-            mark_region(k, loop->bodies.at[b]);
-        changed = mark_carried(k, loop);
-    }
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (carry_is_needed(k, loop, i))
-            need(k, etch_loop_carries(loop)->at[i].init);
-}
+static void sweep(const etch_sift *s, etch_region *region);
 
-/* Backwards: consumers before producers. */
-static void mark_region(keeper *k, const etch_region *region)
-{
-    for (uint32_t i = region->items.count; i-- > 0;) {
-        const etch_item *item = &region->items.at[i];
-        if (item->loop) {
-            if (loop_is_needed(k, item->loop))
-                mark_loop(k, item->loop);
-        } else if (op_is_needed(k, item->op)) {
-            for (uint32_t n = 0; n < item->op->in_count; n++)
-                need(k, item->op->ins[n]);
-        }
-    }
-}
-
-static void sweep_region(const keeper *k, etch_region *region);
-
-static void sweep_loop(const keeper *k, etch_loop *loop)
+static void sweep_loop(const etch_sift *s, etch_loop *loop)
 {
     const uint32_t count = etch_loop_carries(loop)->count;
-    bool *stays = ETCH_NEW_ARRAY(k->graph->arena, count, bool);
+    bool *stays = ETCH_NEW_ARRAY(s->arena, count, bool);
     for (uint32_t i = 0; i < count; i++)
-        stays[i] = carry_is_needed(k, loop, i);
+        stays[i] = !s->carries || carry_is_needed(s, loop, i);
     for (uint32_t b = 0; b < loop->bodies.count; b++) {
         etch_region *body = loop->bodies.at[b];
         uint32_t left = 0;
@@ -116,33 +91,45 @@ static void sweep_loop(const keeper *k, etch_loop *loop)
             if (stays[i])
                 body->carries.at[left++] = body->carries.at[i];
         body->carries.count = left;
-        sweep_region(k, body);
+        sweep(s, body);
     }
 }
 
-static void sweep_region(const keeper *k, etch_region *region)
+static void sweep(const etch_sift *s, etch_region *region)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item item = region->items.at[i];
-        if (item.op ? op_is_needed(k, item.op) : loop_is_needed(k, item.loop))
-            region->items.at[left++] = item;
+        if (!item_is_needed(s, &item))
+            continue;
+        region->items.at[left++] = item;
+        if (item.loop)
+            sweep_loop(s, item.loop);
     }
     region->items.count = left;
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (region->items.at[i].loop)
-            sweep_loop(k, region->items.at[i].loop);
+}
+
+void etch_region_sift(const etch_sift *sift, etch_region *region)
+{
+    while (mark(sift, region)) {
+    }
+    sweep(sift, region);
+}
+
+/* Does running the op matter beside its results? */
+static bool acts(const etch_op *op)
+{
+    return op->row->stays;
 }
 
 void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count)
 {
-    keeper k = {.graph = graph, .needed = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool)};
-    for (uint32_t i = 0; i < count; i++) {
-        if (!wanted[i])
-            continue;
-        wanted[i]->wanted = true;
-        need(&k, wanted[i]);
-    }
-    mark_region(&k, graph->forward);
-    sweep_region(&k, graph->forward);
+    const etch_sift sift = {.arena = graph->arena,
+                            .acts = acts,
+                            .carries = true,
+                            .needed = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool)};
+    for (uint32_t i = 0; i < count; i++)
+        if (wanted[i])
+            wanted[i]->wanted = sift.needed[wanted[i]->id] = true;
+    etch_region_sift(&sift, graph->forward);
 }

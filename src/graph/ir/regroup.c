@@ -5,19 +5,18 @@
  * group stands for the group: where it is divided, the other side is divided; the inner dims are whole. */
 #include "graph/ir/ir_int.h"
 
+void etch_attrs_map(etch_arena *arena, etch_attrs *attrs, uint32_t count)
+{
+    attrs->from = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->to = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->map_count = count;
+}
+
 static void add_pair(etch_attrs *attrs, etch_dim *from, etch_dim *to)
 {
     attrs->from[attrs->map_count] = from;
     attrs->to[attrs->map_count] = to;
     attrs->map_count++;
-}
-
-static etch_expr product_of(etch_sym *sym, etch_dim *const *dims, uint32_t count)
-{
-    etch_expr size = etch_int(sym, 1);
-    for (uint32_t i = 0; i < count; i++)
-        size = etch_mul(sym, size, dims[i]->size);
-    return size;
 }
 
 /* "S", or "(N,P)" */
@@ -34,8 +33,8 @@ static const char *side_text(etch_arena *arena, etch_dim *const *dims, uint32_t 
 
 static bool sizes_agree(etch_graph *graph, const etch_regroup *g, etch_span span)
 {
-    etch_expr from = product_of(graph->sym, g->from, g->from_count),
-              to = product_of(graph->sym, g->to, g->to_count);
+    etch_expr from = etch_dims_size(graph->sym, g->from, g->from_count, NULL, NULL),
+              to = etch_dims_size(graph->sym, g->to, g->to_count, NULL, NULL);
     if (etch_equal(graph->sym, from, to, NULL) == ETCH_YES)
         return true;
     etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s = %s and %s = %s are not known to be equal",
@@ -99,8 +98,8 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
     for (uint32_t i = 0; i < count; i++)
         pairs += groups[i].from_count + groups[i].to_count - 1;
     etch_attrs attrs = {0};
-    attrs.from = ETCH_NEW_ARRAY(graph->arena, pairs, etch_dim *);
-    attrs.to = ETCH_NEW_ARRAY(graph->arena, pairs, etch_dim *);
+    etch_attrs_map(graph->arena, &attrs, pairs);
+    attrs.map_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const etch_regroup *g = &groups[i];
         if (!check_group(graph, a, g, span))

@@ -10,6 +10,13 @@ const etch_tensor *etch_origin(const etch_tensor *tensor)
     return tensor;
 }
 
+const etch_op *etch_first_op(const etch_op *op)
+{
+    while (op->forward)
+        op = op->forward;
+    return op;
+}
+
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
 {
     if (etch_dim_among(op->attrs.over, op->attrs.over_count, dim))

@@ -237,6 +237,9 @@ struct etch_row {
     uint32_t scores_first;
     /* Of an op whose elements of some dim do not all have equal parts of the work; NULL for all others. */
     etch_division (*divide)(const etch_op *op);
+    /* Of such an op: how many of `*keys` a rank sees that has part `share`, counted from 0, of `parts`
+     * contiguous ones of the dim. NULL: all ranks do equal parts of what is counted. */
+    etch_expr (*seen)(const etch_flop_call *call, etch_expr share, etch_expr parts, const etch_dim **keys);
     /* the operand whose shards decide before those of the others */
     uint32_t lead;
     /* operands and results that lack a dim `from` may be sharded on its `to` */
@@ -305,6 +308,9 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* The tensor under views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
+/* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
+etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
+                         const void *data);
 /* FLOP of an op under a rule. */
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
@@ -321,6 +327,11 @@ typedef ETCH_VEC(const char *) etch_name_list;
 etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
+/* The op of the forward graph that an op derives from, or repeats; a forward one itself. */
+const etch_op *etch_first_op(const etch_op *op);
+/* How often a weight exists in one run of its weight group: once for each iteration of the loops around its
+ * declaration inside the outermost one. */
+etch_expr etch_copies_in_group(etch_sym *sym, const etch_tensor *weight);
 /* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes
  * another. */
 etch_phase etch_loop_phase(const etch_loop *loop);
@@ -335,5 +346,17 @@ etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const 
 /* A further body of a loop, which stands in `parent`. */
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
+
+/* Leaves out of a region what nobody needs (keep.c). */
+typedef struct etch_sift {
+    etch_arena *arena;
+    /* Is the op needed, whoever reads its results? */
+    bool (*acts)(const etch_op *op);
+    /* so do loop-carried values that nothing needs; else a loop that stays stays with all of them */
+    bool carries;
+    /* by tensor id; what is asked for is set */
+    bool *needed;
+} etch_sift;
+void etch_region_sift(const etch_sift *sift, etch_region *region);
 
 #endif

@@ -18,10 +18,9 @@ bool etch_shape_first(etch_call *call, etch_dim_list *out)
     for (uint32_t i = 1; i < call->in_count; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
-                etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
-                                etch_tensor_text(graph->arena, ins[i]), ins[i]->dims[d]->name,
-                                etch_tensor_text(graph->arena, ins[0]));
-                return false;
+                return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                        etch_tensor_text(graph->arena, ins[i]), ins[i]->dims[d]->name,
+                                        etch_tensor_text(graph->arena, ins[0]));
             }
     etch_dims_add_beside(call, out, ins[0], NULL, 0);
     return true;

@@ -175,43 +175,15 @@ etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const et
                              .line = line_of(plan_region, boundary->axes)};
 }
 
-typedef struct shard_walk {
-    const etch_placer *p;
-    const char *dim;
-    const etch_shard *found;
-    /* bits that the entry must have */
-    uint32_t axes;
-} shard_walk;
-
-static void visit_shards(shard_walk *w, const etch_shard *shards, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t bits = 0;
-        for (uint32_t a = 0; a < shards[i].axis_count; a++)
-            bits |= 1u << shards[i].axes[a];
-        if (!w->found && strcmp(shards[i].dim, w->dim) == 0 && (bits & w->axes) == w->axes)
-            w->found = &shards[i];
-    }
-}
-
-static void visit_pins(shard_walk *w, const etch_pin *pins, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        visit_shards(w, pins[i].shards.at, pins[i].shards.count);
-}
-
 /* The first entry of the plan that puts `dim` on all of `axes`, wherever it stands. */
 static const etch_shard *entry_with(const etch_placer *p, const char *dim, uint32_t axes)
 {
-    const etch_plan *plan = p->plan;
-    shard_walk w = {.p = p, .dim = dim, .axes = axes};
-    visit_shards(&w, plan->shards.at, plan->shards.count);
-    visit_pins(&w, plan->pins.at, plan->pins.count);
-    for (uint32_t i = 0; i < plan->overrides.count; i++) {
-        visit_shards(&w, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count);
-        visit_pins(&w, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count);
+    for (uint32_t i = 0; i < p->plan_regions.lines.count; i++) {
+        const etch_shard *line = p->plan_regions.lines.at[i];
+        if (strcmp(line->dim, dim) == 0 && !(axes & ~etch_axes_of(line->axes, line->axis_count)))
+            return line;
     }
-    return w.found;
+    return NULL;
 }
 
 static const etch_dim *first_of(const etch_dim *dim)
@@ -276,21 +248,6 @@ static bool orders_differ(const etch_shard *a, const etch_shard *b)
     return false;
 }
 
-typedef ETCH_VEC(const etch_shard *) line_list;
-
-static void list_lines(etch_placer *p, const etch_shard *shards, uint32_t count, line_list *out)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (shards[i].axis_count > 1)
-            ETCH_PUSH(p->arena, out, &shards[i]);
-}
-
-static void list_pins(etch_placer *p, const etch_pin *pins, uint32_t count, line_list *out)
-{
-    for (uint32_t i = 0; i < count; i++)
-        list_lines(p, pins[i].shards.at, pins[i].shards.count, out);
-}
-
 static void report_order(etch_placer *p, const etch_shard *line, const etch_shard *earlier)
 {
     etch_diag *diag =
@@ -306,18 +263,11 @@ static void report_order(etch_placer *p, const etch_shard *line, const etch_shar
 
 void etch_map_check_orders(etch_placer *p)
 {
-    const etch_plan *plan = p->plan;
-    line_list lines = {0};
-    list_lines(p, plan->shards.at, plan->shards.count, &lines);
-    list_pins(p, plan->pins.at, plan->pins.count, &lines);
-    for (uint32_t i = 0; i < plan->overrides.count; i++) {
-        list_lines(p, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count, &lines);
-        list_pins(p, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count, &lines);
-    }
-    for (uint32_t i = 0; i < lines.count && !p->failed; i++)
+    const etch_shard *const *lines = p->plan_regions.lines.at;
+    for (uint32_t i = 0; i < p->plan_regions.lines.count && !p->failed; i++)
         for (uint32_t k = 0; k < i && !p->failed; k++)
-            if (orders_differ(lines.at[i], lines.at[k]) && are_one(p, lines.at[i]->dim, lines.at[k]->dim))
-                report_order(p, lines.at[i], lines.at[k]);
+            if (orders_differ(lines[i], lines[k]) && are_one(p, lines[i]->dim, lines[k]->dim))
+                report_order(p, lines[i], lines[k]);
 }
 
 static etch_requirement *find_requirement(const etch_placer *p, const etch_dim *dim, uint32_t axes)
@@ -341,16 +291,13 @@ void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_stat
 {
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
-        uint32_t axes = 0;
+        const uint32_t axes = etch_axes_held(p->plan, place, dim);
         const etch_dim *batch = p->training->train.batch;
         bool micro =
             batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
         etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
-        for (uint32_t a = 0; a < p->axis_count; a++)
-            if (place[a] == dim) {
-                axes |= 1u << a;
-                divisor = etch_mul(p->sym, divisor, p->plan->mesh.at[a].size);
-            }
+        if (axes)
+            divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
         if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
             continue;
         etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);

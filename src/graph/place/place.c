@@ -31,10 +31,7 @@ static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor, et
 
 static bool has_partial(const etch_placer *p, const etch_value *value)
 {
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        if (value->place[a] == ETCH_PARTIAL)
-            return true;
-    return false;
+    return etch_axes_held(p->plan, value->place, ETCH_PARTIAL) != 0;
 }
 
 /* Is the walk where the tensor is made, and not deeper in a loop? */
@@ -55,6 +52,13 @@ static etch_value *reshard(etch_placer *p, etch_value *value, const etch_state *
     return moved;
 }
 
+/* For an op, on all axes. */
+static etch_value *reshard_for(etch_placer *p, const etch_op *op, etch_value *value, const etch_state *need,
+                               etch_provenance provenance)
+{
+    return reshard(p, value, need, ALL_AXES, op->phase, op->scope, provenance);
+}
+
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 static void reshard_operands(etch_placer *p, etch_placing *pl)
@@ -64,7 +68,7 @@ static void reshard_operands(etch_placer *p, etch_placing *pl)
         if (etch_place_equal(p, now->place, pl->need[i]))
             continue;
         const etch_provenance provenance = {ETCH_RULE_OPERAND, .op = pl->op};
-        pl->ins[i] = reshard(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, provenance);
+        pl->ins[i] = reshard_for(p, pl->op, pl->ins[i], pl->need[i], provenance);
     }
 }
 
@@ -101,18 +105,9 @@ static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
     op->outs[0] = summand->tensor;
     etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
     add->ins[0] = moved;
-    add->outs[0] = etch_value_new(p, summand->tensor, moved->place);
-    add->outs[0]->step = add;
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        add->factor[a] = moved->place[a] == ETCH_PARTIAL ? NULL : moved->place[a];
+    etch_step_result(p, add, 0, summand->tensor, moved->place);
+    etch_step_divide(p, add, moved->place);
     add->accumulate_into[0] = gradient;
-}
-
-/* Where a value is, but whole where it is a partial sum. */
-static void without_partial(const etch_placer *p, const etch_value *value, etch_state *place)
-{
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        place[a] = value->place[a] == ETCH_PARTIAL ? NULL : value->place[a];
 }
 
 /* Results go to where their pin or their loop holds them (R1, R7). */
@@ -134,13 +129,14 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
         if (value.loop) {
             etch_request_carried(p, value, place);
         } else if (tensor->wanted) {
-            without_partial(p, p->made[tensor->id], place);
+            for (uint32_t a = 0; a < p->axis_count; a++)
+                place[a] = etch_without_partial(p->made[tensor->id]->place[a]);
         } else {
             etch_map_boundary(p, &left, tensor, p->made[tensor->id]->place, place);
             provenance = etch_boundary_provenance(&left, op, tensor);
         }
     }
-    etch_value *moved = reshard(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, provenance);
+    etch_value *moved = reshard_for(p, op, p->made[tensor->id], place, provenance);
     if (moved != p->made[tensor->id])
         p->pinned[tensor->id] = moved;
 }
@@ -175,13 +171,9 @@ static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const e
 /* The axes that divide work which grows along a dim: that of a causal attention along its queries. */
 static uint32_t causal_axes(const etch_placer *p, const etch_placing *pl, const etch_dim **query)
 {
-    uint32_t axes = 0;
     const etch_division division = etch_op_division(pl->op);
     *query = division.grows ? division.queries : NULL;
-    for (uint32_t a = 0; *query && a < p->axis_count; a++)
-        if (pl->factor[a] == *query)
-            axes |= 1u << a;
-    return axes;
+    return *query ? etch_axes_held(p->plan, pl->factor, *query) : 0;
 }
 
 /* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
@@ -210,11 +202,8 @@ static void finish_op(etch_placer *p, etch_placing *pl)
     if (shared)
         step->work_share = etch_work_share_index(p, query, shared);
     p->steps[op->id] = step;
-    for (uint32_t i = 0; i < op->out_count; i++) {
-        step->outs[i] = etch_value_new(p, op->outs[i], pl->result[i]);
-        step->outs[i]->step = step;
-        p->made[op->outs[i]->id] = step->outs[i];
-    }
+    for (uint32_t i = 0; i < op->out_count; i++)
+        p->made[op->outs[i]->id] = etch_step_result(p, step, i, op->outs[i], pl->result[i]);
     for (uint32_t i = 0; i < op->out_count; i++)
         if (op->outs[i]->adds_to)
             add_to_gradient(p, step, i);
@@ -231,8 +220,7 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
     }
     if (etch_place_equal(p, place, pl->ins[0]->place))
         return;
-    pl->ins[0] = reshard(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope,
-                         (etch_provenance){ETCH_RULE_MERGE, .op = op});
+    pl->ins[0] = reshard_for(p, op, pl->ins[0], place, (etch_provenance){ETCH_RULE_MERGE, .op = op});
 }
 
 /* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
@@ -246,8 +234,9 @@ static void cross_parts(etch_placer *p, etch_placing *pl)
             continue;
         etch_state place[ETCH_MAX_AXES];
         etch_map_boundary(p, &boundary, op->ins[i], pl->ins[i]->place, place);
-        pl->ins[i] = reshard(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
-                             etch_boundary_provenance(&boundary, op, op->edge ? op->outs[0] : op->ins[i]));
+        pl->ins[i] =
+            reshard_for(p, op, pl->ins[i], place,
+                        etch_boundary_provenance(&boundary, op, op->edge ? op->outs[0] : op->ins[i]));
     }
 }
 
@@ -259,7 +248,7 @@ static void place_view(etch_placer *p, etch_placing *pl)
     for (uint32_t a = 0; a < p->axis_count; a++) {
         etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
         pl->result[0][a] = state;
-        pl->factor[a] = state == ETCH_PARTIAL ? NULL : state;
+        pl->factor[a] = etch_without_partial(state);
     }
 }
 
@@ -303,11 +292,8 @@ static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands
     etch_step *step = etch_step_new(p, sum, op->row, op->phase, op->scope, count, 1);
     for (uint32_t i = 0; i < count; i++)
         step->ins[i] = summands[i];
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        step->factor[a] = summands[0]->place[a] == ETCH_PARTIAL ? NULL : summands[0]->place[a];
-    step->outs[0] = etch_value_new(p, op->outs[0], summands[0]->place);
-    step->outs[0]->step = step;
-    return step->outs[0];
+    etch_step_divide(p, step, summands[0]->place);
+    return etch_step_result(p, step, 0, op->outs[0], summands[0]->place);
 }
 
 /* Adds all values of `summands` that are held alike; returns how many are left. */
@@ -336,14 +322,13 @@ static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *va
                                      uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
-    uint32_t mask = 0, moved = 0, summed = 0;
+    const uint32_t summed = etch_axes_held(p->plan, p->made[of->id]->place, ETCH_PARTIAL);
+    uint32_t mask = 0, moved = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
         if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
             mask |= 1u << a;
         if (mask >> a & 1 && goal[a] != value->place[a])
             moved |= 1u << a;
-        if (p->made[of->id]->place[a] == ETCH_PARTIAL)
-            summed |= 1u << a;
     }
     const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
     return reshard(p, value, goal, mask, op->phase, op->scope,
@@ -354,17 +339,11 @@ static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *va
 static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
 {
     const etch_state none[ETCH_MAX_AXES] = {NULL};
-    uint32_t of_a = 0, of_b = 0;
-    for (uint32_t i = 0; i < p->axis_count; i++) {
-        bool pa = (*a)->place[i] == ETCH_PARTIAL, pb = (*b)->place[i] == ETCH_PARTIAL;
-        if (pa && !pb)
-            of_a |= 1u << i;
-        if (pb && !pa)
-            of_b |= 1u << i;
-    }
+    const uint32_t of_a = etch_axes_held(p->plan, (*a)->place, ETCH_PARTIAL),
+                   of_b = etch_axes_held(p->plan, (*b)->place, ETCH_PARTIAL);
     const etch_provenance provenance = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
-    *a = reshard(p, *a, none, of_a, op->phase, op->scope, provenance);
-    *b = reshard(p, *b, none, of_b, op->phase, op->scope, provenance);
+    *a = reshard(p, *a, none, of_a & ~of_b, op->phase, op->scope, provenance);
+    *b = reshard(p, *b, none, of_b & ~of_a, op->phase, op->scope, provenance);
 }
 
 /* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
@@ -398,12 +377,10 @@ static void place_total(etch_placer *p, etch_op *op)
     const etch_tensor *of = op->outs[0]->of;
     const etch_value *made = p->made[of->id], *seen = p->pinned[of->id] ? p->pinned[of->id] : made;
     etch_state goal[ETCH_MAX_AXES], first[ETCH_MAX_AXES];
-    uint32_t partial = 0;
+    const uint32_t partial = etch_axes_held(p->plan, made->place, ETCH_PARTIAL);
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        goal[a] = made->place[a] == ETCH_PARTIAL ? NULL : made->place[a];
-        first[a] = goal[a] ? goal[a] : seen->place[a] == ETCH_PARTIAL ? NULL : seen->place[a];
-        if (made->place[a] == ETCH_PARTIAL)
-            partial |= 1u << a;
+        goal[a] = etch_without_partial(made->place[a]);
+        first[a] = goal[a] ? goal[a] : etch_without_partial(seen->place[a]);
     }
     etch_value **summands = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
     for (uint32_t i = 0; i < op->in_count; i++)

@@ -19,6 +19,15 @@ typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on 
 extern const etch_dim etch_partial_mark; /* its address: a partial sum */
 #define ETCH_PARTIAL (&etch_partial_mark)
 
+/* The same, or whole where it is a partial sum. */
+static inline etch_state etch_without_partial(etch_state state)
+{
+    return state == ETCH_PARTIAL ? NULL : state;
+}
+
+/* Bits of the axes of the plan on which the state of a placement is this one. */
+uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_state state);
+
 /* A tensor as one placement holds it. */
 typedef struct etch_value {
     etch_tensor *tensor;

@@ -5,6 +5,15 @@ ETCH_CURSOR_NEXT(etch_placed_cursor, etch_placed_region);
 
 const etch_dim etch_partial_mark = {.name = "partial"};
 
+uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_state state)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < plan->mesh.count; a++)
+        if (place[a] == state)
+            axes |= 1u << a;
+    return axes;
+}
+
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
 {
     etch_sym *sym = placed->training->graph->sym;
@@ -33,21 +42,13 @@ etch_value *etch_value_root(etch_value *value)
     return value;
 }
 
-static uint32_t bits_of(const etch_product *product)
-{
-    uint32_t bits = 0;
-    for (uint32_t k = 0; k < product->axis_count; k++)
-        bits |= 1u << product->axes[k];
-    return bits;
-}
-
 /* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is
  * none. */
 static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
 {
     for (uint32_t i = 0; i < plan->products.count; i++) {
         const etch_product *product = &plan->products.at[i];
-        if (product->axis_count > 1 && (bits_of(product) & ~axes) == 0)
+        if (product->axis_count > 1 && (etch_axes_of(product->axes, product->axis_count) & ~axes) == 0)
             return product;
     }
     return NULL;
@@ -71,8 +72,9 @@ const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
         if (!(axes & (1u << a)))
             continue;
         const etch_product *product = product_in(plan, axes);
-        const bool begins = product && bits_of(product) >> a & 1; /* at the first of its axes */
-        axes &= ~(begins ? bits_of(product) : 1u << a);
+        const bool begins = product && etch_axes_of(product->axes, product->axis_count) >> a &
+                                           1; /* at the first of its axes */
+        axes &= ~(begins ? etch_axes_of(product->axes, product->axis_count) : 1u << a);
         etch_buf_printf(&buf, "%s%s", count++ ? "," : "", begins ? product->name : plan->mesh.at[a].name);
     }
     if (!buf.length)

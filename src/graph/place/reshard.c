@@ -42,6 +42,20 @@ etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_
     return step;
 }
 
+etch_value *etch_step_result(etch_placer *p, etch_step *step, uint32_t i, etch_tensor *tensor,
+                             const etch_state *place)
+{
+    step->outs[i] = etch_value_new(p, tensor, place);
+    step->outs[i]->step = step;
+    return step->outs[i];
+}
+
+void etch_step_divide(const etch_placer *p, etch_step *step, const etch_state *place)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        step->factor[a] = etch_without_partial(place[a]);
+}
+
 static etch_collective move_of(etch_state from, etch_state to)
 {
     if (from == to)
@@ -191,9 +205,7 @@ static etch_value *reshard_once(etch_placer *p, etch_value *value, const etch_st
     step->axes = axes;
     step->provenance = provenance;
     step->ins[0] = value;
-    step->outs[0] = etch_value_new(p, value->tensor, place);
-    step->outs[0]->step = step;
-    return step->outs[0];
+    return etch_step_result(p, step, 0, value->tensor, place);
 }
 
 /* The iteration that one of the body reverses or repeats; NULL: nothing. */
@@ -307,11 +319,8 @@ static etch_value *reshard_view(etch_placer *p, etch_value *view, const etch_sta
     etch_value *moved = etch_reshard_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, provenance);
     etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
     step->ins[0] = moved;
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        step->factor[a] = goal[a] == ETCH_PARTIAL ? NULL : goal[a];
-    step->outs[0] = etch_value_new(p, view->tensor, goal);
-    step->outs[0]->step = step;
-    return step->outs[0];
+    etch_step_divide(p, step, goal);
+    return etch_step_result(p, step, 0, view->tensor, goal);
 }
 
 /* Can what a view shows be held so that the view is held as `goal`? Not when an inner dim of a group that it

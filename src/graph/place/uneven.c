@@ -62,10 +62,5 @@ etch_expr etch_at_work_share(const etch_placed *placed, etch_expr expr, etch_exp
 
 etch_expr etch_work_share_count(const etch_placed *placed)
 {
-    etch_sym *sym = placed->training->graph->sym;
-    etch_expr count = etch_int(sym, 1);
-    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (placed->uneven_axes >> a & 1)
-            count = etch_mul(sym, count, placed->plan->mesh.at[a].size);
-    return count;
+    return etch_group_size(placed, placed->uneven_axes);
 }

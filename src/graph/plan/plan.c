@@ -8,6 +8,14 @@ uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place)
     return plan->order_count ? plan->order[place] : place;
 }
 
+uint32_t etch_axes_of(const uint32_t *axes, uint32_t count)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bits |= 1u << axes[i];
+    return bits;
+}
+
 etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan)
 {
     etch_expr count = etch_int(sym, 1);

@@ -228,6 +228,8 @@ typedef struct etch_plan {
 
 /* The mesh axis that is at this place, counted from the outermost, when ranks are numbered. */
 uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place);
+/* Bits of the axes of a list. */
+uint32_t etch_axes_of(const uint32_t *axes, uint32_t count);
 /* All ranks of the mesh. */
 etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan);
 /* The longest product of the plan that the list of axes begins with; NULL: none. */

@@ -250,13 +250,35 @@ static uint32_t touched_by(const etch_plan *plan, const etch_plan_region *plan_r
         for (uint32_t k = 0; k < o->shards.count; k++) {
             const etch_dim named = {.name = o->shards.at[k].dim};
             const etch_shard *outer = etch_map_dim(plan, plan_region->outer, &named);
-            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
-                bits |= 1u << o->shards.at[k].axes[a];
-            for (uint32_t a = 0; outer && a < outer->axis_count; a++)
-                bits |= 1u << outer->axes[a];
+            bits |= etch_axes_of(o->shards.at[k].axes, o->shards.at[k].axis_count);
+            bits |= outer ? etch_axes_of(outer->axes, outer->axis_count) : 0;
         }
     }
     return bits;
+}
+
+static void add_lines(etch_arena *arena, const etch_shard *shards, uint32_t count,
+                      etch_plan_regions *plan_regions)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ETCH_PUSH(arena, &plan_regions->lines, &shards[i]);
+}
+
+static void add_pins(etch_arena *arena, const etch_pin *pins, uint32_t count, etch_plan_regions *plan_regions)
+{
+    for (uint32_t i = 0; i < count; i++)
+        add_lines(arena, pins[i].shards.at, pins[i].shards.count, plan_regions);
+}
+
+static void list_lines(etch_arena *arena, const etch_plan *plan, etch_plan_regions *plan_regions)
+{
+    add_lines(arena, plan->shards.at, plan->shards.count, plan_regions);
+    add_pins(arena, plan->pins.at, plan->pins.count, plan_regions);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        const etch_override *o = &plan->overrides.at[i];
+        add_lines(arena, o->shards.at, o->shards.count, plan_regions);
+        add_pins(arena, o->pins.at, o->pins.count, plan_regions);
+    }
 }
 
 void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch_plan_regions *plan_regions)
@@ -267,6 +289,7 @@ void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch
     plan_regions->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_region *);
     plan_regions->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_plan_region *);
     plan_regions->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_region *);
+    list_lines(graph->arena, plan, plan_regions);
     find_areas(&f);
     for (uint32_t i = 0; i < f.areas.count; i++) {
         etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
@@ -311,13 +334,6 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
-static const etch_op *first_op(const etch_op *op)
-{
-    while (op->forward)
-        op = op->forward;
-    return op;
-}
-
 const etch_plan_region *etch_plan_region_of(const etch_plan_regions *plan_regions, const etch_tensor *tensor)
 {
     return plan_regions->of_tensor[etch_origin(tensor)->id];
@@ -333,7 +349,7 @@ static bool is_around(const etch_plan_region *plan_region, const etch_plan_regio
 etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, const etch_op *op,
                                        const etch_tensor *operand)
 {
-    const etch_op *first = first_op(op);
+    const etch_op *first = etch_first_op(op);
     const etch_plan_region *plan_region = plan_regions->of_op[first->id],
                            *from = etch_plan_region_of(plan_regions, operand);
     etch_boundary boundary = {.to = plan_region, .plan_region = plan_region};

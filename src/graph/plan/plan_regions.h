@@ -23,6 +23,8 @@ typedef struct etch_plan_regions {
     etch_plan_region **of_call, **of_loop;
     /* by scope id */
     etch_plan_region **around;
+    /* the lines of the plan that put dims on axes: of the model's map, its pins, then scope by scope */
+    ETCH_VEC(const etch_shard *) lines;
 } etch_plan_regions;
 
 /* Finds the regions that the scopes of the plan speak of. */

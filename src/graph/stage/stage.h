@@ -83,6 +83,14 @@ typedef struct etch_stage_view {
     etch_expr *forward, *backward;
 } etch_stage_view;
 
+/* Layers of the chain, or iterations, from `first` to before `end`. */
+typedef struct etch_bound_interval {
+    uint64_t first, end;
+} etch_bound_interval;
+
+/* What both have; first == end == 0: nothing. */
+etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b);
+
 /* Sizes of a bound chain. */
 typedef struct etch_stage_numbers {
     uint32_t stages, chunks;
@@ -95,9 +103,11 @@ typedef struct etch_stage_numbers {
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
-/* Layers of a model chunk: as they are counted, or spread evenly, when the first model chunks take what is
- * left over. */
-uint64_t etch_model_chunk_layers(const etch_stage_numbers *numbers, uint64_t model_chunk);
+/* The layers of a model chunk: as they are counted, or spread evenly, when the first model chunks take what
+ * is left over; those of a stage position; and is the cut the one before this layer? */
+etch_bound_interval etch_layers_of_chunk(const etch_stage_numbers *numbers, uint64_t model_chunk);
+etch_bound_interval etch_layers_of_position(const etch_stage_numbers *numbers, etch_position position);
+bool etch_cut_is_before(const etch_stage_numbers *numbers, const etch_cut *cut, uint64_t layer);
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
                                           uint32_t stage);
 

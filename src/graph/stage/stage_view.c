@@ -10,12 +10,6 @@ static uint64_t model_chunk_count(const etch_stage_numbers *n)
     return (uint64_t)n->stages * n->chunks;
 }
 
-uint64_t etch_model_chunk_layers(const etch_stage_numbers *n, uint64_t model_chunk)
-{
-    const uint64_t model_chunks = model_chunk_count(n);
-    return n->counts ? n->counts[model_chunk] : (n->layers + model_chunks - 1 - model_chunk) / model_chunks;
-}
-
 static bool misfit(etch_diag *diag, const char *help)
 {
     etch_help(diag, "%s", help);
@@ -103,62 +97,58 @@ static viewing begin(const etch_placed *placed)
 
 /* ---- with numbers -------------------------------------------------------------------------------------- */
 
-typedef struct window {
-    uint64_t first, end;
-} window;
-
-static uint64_t overlap(window a, window b)
+etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b)
 {
-    uint64_t first = a.first > b.first ? a.first : b.first, end = a.end < b.end ? a.end : b.end;
-    return first < end ? end - first : 0;
+    const etch_bound_interval both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
+    return both.first < both.end ? both : (etch_bound_interval){0, 0};
 }
 
-/* The layers of a model chunk. */
-static window window_of(const etch_stage_numbers *n, uint64_t model_chunk)
+etch_bound_interval etch_layers_of_chunk(const etch_stage_numbers *n, uint64_t model_chunk)
 {
-    const uint64_t model_chunks = model_chunk_count(n),
+    const uint64_t model_chunks = model_chunk_count(n), least = n->layers / model_chunks,
                    more = n->layers % model_chunks; /* model chunks with one layer more */
-    window w = {model_chunk * (n->layers / model_chunks) + (model_chunk < more ? model_chunk : more), 0};
+    etch_bound_interval layers = {model_chunk * least + (model_chunk < more ? model_chunk : more), 0};
+    layers.end = layers.first + least + (model_chunk < more);
     if (n->counts) {
-        w.first = 0;
+        layers.first = 0;
         for (uint64_t i = 0; i < model_chunk; i++)
-            w.first += n->counts[i];
+            layers.first += n->counts[i];
+        layers.end = layers.first + n->counts[model_chunk];
     }
-    w.end = w.first + etch_model_chunk_layers(n, model_chunk);
-    return w;
+    return layers;
 }
 
-/* The layers of a stage position. */
-static window window_at(const etch_stage_numbers *n, uint32_t segment, etch_side side)
+etch_bound_interval etch_layers_of_position(const etch_stage_numbers *n, etch_position position)
 {
-    window w = {0, 0};
-    for (uint32_t i = 0; i <= segment; i++) {
-        w.first = w.end;
-        w.end += n->segments[i];
+    etch_bound_interval layers = {0, 0};
+    for (uint32_t i = 0; i <= etch_position_segment(position); i++) {
+        layers.first = layers.end;
+        layers.end += n->segments[i];
     }
-    if (side == ETCH_FIRST_OF)
-        w.end = w.first + 1;
-    if (side == ETCH_LAST_OF)
-        w.first = w.end - 1;
-    return w;
+    if (etch_position_side(position) == ETCH_FIRST_OF)
+        layers.end = layers.first + 1;
+    if (etch_position_side(position) == ETCH_LAST_OF)
+        layers.first = layers.end - 1;
+    return layers;
+}
+
+bool etch_cut_is_before(const etch_stage_numbers *n, const etch_cut *cut, uint64_t layer)
+{
+    const etch_bound_interval segment =
+        etch_layers_of_position(n, etch_position_at(cut->segment, ETCH_ALL_OF));
+    return cut->inside ? segment.first < layer && layer < segment.end : segment.first == layer;
 }
 
 /* Notes which layers of a segment a model chunk holds. */
-static void add_range(const viewing *v, uint32_t segment, window of_entry, window held, uint32_t chunk)
+static void add_range(const viewing *v, uint32_t segment, etch_bound_interval of, etch_bound_interval held,
+                      uint32_t chunk)
 {
-    const uint64_t count = overlap(held, of_entry);
-    if (count == 0)
+    const etch_bound_interval both = etch_overlap(held, of);
+    if (both.end == 0)
         return;
-    const uint64_t low = held.first > of_entry.first ? held.first - of_entry.first : 0;
-    etch_layer_interval range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count)),
-                                 chunk};
+    etch_layer_interval range = {etch_int(v->sym, (int64_t)(both.first - of.first)),
+                                 etch_int(v->sym, (int64_t)(both.end - of.first)), chunk};
     ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], range);
-}
-
-static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t layer)
-{
-    const window segment = window_at(n, cut->segment, ETCH_ALL_OF);
-    return cut->inside ? segment.first < layer && layer < segment.end : segment.first == layer;
 }
 
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
@@ -171,15 +161,17 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
-        const window held = window_of(n, model_chunk);
-        for (uint32_t i = 0; i < segments; i++) {
-            for (int side = 0; side < ETCH_SIDES; side++)
-                shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
-            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held, (uint32_t)(model_chunk / n->stages));
+        const etch_bound_interval held = etch_layers_of_chunk(n, model_chunk);
+        for (uint32_t i = 0; i < segments * ETCH_SIDES; i++) {
+            const etch_bound_interval at = etch_layers_of_position(n, i), both = etch_overlap(held, at);
+            shares[etch_position_segment(i)][etch_position_side(i)] += both.end - both.first;
+            if (etch_position_side(i) == ETCH_ALL_OF)
+                add_range(&v, etch_position_segment(i), at, held, (uint32_t)(model_chunk / n->stages));
         }
         for (uint32_t i = 0; i < cuts; i++) {
-            forward[i] += model_chunk + 1 < model_chunks && is_cut_at(n, &v.stages->cuts.at[i], held.end);
-            backward[i] += model_chunk > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
+            forward[i] +=
+                model_chunk + 1 < model_chunks && etch_cut_is_before(n, &v.stages->cuts.at[i], held.end);
+            backward[i] += model_chunk > 0 && etch_cut_is_before(n, &v.stages->cuts.at[i], held.first);
         }
     }
     for (uint32_t i = 0; i < segments; i++) {

@@ -22,22 +22,6 @@ static void visit_task(const walk *w, const etch_step_task *task, etch_task_plac
         w->visit(w->data, task, &task->contributions.at[i], &place);
 }
 
-/* `place.runs` is that in a microbatch. Goes as deep as loops are nested. */
-static void visit_body(const walk *w, const etch_step_body *body, etch_task_place place)
-{
-    for (uint32_t i = 0; i < body->items.count; i++)
-        if (body->items.at[i].task)
-            visit_task(w, body->items.at[i].task, place);
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_step_repeat *repeat = body->items.at[i].repeat;
-        for (uint32_t k = 0; repeat && k < repeat->bodies.count; k++) {
-            const etch_region *of = repeat->bodies.at[k]->region->of;
-            const etch_task_place inside = {etch_mul(w->sym, place.runs, of->count), etch_forward_body(of)};
-            visit_body(w, repeat->bodies.at[k], inside);
-        }
-    }
-}
-
 /* How often a body of a loop of the top level runs in a microbatch. */
 static etch_expr iterations(const walk *w, const etch_step_repeat *repeat, const etch_region *of)
 {
@@ -48,21 +32,24 @@ static etch_expr iterations(const walk *w, const etch_step_repeat *repeat, const
     return etch_mul(w->sym, of->count, etch_stage_share(w->view, repeat->position));
 }
 
-static void visit_top(const walk *w, const etch_step_body *body)
+/* `place.runs` is that in a microbatch; NULL: at the top level. Goes as deep as loops are nested. */
+static void visit_body(const walk *w, const etch_step_body *body, etch_task_place place)
 {
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_step_task *task = body->items.at[i].task;
-        if (!task)
-            continue;
-        const etch_expr runs = w->view ? etch_stage_share(w->view, task->position) : etch_int(w->sym, 1);
-        visit_task(w, task, (etch_task_place){runs, NULL});
+        etch_task_place here = place;
+        if (task && !here.runs)
+            here.runs = w->view ? etch_stage_share(w->view, task->position) : etch_int(w->sym, 1);
+        if (task)
+            visit_task(w, task, here);
     }
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_step_repeat *repeat = body->items.at[i].repeat;
         for (uint32_t k = 0; repeat && k < repeat->bodies.count; k++) {
             const etch_region *of = repeat->bodies.at[k]->region->of;
-            visit_body(w, repeat->bodies.at[k],
-                       (etch_task_place){iterations(w, repeat, of), etch_forward_body(of)});
+            const etch_expr runs =
+                place.runs ? etch_mul(w->sym, place.runs, of->count) : iterations(w, repeat, of);
+            visit_body(w, repeat->bodies.at[k], (etch_task_place){runs, etch_forward_body(of)});
         }
     }
 }
@@ -174,9 +161,9 @@ void etch_step_each(const etch_step_program *program, const etch_stage_view *vie
                     .scratch = scratch,
                     .visit = visit,
                     .data = data};
-    visit_top(&w, program->forward);
+    visit_body(&w, program->forward, (etch_task_place){NULL, NULL});
     if (program->backward)
-        visit_top(&w, program->backward);
+        visit_body(&w, program->backward, (etch_task_place){NULL, NULL});
     visit_messages(&w);
     visit_end(&w);
     etch_arena_free(scratch);

@@ -41,28 +41,17 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and
- * those of the parts before. What a convention counts of a causal attention, and pairs that only the user
- * knows, are spread evenly all the same. */
+/* Ranks that have contiguous parts of the queries do unequal parts of the work, where that is counted. */
 static bool see_part(local *l, const etch_flop_rule *rule)
 {
-    const etch_attrs *attrs = &l->step->op->attrs;
+    const etch_op *op = l->step->op;
     const etch_training *training = l->placed->training;
-    etch_sym *sym = training->graph->sym;
-    if (!l->step->work_share || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
-        return false;
-    etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
-    for (uint32_t i = 0; i < attrs->over_count; i++) {
-        etch_expr size = etch_training_size(training, attrs->over[i]);
-        keys = etch_mul(sym, keys, size);
-        others = i > 0 ? etch_mul(sym, others, size) : others;
-    }
-    const etch_expr end = etch_add(sym, l->step->work_share, etch_int(sym, 1));
-    const etch_expr own = etch_div(sym, queries, parts_of(l, l->counted));
-    l->shown = attrs->over[0];
-    l->seen = etch_div(sym, etch_add(sym, etch_sub(sym, keys, queries), etch_mul(sym, end, own)), others);
-    l->counted = NULL;
-    return true;
+    const etch_flop_call call = {training->graph->sym, op, rule, etch_size_in_training, training};
+    if (l->step->work_share && op->row->seen)
+        l->seen = op->row->seen(&call, l->step->work_share, parts_of(l, l->counted), &l->shown);
+    if (l->seen)
+        l->counted = NULL;
+    return l->seen;
 }
 
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)

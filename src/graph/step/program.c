@@ -10,14 +10,6 @@ typedef struct builder {
     etch_arena *arena;
 } builder;
 
-/* The op of forward that an op derives from. */
-static const etch_op *forward_op(const etch_op *op)
-{
-    while (op->forward)
-        op = op->forward;
-    return op;
-}
-
 static etch_step_contribution of_step(const etch_step *step)
 {
     const etch_op *op = step->op;
@@ -25,7 +17,7 @@ static etch_step_contribution of_step(const etch_step *step)
     return (etch_step_contribution){.step = step,
                                     .tensor = tensor,
                                     .row = step->row,
-                                    .scope = op ? forward_op(op)->scope : step->scope,
+                                    .scope = op ? etch_first_op(op)->scope : step->scope,
                                     .span = op ? op->span : tensor->span};
 }
 

@@ -203,17 +203,6 @@ static uint32_t axes_of(const sharder *s, const etch_tensor *weight)
     return s->backward && s->zero->backward_axes ? axes & s->zero->backward_axes : axes;
 }
 
-/* How often one run of the weight group finds the weight: once for each iteration of the loops inside the
- * weight group. */
-static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
-{
-    etch_sym *sym = s->placed->training->graph->sym;
-    etch_expr copies = etch_int(sym, 1);
-    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
-        copies = etch_mul(sym, copies, r->count);
-    return copies;
-}
-
 /* The part of a forward copy that backward gathers from, where that is not the rank's own part of the
  * weight. */
 static etch_value *leave_shard(sharder *s, const etch_step *gather, etch_value *whole)
@@ -290,7 +279,7 @@ static void add_gather(sharder *s, weight_group *u, const etch_placed_region *re
         const wanted *w = &u->wants.at[i];
         if (w->axes != axes)
             continue;
-        copies[n] = copies_of(s, w->weight->tensor);
+        copies[n] = etch_copies_in_group(s->placed->training->graph->sym, w->weight->tensor);
         gather->ins[n] = part_of(s, w);
         set_result(gather, n, value_like(s, w->weight, 0));
         n++;

@@ -25,21 +25,14 @@ etch_expr etch_held_elements(const etch_placed *placed, const etch_tensor *weigh
 uint32_t etch_stage_axes(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->stages ? placed->stages->line : NULL;
-    uint32_t axes = 0;
-    for (uint32_t i = 0; line && i < line->axis_count; i++)
-        axes |= 1u << line->axes[i];
-    return axes;
+    return line ? etch_axes_of(line->axes, line->axis_count) : 0;
 }
 
 /* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */
 static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
 {
-    const etch_value *held = placed->weight_of[weight->id];
-    uint32_t axes = 0;
-    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (!held->place[a])
-            axes |= 1u << a;
-    return axes & placed->plan->zero.axes & ~etch_stage_axes(placed);
+    const etch_state *held = placed->weight_of[weight->id]->place;
+    return etch_axes_held(placed->plan, held, NULL) & placed->plan->zero.axes & ~etch_stage_axes(placed);
 }
 
 static bool report_nothing_divided(const etch_placed *placed)

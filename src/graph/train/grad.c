@@ -39,60 +39,46 @@ static bool is_trainable(const etch_tensor *tensor)
 
 /* ---- which values need a cotangent? ----------------------------------------------------------------- */
 
-static void mark_region(etch_deriver *d, const etch_region *region);
-
-static void mark_op(etch_deriver *d, const etch_op *op)
+/* True when that was not known yet. */
+static bool need(etch_deriver *d, const etch_tensor *tensor)
 {
-    bool any = false;
+    const bool known = d->needs[tensor->id];
+    d->needs[tensor->id] = true;
+    return !known;
+}
+
+static bool mark_op(etch_deriver *d, const etch_op *op)
+{
+    bool any = false, changed = false;
     for (uint32_t i = 0; i < op->in_count; i++)
         any = any || d->needs[op->ins[i]->id];
     uint32_t results = etch_row_is_several(op->row) ? op->out_count : 1;
     for (uint32_t i = 0; i < results && any && op->row->grads; i++)
-        d->needs[op->outs[i]->id] = true;
-}
-
-/* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
-static bool leaves_with_more(const etch_deriver *d, const etch_loop *loop, uint32_t i)
-{
-    bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
-    return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
-}
-
-static bool mark_carry(etch_deriver *d, const etch_loop *loop, uint32_t i)
-{
-    if (!leaves_with_more(d, loop, i))
-        return false;
-    d->needs[etch_loop_carries(loop)->at[i].result->id] = true;
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        d->needs[loop->bodies.at[k]->carries.at[i].in->id] = true;
-    return true;
+        changed = need(d, op->outs[i]) || changed;
+    return changed;
 }
 
 /* A loop-carried value needs one when its first or any later version does, of any class. */
-static void mark_loop(etch_deriver *d, const etch_loop *loop)
+static bool mark_loop(etch_deriver *d, const etch_loop *loop)
 {
-    bool changed = true;
-    while (changed) {
-        changed = false;
-        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-            changed = mark_carry(d, loop, i) || changed;
+    bool changed = false;
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
+        bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
         for (uint32_t k = 0; k < loop->bodies.count; k++)
-            mark_region(d, loop->bodies.at[k]);
-        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-            changed = changed || leaves_with_more(d, loop, i);
+            any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
+        for (uint32_t k = 0; any && k < loop->bodies.count; k++)
+            changed = need(d, loop->bodies.at[k]->carries.at[i].in) || changed;
+        changed = (any && need(d, etch_loop_carries(loop)->at[i].result)) || changed;
     }
+    return changed;
 }
 
-static void mark_region(etch_deriver *d, const etch_region *region)
+static void mark_all(etch_deriver *d)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op)
-            mark_op(d, item->op);
-        else
-            mark_loop(d, item->loop);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (etch_cursor at = {.root = d->graph->forward}; etch_cursor_next(&at);)
+            changed = (at.item->op ? mark_op(d, at.item->op) : mark_loop(d, at.item->loop)) || changed;
     }
 }
 
@@ -597,50 +583,42 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
     return weight_group;
 }
 
-/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration
- * inside the outermost one. */
-static etch_expr copies_in_group(etch_sym *sym, const etch_tensor *weight)
-{
-    etch_expr copies = etch_int(sym, 1);
-    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
-        copies = etch_mul(sym, copies, r->count);
-    return copies;
-}
-
 static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_tensor *weight, bool *seen)
 {
     if (seen[weight->id] || !is_trainable(weight))
         return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &weight_group->weights, weight);
-    ETCH_PUSH(d->graph->arena, &weight_group->copies, copies_in_group(d->graph->sym, weight));
+    ETCH_PUSH(d->graph->arena, &weight_group->copies, etch_copies_in_group(d->graph->sym, weight));
 }
 
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
  * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
  * been undone: it belongs to the segment before. */
-static void unit_region(etch_deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
+static void add_weights(etch_deriver *d, const etch_op *op, uint32_t segment, etch_region *outermost,
                         bool *seen)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->loop) {
-            *segment += !outermost;
-            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
-                unit_region(d, item->loop->bodies.at[k], outermost ? outermost : item->loop->bodies.at[k],
-                            segment, seen);
-            *segment += !outermost;
-            continue;
-        }
-        for (uint32_t k = 0; k < item->op->in_count; k++) {
-            etch_tensor *w = item->op->ins[k];
-            if (w->kind != ETCH_WEIGHT)
-                continue;
-            bool shared = outermost && !w->region->loop;
-            etch_weight_group *weight_group =
-                group_at(d->training, *segment - shared, shared ? NULL : outermost);
-            add_weight(d, weight_group, w, seen);
-        }
+    for (uint32_t k = 0; k < op->in_count; k++) {
+        etch_tensor *w = op->ins[k];
+        const bool shared = outermost && !w->region->loop;
+        if (w->kind == ETCH_WEIGHT)
+            add_weight(d, group_at(d->training, segment - shared, shared ? NULL : outermost), w, seen);
+    }
+}
+
+static void find_groups(etch_deriver *d)
+{
+    const etch_region *forward = d->graph->forward;
+    bool *seen = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
+    for (uint32_t i = 0, segment = 0; i < forward->items.count; i++) {
+        const etch_item *item = &forward->items.at[i];
+        if (item->op)
+            add_weights(d, item->op, segment, NULL, seen);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            for (etch_cursor at = {.root = item->loop->bodies.at[k]}; etch_cursor_next(&at);)
+                if (at.item->op)
+                    add_weights(d, at.item->op, segment + 1, item->loop->bodies.at[k], seen);
+        segment += item->loop ? 2 : 0;
     }
 }
 
@@ -715,7 +693,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
-    mark_region(&d, graph->forward);
+    mark_all(&d);
     etch_recompute_begin(&d);
     if (training->train.micro != etch_int(graph->sym, 1))
         check_batch(&d);
@@ -735,9 +713,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
     etch_recompute_end(&d);
-    uint32_t segment = 0;
-    bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
-    unit_region(&d, graph->forward, NULL, &segment, seen);
+    find_groups(&d);
     sort_groups(training);
     for (uint32_t i = 0; i < training->weight_groups.count; i++)
         training->weight_groups.at[i]->id = i;

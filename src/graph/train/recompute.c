@@ -337,97 +337,20 @@ etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor)
 
 /* ---- what nobody reads ------------------------------------------------------------------------------ */
 
-typedef struct sifting {
-    /* by tensor id */
-    bool *read;
-    bool changed;
+typedef struct remains {
     /* by tensor id: what is left makes it */
     bool *made;
     /* by loop */
     bool *loop_left;
-} sifting;
+} remains;
 
-static void note_read(sifting *s, const etch_tensor *tensor)
+static bool is_no_copy(const etch_op *op)
 {
-    if (!tensor || s->read[tensor->id])
-        return;
-    s->read[tensor->id] = true;
-    s->changed = true;
-}
-
-static bool op_is_read(const sifting *s, const etch_op *op)
-{
-    for (uint32_t i = 0; i < op->out_count; i++)
-        if (s->read[op->outs[i]->id])
-            return true;
     return op->phase != ETCH_RECOMPUTE;
 }
 
-static bool loop_is_read(const sifting *s, const etch_loop *loop);
-
-static bool body_is_read(const sifting *s, const etch_region *body)
-{
-    for (uint32_t i = 0; i < body->carries.count; i++)
-        if (s->read[body->carries.at[i].result->id] || s->read[body->carries.at[i].in->id])
-            return true;
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_item *item = &body->items.at[i];
-        if (item->op ? op_is_read(s, item->op) : loop_is_read(s, item->loop))
-            return true;
-    }
-    return false;
-}
-
-static bool loop_is_read(const sifting *s, const etch_loop *loop)
-{
-    bool any = loop->forward; /* undoes another */
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        any = any || body_is_read(s, loop->bodies.at[k]);
-    return any;
-}
-
-static void note_region(sifting *s, const etch_region *region);
-
-static void note_loop(sifting *s, const etch_loop *loop)
-{
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        const etch_region *body = loop->bodies.at[k];
-        for (uint32_t i = 0; i < body->carries.count; i++) {
-            note_read(s, body->carries.at[i].out);
-            note_read(s, body->carries.at[i].init);
-        }
-        note_region(s, body);
-    }
-}
-
-/* Notes what those items read that are read themselves, last item first. */
-static void note_region(sifting *s, const etch_region *region)
-{
-    for (uint32_t i = region->items.count; i-- > 0;) {
-        const etch_item *item = &region->items.at[i];
-        for (uint32_t k = 0; item->op && op_is_read(s, item->op) && k < item->op->in_count; k++)
-            note_read(s, item->op->ins[k]);
-        if (item->loop && loop_is_read(s, item->loop))
-            note_loop(s, item->loop);
-    }
-}
-
-static void leave_out(const sifting *s, etch_region *region)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item item = region->items.at[i];
-        if (!(item.op ? op_is_read(s, item.op) : loop_is_read(s, item.loop)))
-            continue;
-        region->items.at[count++] = item;
-        for (uint32_t k = 0; item.loop && k < item.loop->bodies.count; k++)
-            leave_out(s, item.loop->bodies.at[k]);
-    }
-    region->items.count = count;
-}
-
 /* What is left, and what it makes. */
-static void note_left(const sifting *s, const etch_region *region)
+static void note_left(const remains *s, const etch_region *region)
 {
     for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {
         const etch_op *op = at.item->op;
@@ -445,7 +368,7 @@ static void note_left(const sifting *s, const etch_region *region)
 }
 
 /* Readers of a copy that was left out read its original. */
-static void point_back(const sifting *s, const etch_graph *graph, const etch_region *region)
+static void point_back(const remains *s, const etch_graph *graph, const etch_region *region)
 {
     for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {
         etch_loop *loop = at.item->loop;
@@ -463,14 +386,12 @@ void etch_recompute_end(etch_deriver *d)
 {
     if (!d->training->train.recompute_needed)
         return;
-    sifting s = {.read = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool), .changed = true};
-    while (s.changed) {
-        s.changed = false;
-        note_region(&s, d->training->backward);
-    }
-    leave_out(&s, d->training->backward);
-    s.made = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
-    s.loop_left = ETCH_NEW_ARRAY(d->graph->arena, d->graph->loop_count, bool);
+    etch_arena *arena = d->graph->arena;
+    const uint32_t tensors = d->graph->tensors.count;
+    const etch_sift sift = {arena, is_no_copy, false, ETCH_NEW_ARRAY(arena, tensors, bool)};
+    etch_region_sift(&sift, d->training->backward);
+    const remains s = {ETCH_NEW_ARRAY(arena, tensors, bool),
+                       ETCH_NEW_ARRAY(arena, d->graph->loop_count, bool)};
     note_left(&s, d->training->backward);
     point_back(&s, d->graph, d->training->backward);
 }

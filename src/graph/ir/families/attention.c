@@ -89,7 +89,7 @@ static bool wrong_number(const etch_call *call, const char *name, etch_expr numb
 static bool check_window(etch_call *call)
 {
     etch_sym *sym = call->graph->sym;
-    etch_expr window = call->attrs.window, keys = etch_int(sym, 1);
+    const etch_expr window = call->attrs.window, one = etch_int(sym, 1);
     if (!call->attrs.causal) {
         etch_diag *diag =
             etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
@@ -97,10 +97,9 @@ static bool check_window(etch_call *call)
         etch_help(diag, "add causal = true");
         return false;
     }
-    if (etch_at_least(sym, window, keys, NULL) != ETCH_YES || etch_is_integer(sym, window, NULL) != ETCH_YES)
+    if (etch_at_least(sym, window, one, NULL) != ETCH_YES || etch_is_integer(sym, window, NULL) != ETCH_YES)
         return wrong_number(call, "window", window, "a whole number of keys, 1 or more");
-    for (uint32_t i = 0; i < call->attrs.over_count; i++)
-        keys = etch_mul(sym, keys, call->attrs.over[i]->size);
+    const etch_expr keys = etch_dims_size(sym, call->attrs.over, call->attrs.over_count, NULL, NULL);
     if (etch_at_least(sym, window, keys, NULL) == ETCH_YES)
         call->attrs.window = NULL;
     return true;
@@ -133,11 +132,11 @@ static bool heads_are_kept(const etch_call *call)
         const etch_dim *dim = k->dims[i];
         if (etch_has_dim(q, dim) || etch_has_dim(v, dim) || is_contracted(call, dim))
             continue;
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
-                        "the keys %s have dim %s, which neither the queries %s nor the values %s have",
-                        etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
-                        etch_tensor_text(graph->arena, v));
-        return false;
+        return etch_call_refuse(
+            call, ETCH_E_SHAPE_MISMATCH,
+            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
+            etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
+            etch_tensor_text(graph->arena, v));
     }
     return true;
 }
@@ -231,9 +230,7 @@ static etch_expr score_pairs(const etch_flop_call *call, const etch_dim *query)
 {
     etch_sym *sym = call->sym;
     const etch_attrs *attrs = &call->op->attrs;
-    etch_expr keys = etch_int(sym, 1);
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        keys = etch_mul(sym, keys, etch_flop_size(call, attrs->over[i]));
+    const etch_expr keys = etch_flop_product(call, attrs->over, attrs->over_count);
     if (attrs->pairs)
         return attrs->pairs;
     if (!query)
@@ -248,6 +245,24 @@ static etch_expr score_pairs(const etch_flop_call *call, const etch_dim *query)
     }
     etch_expr seen = etch_sub(sym, pairs, triangle(sym, s));
     return attrs->window ? etch_sub(sym, seen, hidden_by_window(sym, s, keys, attrs->window)) : seen;
+}
+
+/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and
+ * those of the parts before. What a convention counts of a causal attention, and pairs that only the user
+ * knows, are spread evenly all the same. */
+static etch_expr seen(const etch_flop_call *call, etch_expr share, etch_expr parts, const etch_dim **keys)
+{
+    etch_sym *sym = call->sym;
+    const etch_attrs *attrs = &call->op->attrs;
+    if (call->rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
+        return NULL;
+    const etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op)),
+                    all = etch_flop_product(call, attrs->over, attrs->over_count),
+                    others = etch_flop_product(call, attrs->over + 1, attrs->over_count - 1),
+                    end =
+                        etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
+    *keys = attrs->over[0];
+    return etch_div(sym, etch_add(sym, etch_sub(sym, all, queries), end), others);
 }
 
 /* Is it a dim that the scores sum, or one of the keys? */
@@ -266,9 +281,8 @@ static etch_expr pair_flop(const etch_flop_call *call)
     const etch_tensor *q = op->ins[row->scores_first], *k = op->ins[row->scores_first + 1],
                       *v = op->ins[row->scores_first + 2];
     const etch_dim *query = etch_op_counted_queries(op);
-    etch_expr dot = etch_int(sym, 1), width = etch_int(sym, 1), heads = etch_int(sym, 1);
-    for (uint32_t i = 0; i < op->attrs.dot_count; i++)
-        dot = etch_mul(sym, dot, etch_flop_size(call, op->attrs.dot[i]));
+    const etch_expr dot = etch_flop_product(call, op->attrs.dot, op->attrs.dot_count);
+    etch_expr width = etch_int(sym, 1), heads = etch_int(sym, 1);
     for (uint32_t i = 0; i < q->rank; i++)
         if (q->dims[i] != query && !is_scored(op, q->dims[i]))
             heads = etch_mul(sym, heads, etch_flop_size(call, q->dims[i]));
@@ -314,6 +328,7 @@ static const etch_row rows[] = {
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
      .divide = divide,
+     .seen = seen,
      .flop = {&per_pair, {2, 2}},
      .matmul = true,
      .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
@@ -326,6 +341,7 @@ static const etch_row rows[] = {
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
      .divide = divide,
+     .seen = seen,
      .flop = {&per_pair, {6, 4}, 2},
      .matmul = true,
      .scores_first = 1,

@@ -45,9 +45,10 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out);
 extern const etch_flop etch_flop_per_result;  /* of each element of result 0 */
 extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
 
-/* For functions of rows: the size of a dim, the elements of a tensor, and the product of all dims of operands
- * and results. */
+/* For functions of rows: the size of a dim, of several together, the elements of a tensor, and the product of
+ * all dims of operands and results. */
 etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim);
+etch_expr etch_flop_product(const etch_flop_call *call, etch_dim *const *dims, uint32_t count);
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor);
 etch_expr etch_flop_dims(const etch_flop_call *call);
 /* So many for each of `count`. */

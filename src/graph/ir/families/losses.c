@@ -16,10 +16,9 @@ static bool labels_fit(etch_call *call)
         return etch_shape_first(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
-    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
-                    etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
-                    etch_tensor_text(graph->arena, ins[1]));
-    return false;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
+                            etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
+                            etch_tensor_text(graph->arena, ins[1]));
 }
 
 /* A scalar. */
@@ -42,39 +41,27 @@ static etch_expr label_flop(const etch_flop_call *call)
 
 static const etch_flop per_label = {label_flop, "# FLOP per element of the second operand"};
 
+/* Of the logits and labels of tokens, and its gradient. */
+#define LABEL_LOSS(label, dims, text)                                                                  \
+    {                                                                                                  \
+        .name = label, .family = ETCH_FAMILY_LOSS, .operands = "z labels", .needs = ETCH_KW_OVER,      \
+        .shape = dims, .over = ETCH_FACTOR_STAT, .flop = {&etch_flop_per_operand, {5}},                \
+        .stat_reductions = 3, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                           \
+        .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32, .help = text \
+    }
+#define LABEL_LOSS_DX(label, text)                                                                       \
+    {                                                                                                    \
+        .name = label, .operands = "d z labels stat", .flop = {&etch_flop_per_result, {4}}, .help = text \
+    }
+
 static const etch_row rows[] = {
-    {.name = "cross_entropy",
-     .family = ETCH_FAMILY_LOSS,
-     .operands = "z labels",
-     .needs = ETCH_KW_OVER,
-     .shape = loss,
-     .over = ETCH_FACTOR_STAT,
-     .flop = {&etch_flop_per_operand, {5}},
-     .stat_reductions = 3,
-     .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .grads = ETCH_GRADS({"cross_entropy_dx", "d0 x0 x1 y1", "0"}),
-     .dtype = ETCH_RESULT_F32,
-     .help = "mean over tokens of -log softmax(z) at the label; over a sharded dim: maximum, sum and target "
-             "logit are reduced"},
-    {.name = "cross_entropy_dx",
-     .operands = "d z labels stat",
-     .flop = {&etch_flop_per_result, {4}},
-     .help = "softmax(z) less one at the label, times the scale of the mean"},
-    {.name = "token_nll",
-     .operands = "z labels",
-     .needs = ETCH_KW_OVER,
-     .shape = token_loss,
-     .over = ETCH_FACTOR_STAT,
-     .flop = {&etch_flop_per_operand, {5}},
-     .stat_reductions = 3,
-     .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .grads = ETCH_GRADS({"token_nll_dx", "d0 x0 x1 y1", "0"}),
-     .dtype = ETCH_RESULT_F32,
-     .help = "-log softmax(z) at the label, of each token"},
-    {.name = "token_nll_dx",
-     .operands = "d z labels stat",
-     .flop = {&etch_flop_per_result, {4}},
-     .help = "softmax(z) less one at the label, times the cotangent of the token"},
+    LABEL_LOSS(
+        "cross_entropy", loss,
+        "mean over tokens of -log softmax(z) at the label; over a sharded dim: maximum, sum and target "
+        "logit are reduced"),
+    LABEL_LOSS_DX("cross_entropy_dx", "softmax(z) less one at the label, times the scale of the mean"),
+    LABEL_LOSS("token_nll", token_loss, "-log softmax(z) at the label, of each token"),
+    LABEL_LOSS_DX("token_nll_dx", "softmax(z) less one at the label, times the cotangent of the token"),
     {.name = "bce",
      .operands = "z labels",
      .shape = loss,

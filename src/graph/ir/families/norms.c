@@ -25,37 +25,25 @@ static bool batch_statistics(etch_call *call, etch_dim_list *out)
     return etch_shape_first(call, out);
 }
 
+/* Along `over`, and its gradient. */
+#define NORM(label, names, cost, into, text)                                                           \
+    {                                                                                                  \
+        .name = label, .family = ETCH_FAMILY_NORM, .operands = names, .needs = ETCH_KW_OVER,           \
+        .shape = etch_shape_first, .over = ETCH_FACTOR_WHOLE, .flop = {&etch_flop_per_result, {cost}}, \
+        .grads = ETCH_GRADS({label "_bwd", "d0 x0 x1", into}), .help = text                            \
+    }
+#define NORM_BWD(label, text)                                                                        \
+    {                                                                                                \
+        .name = label, .family = ETCH_FAMILY_NORM, .operands = "d x | g", .over = ETCH_FACTOR_WHOLE, \
+        .flop = {&etch_flop_per_operand, {9}}, .help = text                                          \
+    }
+
 static const etch_row rows[] = {
-    {.name = "rms_norm",
-     .family = ETCH_FAMILY_NORM,
-     .operands = "x | g",
-     .needs = ETCH_KW_OVER,
-     .shape = etch_shape_first,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&etch_flop_per_result, {4}},
-     .grads = ETCH_GRADS({"rms_norm_bwd", "d0 x0 x1", "0 1"}),
-     .help = "x over its root mean square, times a gain"},
-    {.name = "rms_norm_bwd",
-     .family = ETCH_FAMILY_NORM,
-     .operands = "d x | g",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&etch_flop_per_operand, {9}},
-     .help = "gradients of x and of the gain; statistics are computed again"},
-    {.name = "layer_norm",
-     .family = ETCH_FAMILY_NORM,
-     .operands = "x | g b",
-     .needs = ETCH_KW_OVER,
-     .shape = etch_shape_first,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&etch_flop_per_result, {5}},
-     .grads = ETCH_GRADS({"layer_norm_bwd", "d0 x0 x1", "0 1 2"}),
-     .help = "x less its mean over its deviation, times a gain, plus a bias"},
-    {.name = "layer_norm_bwd",
-     .family = ETCH_FAMILY_NORM,
-     .operands = "d x | g",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&etch_flop_per_operand, {9}},
-     .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
+    NORM("rms_norm", "x | g", 4, "0 1", "x over its root mean square, times a gain"),
+    NORM_BWD("rms_norm_bwd", "gradients of x and of the gain; statistics are computed again"),
+    NORM("layer_norm", "x | g b", 5, "0 1 2",
+         "x less its mean over its deviation, times a gain, plus a bias"),
+    NORM_BWD("layer_norm_bwd", "gradients of x, of the gain and of the bias; statistics are computed again"),
     {.name = "batch_norm",
      .operands = "x | g b",
      .options = ETCH_KW_SYNC,

@@ -73,11 +73,8 @@ static bool sizes_add_up(const etch_call *call, etch_dim *const *parts, uint32_t
 static void fill_map(const etch_call *call, etch_attrs *attrs, etch_dim *const *parts, uint32_t count,
                      etch_dim *whole)
 {
-    etch_arena *arena = call->graph->arena;
     etch_dim_list over = {0};
-    attrs->from = ETCH_NEW_ARRAY(arena, count, etch_dim *);
-    attrs->to = ETCH_NEW_ARRAY(arena, count, etch_dim *);
-    attrs->map_count = count;
+    etch_attrs_map(call->graph->arena, attrs, count);
     for (uint32_t i = 0; i < count; i++) {
         attrs->from[i] = parts[i];
         attrs->to[i] = whole;
@@ -128,17 +125,16 @@ static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
     if (!etch_has_dim(x, own)) {
         *part = NULL;
         if (!is_one(call, own)) {
-            etch_call_error(call, ETCH_E_MISSING_DIM, "%s%s has no dim %s, which `over` names for it",
-                            x->name, text, own->name);
-            return false;
+            return etch_call_refuse(call, ETCH_E_MISSING_DIM, "%s%s has no dim %s, which `over` names for it",
+                                    x->name, text, own->name);
         }
     }
     for (uint32_t d = 0; d < x->rank; d++) {
         if (x->dims[d] == own || etch_dim_among(call->want, call->want_count, x->dims[d]))
             continue;
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s%s has dim %s, which the result %s lacks", x->name,
-                        text, x->dims[d]->name, list_text(call, call->want, call->want_count));
-        return false;
+        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s%s has dim %s, which the result %s lacks",
+                                x->name, text, x->dims[d]->name,
+                                list_text(call, call->want, call->want_count));
     }
     return true;
 }
@@ -150,9 +146,8 @@ static bool parts_are_gone(const etch_call *call)
         const etch_dim *own = call->attrs.over[i];
         if (!etch_dim_among(call->want, call->want_count, own))
             continue;
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s is a part, and the result %s has it as well",
-                        own->name, list_text(call, call->want, call->want_count));
-        return false;
+        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s is a part, and the result %s has it as well",
+                                own->name, list_text(call, call->want, call->want_count));
     }
     return true;
 }

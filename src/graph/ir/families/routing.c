@@ -55,10 +55,10 @@ static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
     bool known = etch_is_constant(most) && etch_is_constant(count);
     if (!known || etch_at_least(graph->sym, most, count, NULL) == ETCH_YES)
         return true;
-    etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "%s = %s is more than the %s = %s of %s", choices->name,
-                    etch_expr_text(graph->sym, count), from->name, etch_expr_text(graph->sym, most),
-                    etch_tensor_text(call->graph->arena, call->ins[0]));
-    return false;
+    return etch_call_refuse(call, ETCH_E_UNEQUAL_SIZES, "%s = %s is more than the %s = %s of %s",
+                            choices->name, etch_expr_text(graph->sym, count), from->name,
+                            etch_expr_text(graph->sym, most),
+                            etch_tensor_text(call->graph->arena, call->ins[0]));
 }
 
 static bool chosen(etch_call *call, etch_dim_list *out)
@@ -99,9 +99,8 @@ bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_d
     const etch_dim *indexed = indexed_dim(idx);
     if (!indexed || indexed == dim)
         return true;
-    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the indices %s choose from %s, but `over` says %s",
-                    etch_tensor_text(call->graph->arena, idx), indexed->name, dim->name);
-    return false;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "the indices %s choose from %s, but `over` says %s",
+                            etch_tensor_text(call->graph->arena, idx), indexed->name, dim->name);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------------ */
@@ -119,10 +118,7 @@ static void hold(etch_graph *graph, etch_dim *slots, const etch_dim *token)
 
 static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *slots)
 {
-    etch_arena *arena = call->graph->arena;
-    call->attrs.map_count = tokens->count;
-    call->attrs.from = ETCH_NEW_ARRAY(arena, tokens->count, etch_dim *);
-    call->attrs.to = ETCH_NEW_ARRAY(arena, tokens->count, etch_dim *);
+    etch_attrs_map(call->graph->arena, &call->attrs, tokens->count);
     for (uint32_t i = 0; i < tokens->count; i++) {
         call->attrs.from[i] = tokens->at[i];
         call->attrs.to[i] = slots;
@@ -135,17 +131,16 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
     if (indexed_dim(call->ins[1]) == slots) {
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
-                        "the indices %s choose from %s, which is to be that of the slots",
-                        etch_tensor_text(call->graph->arena, call->ins[1]), slots->name);
-        return false;
+        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                "the indices %s choose from %s, which is to be that of the slots",
+                                etch_tensor_text(call->graph->arena, call->ins[1]), slots->name);
     }
     for (uint32_t i = first; i < call->in_count; i++) {
         if (!etch_has_dim(call->ins[i], slots))
             continue;
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has the dim %s, which is to be that of the slots",
-                        etch_tensor_text(call->graph->arena, call->ins[i]), slots->name);
-        return false;
+        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                "%s has the dim %s, which is to be that of the slots",
+                                etch_tensor_text(call->graph->arena, call->ins[i]), slots->name);
     }
     return true;
 }
@@ -196,10 +191,9 @@ static bool returned(etch_call *call, etch_dim_list *out)
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
     if (attrs->over_count != 2) {
-        etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
-                        "`over` is the dims of experts and of slots, but it is %s",
-                        etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
-        return false;
+        return etch_call_refuse(call, ETCH_E_CALL_ARGUMENTS,
+                                "`over` is the dims of experts and of slots, but it is %s",
+                                etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
     }
     if (!etch_shape_has(call, y, attrs->over, 2, "over"))
         return false;
@@ -247,9 +241,7 @@ static etch_tensor *load_balance(const etch_call *call)
     }
     if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
         return NULL;
-    etch_expr count = etch_int(sym, 1);
-    for (uint32_t i = 0; i < tokens.count; i++)
-        count = etch_mul(sym, count, tokens.at[i]->size);
+    const etch_expr count = etch_dims_size(sym, tokens.at, tokens.count, NULL, NULL);
     const etch_attrs along = {.over = call->attrs.over, .over_count = 1};
     etch_tensor *load =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);

@@ -17,9 +17,8 @@
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
-    etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s", etch_tensor_text(call->graph->arena, t),
-                    dim->name, what);
-    return false;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s",
+                            etch_tensor_text(call->graph->arena, t), dim->name, what);
 }
 
 /* Are the dims of `t` among those of `of`, but for `state`? */
@@ -120,9 +119,8 @@ static etch_expr chunk_flop(const etch_flop_call *call)
     const etch_attrs *attrs = &call->op->attrs;
     etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
     etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
-              width = beside(call, ins[0], ins[1]), state = etch_int(sym, 1);
-    for (uint32_t i = 0; i < attrs->state_count; i++)
-        state = etch_mul(sym, state, etch_flop_size(call, attrs->state[i]));
+              width = beside(call, ins[0], ins[1]),
+              state = etch_flop_product(call, attrs->state, attrs->state_count);
     etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over[0]);
     etch_expr pairs = etch_mul(sym, etch_add(sym, chunk, one), etch_ratio(sym, 1, 2)); /* for each position */
     etch_expr scores =

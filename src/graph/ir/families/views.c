@@ -5,9 +5,8 @@
 static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
 {
     etch_attrs *attrs = &call->attrs;
-    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+    etch_attrs_map(call->graph->arena, attrs, 1);
+    attrs->from[0] = from, attrs->to[0] = to;
 }
 
 /* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
@@ -96,7 +95,6 @@ static const etch_row rows[] = {
      .grads = ETCH_GRADS({"sum", "d0", "0"}),
      .use = ETCH_USE_COPY,
      .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
      .help = "x itself"},
     {.name = "transpose",
      .operands = "x",
@@ -105,7 +103,6 @@ static const etch_row rows[] = {
      .linear = ETCH_LINEAR_EACH,
      .grads = ETCH_GRADS({"sum", "d0", "0"}),
      .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
      .help = "x itself: the order of dims has no meaning"},
     {.name = "rename",
      .operands = "x",
@@ -116,7 +113,6 @@ static const etch_row rows[] = {
      .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
      .use = ETCH_USE_RENAMING,
      .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
      .help = "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims"},
     {.name = "renamed_back",
      .operands = "d",
@@ -124,7 +120,6 @@ static const etch_row rows[] = {
      .linear = ETCH_LINEAR_EACH,
      .inverts_map = true,
      .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
      .help = "gradient of rename"},
     {.name = "cache",
      .operands = "x",
@@ -135,7 +130,6 @@ static const etch_row rows[] = {
      .linear = ETCH_LINEAR_EACH,
      .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
      .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
      .serving = "append",
      .help = "keys or values that queries may see; in training a renaming"},
     {.name = "append",

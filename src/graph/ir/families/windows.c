@@ -44,10 +44,9 @@ static bool kernel_fits(const etch_call *call)
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < attrs->over_count; i++)
             if (etch_has_dim(sides[s], lists[s][i])) {
-                etch_call_error(call, ETCH_E_SHAPE_MISMATCH,
-                                "%s has %s, which the other operand is to have alone",
-                                text_of(call, sides[s]), lists[s][i]->name);
-                return false;
+                return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                        "%s has %s, which the other operand is to have alone",
+                                        text_of(call, sides[s]), lists[s][i]->name);
             }
     return true;
 }
@@ -97,8 +96,7 @@ static bool pair_dims(const etch_call *call, etch_attrs *attrs)
 {
     const etch_tensor *w = weight_of(call);
     uint32_t fresh = 0;
-    attrs->from = ETCH_NEW_ARRAY(call->graph->arena, attrs->over_count, etch_dim *);
-    attrs->to = ETCH_NEW_ARRAY(call->graph->arena, attrs->over_count, etch_dim *);
+    etch_attrs_map(call->graph->arena, attrs, attrs->over_count);
     attrs->map_count = 0;
     for (uint32_t i = 0; i < attrs->over_count; i++)
         if (!etch_dim_among(call->want, call->want_count, attrs->over[i]))
@@ -202,6 +200,18 @@ static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, 
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
+#define POOL(label, sums, args, text)                                                                    \
+    {                                                                                                    \
+        .name = label, .operands = "x", .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
+        .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums, .flop = {&per_stop, {1}},             \
+        .grads = ETCH_GRADS({label "_dx", args, "0"}), .help = text                                      \
+    }
+#define POOL_DX(label, names, sums, text)                                            \
+    {                                                                                \
+        .name = label, .operands = names, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
+        .flop = {&per_stop, {1}}, .help = text                                       \
+    }
+
 static const etch_row rows[] = {
     {.name = "conv",
      .operands = "x w",
@@ -227,36 +237,12 @@ static const etch_row rows[] = {
      .flop = {&per_stop, {2}},
      .matmul = true,
      .help = "gradient of the kernel"},
-    {.name = "max_pool",
-     .operands = "x",
-     .options = ETCH_KW_STRIDE,
-     .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
-     .shape = slide,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&per_stop, {1}},
-     .grads = ETCH_GRADS({"max_pool_dx", "d0 x0 y0", "0"}),
-     .help = "the largest element of each window"},
-    {.name = "max_pool_dx",
-     .operands = "d x y",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {&per_stop, {1}},
-     .help = "the cotangent goes to the first element that is the largest; found by comparing again"},
-    {.name = "avg_pool",
-     .operands = "x",
-     .options = ETCH_KW_STRIDE,
-     .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
-     .shape = slide,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {&per_stop, {1}},
-     .grads = ETCH_GRADS({"avg_pool_dx", "d0", "0"}),
-     .help = "the mean of each window"},
-    {.name = "avg_pool_dx",
-     .operands = "d",
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {&per_stop, {1}},
-     .help = "an equal share of the cotangent to each element of the window"},
+    POOL("max_pool", ETCH_LINEAR_NO, "d0 x0 y0", "the largest element of each window"),
+    POOL_DX("max_pool_dx", "d x y", ETCH_LINEAR_NO,
+            "the cotangent goes to the first element that is the largest; found by comparing again"),
+    POOL("avg_pool", ETCH_LINEAR_EACH, "d0", "the mean of each window"),
+    POOL_DX("avg_pool_dx", "d", ETCH_LINEAR_EACH,
+            "an equal share of the cotangent to each element of the window"),
 };
 
 ETCH_FAMILY(windows);
