@@ -67,6 +67,33 @@ static void check(use *u)
         ask(u, queries[i]);
 }
 
+/* What is asked after a release is answered as before it, and refused with as many words. */
+static void release(use *u)
+{
+    static const char query[] = "params(model)";
+    const etch_answer *answer = NULL;
+    const etch_status before = etch_session_query(u->session, query, NULL, &answer);
+    check_end(u, before);
+    char *text = answer ? strdup(answer->amount.text) : NULL;
+    const etch_status status = etch_session_release(u->session);
+    if (status == ETCH_OK) {
+        size_t count;
+        etch_session_messages(u->session, &count);
+        if (count > 0)
+            abort();
+        u->errors = u->warnings = 0;
+        const etch_status after = etch_session_query(u->session, query, NULL, &answer);
+        check_end(u, after);
+        if (after != before && after != ETCH_ELIMIT)
+            abort();
+        if (after == ETCH_OK && (!text || strcmp(text, answer->amount.text) != 0))
+            abort();
+    } else if (before != ETCH_ELIMIT) {
+        abort();
+    }
+    free(text);
+}
+
 /* The formula of the peak takes seconds under sanitizers, its number does not. */
 static void lower(use *u)
 {
@@ -109,6 +136,7 @@ static void run(const bundle *b, const char *path, bool bound)
         check(&u);
         if (bound)
             lower(&u);
+        release(&u);
     }
     etch_session_close(u.session);
 }

@@ -66,7 +66,8 @@ ETCH_API void etch_session_close(etch_session *session);
 /* Ends all that the session has handed out so far: answers, reports, texts, and messages, which begin anew.
  * The session goes on with the spec as it was read. A program that asks without end calls this when it is
  * through with an answer, or with some: what the session holds then does not grow with the questions that it
- * was asked. ETCH_OK; or, of a session that refuses everything, that status, and then nothing has ended. */
+ * was asked. Errors are said again to whoever asks again; remarks on the spec itself need not be. ETCH_OK; or
+ * that status of a session that refuses everything, and then nothing has ended. */
 ETCH_API etch_status etch_session_release(etch_session *session);
 
 /* Asks a running call that reads or writes traces, or the next one, to end soon, leaving nothing behind. It

@@ -72,13 +72,23 @@ json_t *cli_json_indices(const size_t *indices, size_t count, bool *failed);
 void cli_json_tensors(json_t *object, const etch_graph_report *report, bool *failed);
 void cli_json_modules(json_t *object, const etch_graph_report *report, bool *failed);
 
-/* They print the whole report. False: memory is out. */
+/* ---- trees ---- */
+
+/* The JSON trees of views: what text and DOT show is read out of them. NULL: memory is out. */
+json_t *cli_graph_tree(const etch_graph_report *report);
+json_t *cli_plan_tree(const etch_placement_report *report);
+json_t *cli_pipeline_tree(const etch_pipeline_report *report);
+/* Adds to the totals of a placement what people say of their numbers, "1.05 GB", as `--human` does elsewhere.
+ * False: memory is out. */
+bool cli_plan_tree_say(json_t *tree, const etch_placement_report *report);
+/* The tree, or NULL when something is missing in it. */
+json_t *cli_tree_end(json_t *root, bool failed);
+
+/* They print rows that were read from a tree. False: memory is out. */
 bool cli_print_graph_text(const etch_graph_report *report);
 bool cli_print_graph_dot(const etch_graph_report *report);
-bool cli_print_graph_json(const etch_graph_report *report);
-/* The same of a placement. */
 bool cli_print_plan_text(const etch_placement_report *report);
 bool cli_print_plan_dot(const etch_placement_report *report);
-bool cli_print_plan_json(const etch_placement_report *report);
+void cli_print_pipeline_text(const etch_pipeline_report *report);
 
 #endif

@@ -1,5 +1,14 @@
-/* A graph for programs. Tensors, ops, loops and modules refer to each other by their index. */
+/* The JSON tree of a graph: docs/show-json.md. Tensors, ops, loops and modules refer to each other by their
+ * index. */
 #include "graph_int.h"
+
+json_t *cli_tree_end(json_t *root, bool failed)
+{
+    if (!failed)
+        return root;
+    json_decref(root);
+    return NULL;
+}
 
 json_t *cli_json_index(size_t index)
 {
@@ -147,7 +156,7 @@ static void set_saved(json_t *root, const etch_graph_report *report, bool *faile
     LIST(saved, saved, saved_count);
 }
 
-bool cli_print_graph_json(const etch_graph_report *report)
+json_t *cli_graph_tree(const etch_graph_report *report)
 {
     bool failed = false;
     json_t *root = json_object(), *totals = json_object();
@@ -166,5 +175,5 @@ bool cli_print_graph_json(const etch_graph_report *report)
     set_ops(root, report, &failed);
     cli_json_modules(root, report, &failed);
     set_saved(root, report, &failed);
-    return cli_print_json(root) && !failed;
+    return cli_tree_end(root, failed);
 }

@@ -1,5 +1,5 @@
-/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values,
- * steps and collectives refer to them, and to each other, by their index. */
+/* The JSON tree of a placement: docs/show-json.md. Dims, tensors, loops and modules are those of `etch show`
+ * without a plan; values, steps and collectives refer to them, and to each other, by their index. */
 #include "graph_int.h"
 
 static json_t *axis_json(const etch_view_axis *axis, bool *failed)
@@ -128,6 +128,30 @@ static json_t *total_json(const etch_placement_report *r, const etch_view_comm *
     return row;
 }
 
+/* Adds to a list of shares what people say of their numbers. */
+static void say_shares(const etch_placement_report *r, json_t *list, const etch_view_share *shares,
+                       bool *failed)
+{
+    for (size_t i = 0; i < r->stage_count; i++) {
+        json_t *share = json_array_get(list, i);
+        if (shares[i].bytes_human)
+            cli_json_set(share, "bytes_human", cli_json_text(shares[i].bytes_human), failed);
+        if (shares[i].wire_human)
+            cli_json_set(share, "wire_human", cli_json_text(shares[i].wire_human), failed);
+    }
+}
+
+bool cli_plan_tree_say(json_t *tree, const etch_placement_report *report)
+{
+    bool failed = false;
+    const json_t *totals = json_object_get(tree, "totals");
+    for (size_t i = 0; i < report->total_count; i++)
+        say_shares(report, json_object_get(json_array_get(totals, i), "stages"), report->totals[i].shares,
+                   &failed);
+    say_shares(report, json_object_get(tree, "sum"), report->sums, &failed);
+    return !failed;
+}
+
 #define LIST(kind, rows, count)                                                             \
     do {                                                                                    \
         json_t *list = json_array();                                                        \
@@ -136,7 +160,7 @@ static json_t *total_json(const etch_placement_report *r, const etch_view_comm *
         cli_json_set(root, #rows, list, &failed);                                           \
     } while (false)
 
-bool cli_print_plan_json(const etch_placement_report *report)
+json_t *cli_plan_tree(const etch_placement_report *report)
 {
     bool failed = false;
     const etch_graph_report *graph = report->graph;
@@ -165,5 +189,5 @@ bool cli_print_plan_json(const etch_placement_report *report)
     LIST(collective, collectives, collective_count);
     LIST(total, totals, total_count);
     cli_json_set(root, "sum", shares_json(report, report->sums, &failed), &failed);
-    return cli_print_json(root) && !failed;
+    return cli_tree_end(root, failed);
 }

@@ -195,7 +195,6 @@ static etch_status renew(etch_session *session)
     memset(&session->open_axes, 0, sizeof session->open_axes);
     memset(&session->open_stages, 0, sizeof session->open_stages);
     session->latest = NULL;
-    session->warned_of_hidden = false;
     return start(session);
 }
 
@@ -206,9 +205,11 @@ etch_status etch_session_release(etch_session *session)
     const bool renews = needs_renewal(session);
     const etch_status status = renews ? renew(session) : ETCH_OK;
     session->renewed = renews;
-    if (status == ETCH_OK)
-        etch_diags_forget(session->diags); /* those of the spec have been read once */
-    return status;
+    if (status != ETCH_OK)
+        return status;
+    etch_diags_forget(session->diags); /* those of the spec have been read once */
+    session->warned_of_hidden = false;
+    return ETCH_OK;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */

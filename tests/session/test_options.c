@@ -80,6 +80,11 @@ START_TEST(options_without_a_size_are_refused)
     ck_assert_int_eq(etch_session_dump(session, ".", &(etch_dumping_options){.ranks = "0"}, NULL, NULL),
                      ETCH_EINPUT);
     close_after(session, words);
+    session = open_gpt(0); /* never written to */
+    ck_assert_int_eq(
+        etch_session_query(session, "1", &(etch_query_options){.struct_size = SIZE_MAX - 7}, &answer),
+        ETCH_EINPUT);
+    close_after(session, words);
     etch_algebra *algebra;
     ck_assert_int_eq(etch_algebra_new(&(etch_algebra_options){.terms = 5}, &algebra), ETCH_EINPUT);
     ck_assert_ptr_nonnull(strstr(etch_algebra_message(algebra), words));

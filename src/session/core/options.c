@@ -3,23 +3,24 @@
 
 #include <string.h>
 
+/* More than any version will have: what is not a size is not followed into memory. */
+enum { MOST_BYTES = 4096 };
+
 const char *etch_options_read(const void *given, void *own, size_t size)
 {
     size_t theirs = size;
     memset(own, 0, size);
-    if (given)
-        memcpy(&theirs, given, sizeof theirs);
+    if (given) {
+        const unsigned char *bytes = given;
+        memcpy(&theirs, bytes, sizeof theirs);
+        if (theirs < sizeof theirs || theirs > MOST_BYTES)
+            return "the options do not say how large they are: set struct_size to the sizeof of their type";
+        for (size_t i = size; i < theirs; i++)
+            if (bytes[i])
+                return "the options set what this version of the library, " ETCH_VERSION ", does not know";
+        memcpy(own, bytes, theirs < size ? theirs : size);
+    }
     memcpy(own, &size, sizeof size);
-    if (!given)
-        return NULL;
-    if (theirs < sizeof theirs)
-        return "the options do not say how large they are: set struct_size to the sizeof of their type";
-    const unsigned char *bytes = given;
-    for (size_t i = size; i < theirs; i++)
-        if (bytes[i])
-            return "the options set what this version of the library, " ETCH_VERSION ", does not know";
-    memcpy((unsigned char *)own + sizeof size, bytes + sizeof size,
-           (theirs < size ? theirs : size) - sizeof size);
     return NULL;
 }
 
