@@ -113,7 +113,6 @@ void cli_print_pipeline_text(const etch_pipeline_report *report)
     print_summary(report);
     printf("\nTime to the right: forward 1, %s, waiting (.); %" PRIu64 " in all.\n",
            has_halves(report) ? "gradients of inputs (') 1 and of weights (\") 1" : "backward (') 2",
-           report->time); %" PRIu64 " in all.\n",
            report->time);
     for (size_t i = 0; i < report->stage_count; i++) {
         printf("stage %-*zu  ", label, i);

@@ -121,19 +121,17 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
     return alive;
 }
 
-/* Recomputation on stages excuses more. */
 static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits,
                                exec_differing *differing)
 {
     const exec_alive is = exec_alive_measured(s, stage), said = exec_alive_said(s, stage);
-    const bool again = (traits & EXEC_STAGED) && (traits & EXEC_RECOMPUTED);
     const struct {
         const char *name;
         uint64_t is, said;
         bool is_excused, may_be_less;
     } quantities[] = {
-        {"saved", is.saved, said.saved, again || (traits & EXEC_EXCUSE_SAVED), false},
-        {"activations", is.activations, said.activations, again || (traits & EXEC_EXCUSE_ACTIVATIONS), false},
+        {"saved", is.saved, said.saved, false, false},
+        {"activations", is.activations, said.activations, (traits & EXEC_EXCUSE_ACTIVATIONS) != 0, false},
         {"workspace", is.workspace, said.workspace, (traits & (EXEC_STAGED | EXEC_EXCUSE_SAVED)) != 0, true},
     };
     bool is_equal = true;

@@ -128,17 +128,7 @@ const char *exec_check_gradients(const etch_training *training, uint64_t seed, b
 
 /* ---- what is saved ---------------------------------------------------------------------------------- */
 
-static bool has_classes(const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (loop && (loop->bodies.count > 1 || has_classes(loop->bodies.at[0])))
-            return true;
-    }
-    return false;
-}
-
-const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact)
+const char *exec_check_saved(const etch_training *training, uint64_t seed)
 {
     const etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
@@ -154,9 +144,7 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
         values += exec_integer(s->times);
     }
     const char *failure = run->env.failure;
-    const bool enough =
-        !exact && has_classes(graph->forward) && bytes >= run->kept && values >= run->kept_values;
-    if (!failure && !enough && (bytes != run->kept || values != run->kept_values))
+    if (!failure && (bytes != run->kept || values != run->kept_values))
         failure =
             etch_text(arena, "%llu values of %llu bytes are said to be saved; %llu of %llu bytes are read",
                       (unsigned long long)values, (unsigned long long)bytes,
@@ -166,18 +154,6 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
-
-/* Has a loop in a loop several classes? */
-static bool has_inner_classes(const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            if (has_classes(loop->bodies.at[k]))
-                return true;
-    }
-    return false;
-}
 
 /* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of
  * several classes may be said to keep more; those inside loops, whose values are moved when they enter, are
@@ -192,10 +168,9 @@ static const char *check_rank_saved(const exec_ranks *ranks)
         const etch_saved *s = &saved.at[i];
         bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
     }
-    const etch_region *forward = placed->training->graph->forward;
     if (placed->plan->pads.count && bytes > ranks->kept) /* padding is kept, too */
         return NULL;
-    if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
+    if (bytes == ranks->kept)
         return NULL;
     return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
                      (unsigned long long)bytes, (unsigned long long)ranks->kept);

@@ -12,8 +12,8 @@ double exec_loss(const etch_training *training, exec_data *data);
 const char *exec_check_gradients(const etch_training *training, uint64_t seed, bool every_element);
 
 /* Does a microbatch's backward pass read exactly those values of its forward pass that are said to be saved?
- * With loops of several classes, and not `exact`: those at least. NULL, or what is wrong. */
-const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact);
+ * NULL, or what is wrong. */
+const char *exec_check_saved(const etch_training *training, uint64_t seed);
 
 /* Runs a step on all ranks, in program order and in the order of kernels, against one rank; checks the rules
  * first. NULL, or what is wrong. */

@@ -208,6 +208,7 @@ static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *t
     copy->sent_as = sent;
     copy->made_as = memory_of(sent)->made_as;
     copy->born = copy->read = ranks->now;
+    copy->microbatch = ranks->env.microbatch;
     copy->waits = true;
     copy->memory = rank == 0 ? found(ranks, sent) : NULL;
     copy->bytes = rank == 0 ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype) : 0;

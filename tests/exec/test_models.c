@@ -79,7 +79,7 @@ static void check_saved(etch_arena *arena, const exec_zoo *zoo, const char *plan
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         exec_model *m = zoo->build(arena, 1);
         etch_training *training = exec_try_train(m, choices[i]);
-        const char *failure = training ? exec_check_saved(training, 1, true) : NULL;
+        const char *failure = training ? exec_check_saved(training, 1) : NULL;
         ck_assert_msg(!failure, "%s, recompute %s: %s", zoo->name, choices[i] ? choices[i] : "none", failure);
     }
 }
@@ -145,7 +145,7 @@ static void saved_of_classes(etch_arena *arena)
     exec_sum_loss(m, read, "B S");
     exec_classes(m, "011");
     exec_end(m, old);
-    const char *failure = exec_check_saved(exec_train(m, NULL), 1, false);
+    const char *failure = exec_check_saved(exec_train(m, NULL), 1);
     ck_assert_msg(!failure, "%s", failure);
 }
 
@@ -164,7 +164,7 @@ static void saved_late(etch_arena *arena, bool made)
     etch_graph_end(m->graph, (etch_tensor *[]){y, next}, results, 2);
     x = exec_end(m, results[0]);
     exec_sum_loss(m, exec_call_row(m, "end", "square", "", x, NULL, NULL), "B S");
-    const char *failure = exec_check_saved(exec_train(m, NULL), 1, true);
+    const char *failure = exec_check_saved(exec_train(m, NULL), 1);
     ck_assert_msg(!failure, "%s", failure);
 }
 
@@ -199,7 +199,7 @@ static void saved_beside(etch_arena *arena, const char *choice, uint32_t count)
     x = exec_call_row(m, "further", "square", "", x, NULL, NULL);
     exec_sum_loss(m, x, "B S");
     exec_end(m, x);
-    const char *failure = exec_check_saved(exec_train(m, choice), 1, true);
+    const char *failure = exec_check_saved(exec_train(m, choice), 1);
     ck_assert_msg(!failure, "%u iterations, recompute %s: %s", count, choice ? choice : "none", failure);
 }
 
@@ -619,7 +619,7 @@ static void handed(etch_arena *arena)
     x = exec_end(m, y);
     x = exec_leave(m, "s", exec_product(m, "s", x, x, "B H"));
     exec_sum_loss(m, x, "B H");
-    const char *failure = exec_check_saved(exec_train(m, "part"), 1, false);
+    const char *failure = exec_check_saved(exec_train(m, "part"), 1);
     ck_assert_msg(!failure, "%s", failure);
 }
 

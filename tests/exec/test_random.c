@@ -80,7 +80,7 @@ static void check_gradients(etch_arena *arena, uint64_t seed)
 {
     const instance i = instance_of(arena, seed, 0, exec_random_model);
     expect_nothing(&i, exec_check_gradients(i.training, seed, false));
-    expect_nothing(&i, exec_check_saved(i.training, seed, false));
+    expect_nothing(&i, exec_check_saved(i.training, seed));
 }
 
 static void each_case(etch_arena *arena,

@@ -1,0 +1,227 @@
+/* The programs whose live ranges are asked for: a training graph, and a placement of it. */
+#include "graph/cost/live.h"
+
+uint32_t etch_live_under(const etch_live_program *p, uint32_t name)
+{
+    while (p->names[name].shows != name)
+        name = p->names[name].shows;
+    return name;
+}
+
+etch_expr etch_live_bytes(const etch_live_program *p, uint32_t name)
+{
+    etch_live_name *n = &p->names[name];
+    if (!n->bytes)
+        n->bytes =
+            p->placed ? etch_value_bytes(p->placed, n->value)
+                      : etch_mul(p->sym, etch_elements(p->sym, n->tensor, etch_size_in_training, p->training),
+                                 etch_int(p->sym, etch_dtype_bytes(n->tensor->dtype)));
+    return n->bytes;
+}
+
+static etch_live_program *program_new(const etch_training *training, etch_arena *arena, uint32_t names)
+{
+    etch_live_program *p = ETCH_NEW(arena, etch_live_program);
+    *p = (etch_live_program){.training = training,
+                             .sym = training->graph->sym,
+                             .arena = arena,
+                             .names = ETCH_NEW_ARRAY(arena, names, etch_live_name),
+                             .name_count = names};
+    for (uint32_t i = 0; i < names; i++)
+        p->names[i].shows = i;
+    return p;
+}
+
+static void name_at(etch_live_program *p, uint32_t name, const etch_region *region, bool derived)
+{
+    if (name == ETCH_NO_NAME)
+        return;
+    p->names[name].region = region;
+    p->names[name].derived = derived;
+}
+
+static void name_loop(etch_live_program *p, const etch_live_loop *loop, const etch_region *around,
+                      bool derived)
+{
+    for (uint32_t c = 0; c < loop->bodies.count; c++)
+        for (uint32_t k = 0; k < loop->bodies.at[c]->carries.count; k++) {
+            const etch_live_carry *carry = &loop->bodies.at[c]->carries.at[k];
+            name_at(p, carry->in, loop->bodies.at[c]->of, derived);
+            name_at(p, carry->result, around, derived);
+            p->names[carry->in].is_carried = !derived;
+            if (carry->result != ETCH_NO_NAME)
+                p->names[carry->result].is_carried = !derived;
+        }
+}
+
+/* What no iteration changes is what has entered the loop. */
+static void name_invariants(etch_live_program *p, const etch_live_loop *loop)
+{
+    for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+        const etch_live_carry *first = &etch_loop_carries(loop)->at[k];
+        bool is_invariant = first->init != ETCH_NO_NAME;
+        for (uint32_t c = 0; c < loop->bodies.count && is_invariant; c++) {
+            const etch_live_carry *carry = &loop->bodies.at[c]->carries.at[k];
+            is_invariant = etch_live_under(p, carry->out) == carry->in;
+        }
+        for (uint32_t c = 0; c < loop->bodies.count && is_invariant; c++)
+            p->names[loop->bodies.at[c]->carries.at[k].in].shows = first->init;
+        if (is_invariant && first->result != ETCH_NO_NAME)
+            p->names[first->result].shows = first->init;
+    }
+}
+
+static void add_item(etch_live_program *p, etch_live_region *to, etch_live_item item, bool derived)
+{
+    if (item.loop && !derived)
+        name_invariants(p, item.loop);
+    for (uint32_t i = 0; i < item.outs.count; i++) {
+        name_at(p, item.outs.at[i], to->of, derived);
+        if (item.shows)
+            p->names[item.outs.at[i]].shows = item.ins.at[0];
+    }
+    if (item.loop)
+        name_loop(p, item.loop, to->of, derived);
+    ETCH_PUSH(p->arena, &to->items, item);
+}
+
+/* ---- a training graph ---------------------------------------------------------------------------------- */
+
+static uint32_t id_of(const etch_tensor *tensor)
+{
+    return tensor ? tensor->id : ETCH_NO_NAME;
+}
+
+/* Is it a value of the forward pass that would be gone if it were not kept? */
+static bool is_made(const etch_tensor *tensor)
+{
+    return tensor->kind == ETCH_ACT && !tensor->of && tensor->producer &&
+           tensor->producer->phase == ETCH_FORWARD;
+}
+
+/* Goes as deep as loops are nested. */
+static etch_live_region *training_region(etch_live_program *p, const etch_region *region, bool derived)
+{
+    etch_live_region *to = ETCH_NEW(p->arena, etch_live_region);
+    to->of = region;
+    for (uint32_t i = 0; i < region->carries.count; i++) {
+        const etch_carry *c = &region->carries.at[i];
+        ETCH_PUSH(p->arena, &to->carries,
+                  (etch_live_carry){id_of(c->init), id_of(c->in), id_of(c->out), id_of(c->result)});
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        etch_live_item item = {.op = op, .position = ETCH_NO_POSITION};
+        item.shows = op && op->row->role == ETCH_ROLE_FREE;
+        item.reads = !item.shows;
+        for (uint32_t k = 0; op && k < op->in_count; k++)
+            ETCH_PUSH(p->arena, &item.ins, op->ins[k]->id);
+        for (uint32_t k = 0; op && k < op->out_count; k++)
+            ETCH_PUSH(p->arena, &item.outs, op->outs[k]->id);
+        if (loop) {
+            item.loop = ETCH_NEW(p->arena, etch_live_loop);
+            *item.loop = (etch_live_loop){.loop = loop, .position = ETCH_NO_POSITION};
+        }
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            ETCH_PUSH(p->arena, &item.loop->bodies, training_region(p, loop->bodies.at[k], derived));
+        add_item(p, to, item, derived);
+    }
+    return to;
+}
+
+etch_live_program *etch_live_of_training(const etch_training *training)
+{
+    const etch_graph *graph = training->graph;
+    etch_live_program *p = program_new(training, graph->arena, graph->tensors.count);
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        p->names[i].tensor = graph->tensors.at[i];
+        p->names[i].counts = is_made(graph->tensors.at[i]);
+    }
+    p->forward = training_region(p, graph->forward, false);
+    p->backward = training_region(p, training->backward, true);
+    return p;
+}
+
+/* ---- a placement --------------------------------------------------------------------------------------- */
+
+static uint32_t value_id(etch_live_program *p, const etch_value *value)
+{
+    if (!value)
+        return ETCH_NO_NAME;
+    p->names[value->id].tensor = value->tensor;
+    p->names[value->id].value = value;
+    return value->id;
+}
+
+/* What a move of backward makes of a value is read in its place. */
+static bool shows(const etch_step *step, bool derived)
+{
+    return etch_step_shows(step) || (derived && step->collective != ETCH_NO_COLLECTIVE && !step->copies);
+}
+
+/* Weights are there anyway, wherever they are gathered, and so is a rank's own shard of an input. */
+static bool is_copied(const etch_step *step, const etch_tensor *tensor)
+{
+    const bool is_shard = tensor->kind == ETCH_INPUT && step->collective == ETCH_SLICE;
+    return step->collective != ETCH_NO_COLLECTIVE && tensor->kind != ETCH_WEIGHT && !is_shard;
+}
+
+static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool derived)
+{
+    const etch_op *op = step->op ? step->op : step->provenance.op;
+    p->last_op = op ? op : p->last_op;
+    etch_live_item item = {.op = p->last_op,
+                           .position = step->position,
+                           .shows = shows(step, derived),
+                           .reads = !etch_step_shows(step) && step->collective != ETCH_SLICE};
+    for (uint32_t k = 0; !step->copies && k < step->in_count; k++)
+        ETCH_PUSH(p->arena, &item.ins, value_id(p, step->ins[k]));
+    for (uint32_t k = 0; k < step->out_count; k++) {
+        const etch_tensor *tensor = step->outs[k]->tensor;
+        ETCH_PUSH(p->arena, &item.outs, value_id(p, step->outs[k]));
+        p->names[step->outs[k]->id].counts =
+            !derived &&
+            (is_copied(step, tensor) || (step->collective == ETCH_NO_COLLECTIVE && is_made(tensor)));
+    }
+    return item;
+}
+
+/* Goes as deep as loops are nested. */
+static etch_live_region *placed_region(etch_live_program *p, const etch_placed_region *region, bool derived)
+{
+    etch_live_region *to = ETCH_NEW(p->arena, etch_live_region);
+    to->of = region->of;
+    for (uint32_t i = 0; i < region->carries.count; i++) {
+        const etch_placed_carry *c = &region->carries.at[i];
+        ETCH_PUSH(p->arena, &to->carries,
+                  (etch_live_carry){value_id(p, c->init), value_id(p, c->in), value_id(p, c->out),
+                                    value_id(p, c->result)});
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        etch_live_item item = {0};
+        if (step) {
+            item = item_of_step(p, step, derived);
+        } else {
+            item.loop = ETCH_NEW(p->arena, etch_live_loop);
+            *item.loop = (etch_live_loop){.loop = loop->loop, .position = loop->position};
+            item.position = loop->position;
+        }
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            ETCH_PUSH(p->arena, &item.loop->bodies, placed_region(p, loop->bodies.at[k], derived));
+        add_item(p, to, item, derived);
+    }
+    return to;
+}
+
+etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view)
+{
+    etch_live_program *p = program_new(placed->training, placed->arena, placed->value_count);
+    p->placed = placed;
+    p->view = placed->stages ? view : NULL;
+    p->forward = placed_region(p, placed->forward, false);
+    p->backward = placed_region(p, placed->backward, true);
+    return p;
+}

@@ -1,0 +1,137 @@
+/* A walk over names: which value each stands for, inside a loop and where it begins and ends. */
+#include "graph/cost/live_int.h"
+
+/* ---- values -------------------------------------------------------------------------------------------- */
+
+bool etch_live_is_forward(uint32_t value)
+{
+    return value & ETCH_LIVE_FORWARD;
+}
+
+static bool is_settled(const etch_live_walk *w, uint32_t value)
+{
+    return !etch_live_is_forward(value) && w->values.at[value].is_settled;
+}
+
+uint32_t etch_live_value_new(etch_live_walk *w, uint32_t made_as)
+{
+    ETCH_PUSH(w->arena, &w->values, (etch_live_value){.made_as = made_as});
+    return w->values.count - 1;
+}
+
+/* What the name stands for now. */
+uint32_t etch_live_value_of(const etch_live_walk *w, uint32_t name)
+{
+    if (name == ETCH_NO_NAME)
+        return ETCH_LIVE_SETTLED;
+    const uint32_t under = etch_live_under(w->program, name);
+    const etch_live_name *n = &w->program->names[under];
+    if (w->is_derived && !n->derived)
+        return n->counts || n->is_carried ? ETCH_LIVE_FORWARD | under : ETCH_LIVE_SETTLED;
+    return w->now[under];
+}
+
+void etch_live_bind(etch_live_walk *w, uint32_t name, uint32_t value, bool is_here, etch_live_counts *out)
+{
+    const etch_live_program *p = w->program;
+    if (name == ETCH_NO_NAME || p->names[name].shows != name)
+        return;
+    w->now[name] = value;
+    if (w->is_derived || !is_here || !p->names[name].read || is_settled(w, value))
+        return;
+    const uint32_t made_as = w->values.at[value].made_as;
+    const bool is_part = etch_live_bytes(p, made_as) != etch_live_bytes(p, name);
+    if (is_part && !p->names[made_as].reader)
+        p->names[made_as].reader = p->names[name].reader;
+    etch_live_add(w->sym, w->arena, out, is_part ? made_as : name, etch_int(w->sym, 1));
+    w->values.at[value].is_settled = true;
+    ETCH_PUSH(w->arena, &w->settled, value);
+}
+
+/* Of the names of the iteration's own body it is known now that each iteration reads them. */
+void etch_live_settle_reads(etch_live_walk *w, const etch_region *body, etch_live_counts *counts)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < counts->count; i++) {
+        etch_live_name *name = &w->program->names[counts->at[i].name];
+        if (body ? name->region != etch_forward_body(body) : false)
+            counts->at[left++] = counts->at[i];
+        else if (!name->read)
+            name->read = etch_live_is_least(w->answers, counts->at[i].times, 1);
+    }
+    counts->count = left;
+}
+
+/* ---- iterations ---------------------------------------------------------------------------------------- */
+
+/* `values[k]` as it enters an iteration; those from `outer` on are gone when this one ends. */
+static etch_live_entry entry_of(const etch_live_walk *w, const uint32_t *values, uint32_t k, uint32_t outer,
+                                uint32_t in)
+{
+    const uint32_t value = values[k];
+    uint32_t first = 0;
+    if (!etch_live_is_forward(value) && is_settled(w, value))
+        return (etch_live_entry){.made_as = ETCH_NO_NAME};
+    if (etch_live_is_forward(value) || value < outer)
+        return (etch_live_entry){.value = value, .made_as = ETCH_NO_NAME};
+    while (values[first] != value)
+        first++;
+    const uint32_t made_as = w->values.at[value].made_as;
+    const bool is_part = etch_live_bytes(w->program, made_as) != etch_live_bytes(w->program, in);
+    return (etch_live_entry){.value = first, .is_own = true, .made_as = is_part ? made_as : ETCH_NO_NAME};
+}
+
+etch_live_entry etch_live_enter(const etch_live_walk *w, uint32_t init)
+{
+    const uint32_t value = etch_live_value_of(w, init);
+    return (etch_live_entry){.value = is_settled(w, value) ? ETCH_LIVE_SETTLED : value,
+                             .made_as = ETCH_NO_NAME};
+}
+
+/* What enters an iteration, and what it hands on in its place. */
+void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bool is_here,
+                             etch_live_entry *entries, etch_live_counts *out)
+{
+    const uint32_t count = body->carries.count, outer = w->values.count, settled = w->settled.count;
+    uint32_t *values = ETCH_NEW_ARRAY(w->arena, count, uint32_t);
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t in = body->carries.at[k].in;
+        values[k] = entries[k].value;
+        if (entries[k].is_own)
+            values[k] = entries[k].value == k ? etch_live_value_new(w, in) : values[entries[k].value];
+        if (entries[k].is_own && entries[k].value == k && entries[k].made_as != ETCH_NO_NAME)
+            w->values.at[values[k]].made_as = entries[k].made_as;
+        etch_live_bind(w, in, values[k], is_here, out);
+    }
+    w->run_region(w, body, is_here, out);
+    if (w->is_derived)
+        etch_live_settle_reads(w, body->of, out);
+    for (uint32_t k = 0; k < count; k++)
+        values[k] = etch_live_value_of(w, body->carries.at[k].out);
+    for (uint32_t k = 0; k < count; k++)
+        entries[k] = entry_of(w, values, k, outer, body->carries.at[k].in);
+    w->values.count = outer;
+    uint32_t left = settled;
+    for (uint32_t i = settled; i < w->settled.count; i++)
+        if (w->settled.at[i] < outer)
+            w->settled.at[left++] = w->settled.at[i];
+    w->settled.count = left;
+}
+
+/* What has left the loop, by the names of its results. */
+void etch_live_leave(etch_live_walk *w, const etch_live_loop *loop, const etch_live_entry *entries,
+                     bool is_here, etch_live_counts *out)
+{
+    const etch_live_region *body = loop->bodies.at[0];
+    uint32_t *values = ETCH_NEW_ARRAY(w->arena, body->carries.count, uint32_t);
+    for (uint32_t k = 0; k < body->carries.count; k++) {
+        const etch_live_entry *e = &entries[k];
+        values[k] = e->value;
+        if (e->is_own)
+            values[k] =
+                e->value == k
+                    ? etch_live_value_new(w, e->made_as == ETCH_NO_NAME ? body->carries.at[k].in : e->made_as)
+                    : values[e->value];
+        etch_live_bind(w, body->carries.at[k].result, values[k], is_here, out);
+    }
+}
