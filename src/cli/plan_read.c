@@ -6,6 +6,7 @@ CLI_TREE_KIND(etch_placed_by, etch_placed_by_name)
 CLI_TREE_KIND(etch_rule, etch_rule_name)
 CLI_TREE_KIND(etch_phrase_role, etch_phrase_role_name)
 CLI_TREE_KIND(etch_schedule_kind, etch_schedule_kind_name)
+CLI_TREE_KIND(etch_action_kind, etch_action_kind_name)
 
 /* ---- a placement --------------------------------------------------------------------------------------- */
 
@@ -184,7 +185,7 @@ static etch_pipeline_slot read_slot(cli_pool *pool, const json_t *tree, const js
 {
     (void)pool;
     (void)tree;
-    return (etch_pipeline_slot){.backward = etch_phase_in(row, "direction") == ETCH_BACKWARD,
+    return (etch_pipeline_slot){.kind = etch_action_kind_in(row, "direction"),
                                 .chunk = (uint32_t)cli_tree_number(row, "chunk"),
                                 .microbatch = cli_tree_number(row, "microbatch"),
                                 .start = cli_tree_number(row, "start"),
@@ -214,6 +215,6 @@ bool cli_pipeline_read(cli_pool *pool, const json_t *tree, etch_pipeline_report 
     CLI_TREE_LIST(pool, tree, "stages", etch_pipeline_stage, read_stage, r->stages, r->stage_count);
     const etch_pipeline_stage *first = r->stage_count > 0 ? r->stages : NULL;
     for (size_t i = 0; first && i < first->slot_count; i++) /* where there is training each stage goes back */
-        r->trains = r->trains || first->slots[i].backward;
+        r->trains = r->trains || first->slots[i].kind != ETCH_ACTION_FORWARD;
     return !pool->failed;
 }

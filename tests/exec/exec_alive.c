@@ -40,6 +40,11 @@ static uint64_t most_of(const timeline *t)
     return most;
 }
 
+static bool has_halves(const exec_slots *s)
+{
+    return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
+}
+
 exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
 {
     const exec_ranks *ranks = s->stages[stage];
@@ -50,11 +55,16 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
     for (uint32_t i = 0; i < ranks->made.count; i++) {
         const exec_array *array = ranks->made.at[i];
         add(&all, array->born, array->read, array->bytes);
+        const uint32_t from = action_at(s, stage, array->born), to = action_at(s, stage, array->read);
+        if (has_halves(s) && !array->is_kept && from != to) { /* it waits for the second half */
+            add(&kept, from, to, array->bytes);
+            continue;
+        }
         if (!array->is_kept) {
             add(&rest, array->born, array->read, array->bytes);
             continue;
         }
-        add(&kept, action_at(s, stage, array->born), action_at(s, stage, array->read), array->bytes);
+        add(&kept, from, to, array->bytes);
         alive.saved += array->microbatch == 0 ? array->bytes : 0;
     }
     alive.activations = most_of(&kept);

@@ -163,7 +163,7 @@ static const char *check_rank_saved(const exec_ranks *ranks)
     const etch_placed *placed = ranks->placed;
     etch_saved_list saved = {0};
     uint64_t bytes = 0;
-    etch_placed_saved(placed, NULL, &saved);
+    etch_placed_saved(placed, NULL, ETCH_HOLD_FORWARD_TO_INPUTS, &saved);
     for (uint32_t i = 0; i < saved.count; i++) {
         const etch_saved *s = &saved.at[i];
         bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);

@@ -497,6 +497,17 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
 }
 
 /* What enters the turn-th iteration: at the first what the loop begins with, else what was handed on. */
+/* Is it of the half of backward at work? What the first half carries is where it was for the second. */
+static bool is_carried(const exec_ranks *ranks, const etch_placed_loop *loop, uint32_t carry)
+{
+    bool second = false;
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_step *maker = etch_value_memory(loop->bodies.at[k]->carries.at[carry].out, NULL)->step;
+        second = second || (maker && ranks->weight_half[maker->id]);
+    }
+    return !ranks->skips[second];
+}
+
 static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
 {
     const etch_placed_region *body = loop->bodies.at[turn ? exec_turn_class(loop->loop, turn) : 0];
@@ -504,6 +515,8 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         exec_iterate(&ranks->env, loop->loop, turn);
     for (uint32_t i = 0; i < body->carries.count; i++) {
         const etch_placed_carry *carry = &body->carries.at[i];
+        if (!is_carried(ranks, loop, i))
+            continue;
         const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
         handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
         end_wait(ranks, handed[i][0]);
@@ -524,7 +537,8 @@ static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t t
     if (!ends)
         exec_iterate(&ranks->env, loop->loop, turn);
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++)
-        set_all(ranks, ends ? etch_loop_carries(loop)->at[i].result : body->carries.at[i].in, handed[i]);
+        if (is_carried(ranks, loop, i))
+            set_all(ranks, ends ? etch_loop_carries(loop)->at[i].result : body->carries.at[i].in, handed[i]);
     if (!ends)
         exec_iterated(&ranks->env, loop->loop);
 }
@@ -535,14 +549,19 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
     exec_iterate(&ranks->env, loop->loop, turn);
     for (uint32_t i = 0; i < body->carries.count; i++)
-        set_all(ranks, body->carries.at[i].in, handed[i]);
+        if (is_carried(ranks, loop, i))
+            set_all(ranks, body->carries.at[i].in, handed[i]);
     run_region(ranks, body);
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
+        if (!is_carried(ranks, loop, i))
+            continue;
         handed[i] = parts_of(ranks, body->carries.at[i].out);
         if (ranks->traffic)
             exec_traffic_leave(ranks->traffic, body->carries.at[i].out);
     }
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
+        if (!is_carried(ranks, loop, i))
+            continue;
         exec_array *out = handed[i][0];
         while (out->memory)
             out = out->memory;

@@ -33,8 +33,10 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out);
 /* Values of the forward pass of one microbatch that one rank saves until backward, or what is recomputed
  * there, has read it: each value as that reads it, a shard or a copy that forward has gathered. `stage`: what
  * it keeps of it there; NULL: there is one. As `etch_graph_saved`, with elements of the rank; `times` is of
- * the stage. */
-void etch_placed_saved(const etch_placed *placed, const etch_stage_view *stage, etch_saved_list *out);
+ * the stage. `hold`: all that backward reads (ETCH_HOLD_FORWARD_TO_INPUTS); what its second half reads; what
+ * its first half makes and its second half reads, where the schedule runs halves apart. */
+void etch_placed_saved(const etch_placed *placed, const etch_stage_view *stage, etch_hold hold,
+                       etch_saved_list *out);
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 

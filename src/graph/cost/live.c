@@ -167,6 +167,12 @@ static bool is_copied(const etch_step *step, const etch_tensor *tensor)
     return step->collective != ETCH_NO_COLLECTIVE && tensor->kind != ETCH_WEIGHT && !is_shard;
 }
 
+/* Has the result memory of its own that is gone if it is not kept? Gradients are added up in theirs. */
+static bool is_result(const etch_step *step, uint32_t i)
+{
+    return step->phase == ETCH_FORWARD ? is_made(step->outs[i]->tensor) : !step->accumulate_into[i];
+}
+
 static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool derived)
 {
     const etch_op *op = step->op ? step->op : step->provenance.op;
@@ -182,18 +188,41 @@ static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, 
         ETCH_PUSH(p->arena, &item.outs, value_id(p, step->outs[k]));
         p->names[step->outs[k]->id].counts =
             !derived &&
-            (is_copied(step, tensor) || (step->collective == ETCH_NO_COLLECTIVE && is_made(tensor)));
+            (is_copied(step, tensor) || (step->collective == ETCH_NO_COLLECTIVE && is_result(step, k)));
     }
     return item;
 }
 
+/* Steps of a region that a program has. */
+typedef enum half { BOTH_HALVES, FIRST_HALF, SECOND_HALF } half;
+
+/* What is a part or a view of something is of both halves. */
+static bool is_of_half(const etch_step *step, half which)
+{
+    return which == BOTH_HALVES || etch_step_shows(step) || step->weight_half == (which == SECOND_HALF);
+}
+
+/* In the second half a loop carries what that makes; all else is known by its name. */
+static bool carries_in_half(const etch_placed_loop *loop, uint32_t carry, half which)
+{
+    bool second = false;
+    for (uint32_t i = 0; i < loop->bodies.count; i++) {
+        const etch_step *maker = etch_value_memory(loop->bodies.at[i]->carries.at[carry].out, NULL)->step;
+        second = second || (maker && maker->weight_half);
+    }
+    return which == BOTH_HALVES || second == (which == SECOND_HALF);
+}
+
 /* Goes as deep as loops are nested. */
-static etch_live_region *placed_region(etch_live_program *p, const etch_placed_region *region, bool derived)
+static etch_live_region *placed_region(etch_live_program *p, const etch_placed_region *region, half which,
+                                       bool derived)
 {
     etch_live_region *to = ETCH_NEW(p->arena, etch_live_region);
     to->of = region->of;
     for (uint32_t i = 0; i < region->carries.count; i++) {
         const etch_placed_carry *c = &region->carries.at[i];
+        if (!carries_in_half(region->loop, i, which))
+            continue;
         ETCH_PUSH(p->arena, &to->carries,
                   (etch_live_carry){value_id(p, c->init), value_id(p, c->in), value_id(p, c->out),
                                     value_id(p, c->result)});
@@ -202,6 +231,8 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         etch_live_item item = {0};
+        if (step && !is_of_half(step, which))
+            continue;
         if (step) {
             item = item_of_step(p, step, derived);
         } else {
@@ -210,18 +241,20 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
             item.position = loop->position;
         }
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            ETCH_PUSH(p->arena, &item.loop->bodies, placed_region(p, loop->bodies.at[k], derived));
+            ETCH_PUSH(p->arena, &item.loop->bodies, placed_region(p, loop->bodies.at[k], which, derived));
         add_item(p, to, item, derived);
     }
     return to;
 }
 
-etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view)
+etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view, etch_hold hold)
 {
+    const half later = hold == ETCH_HOLD_FORWARD_TO_INPUTS ? BOTH_HALVES : SECOND_HALF;
     etch_live_program *p = program_new(placed->training, placed->arena, placed->value_count);
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
-    p->forward = placed_region(p, placed->forward, false);
-    p->backward = placed_region(p, placed->backward, true);
+    p->forward = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? placed_region(p, placed->backward, FIRST_HALF, false)
+                                                     : placed_region(p, placed->forward, BOTH_HALVES, false);
+    p->backward = placed_region(p, placed->backward, later, true);
     return p;
 }

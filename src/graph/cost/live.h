@@ -86,7 +86,9 @@ typedef struct etch_live_program {
 
 /* Of a graph with a backward pass. */
 etch_live_program *etch_live_of_training(const etch_training *training);
-etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view);
+/* `hold`: what makes values, which is `forward`, and what reads them later, as in `etch_placed_saved`. */
+etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view,
+                                       etch_hold hold);
 /* The name under views. */
 uint32_t etch_live_under(const etch_live_program *program, uint32_t name);
 etch_expr etch_live_bytes(const etch_live_program *program, uint32_t name);

@@ -19,6 +19,8 @@ typedef struct cell {
     /* NULL: one class */
     const uint32_t *class_of;
     uint32_t period, phase;
+    /* from the last one to the first */
+    bool falls;
 } cell;
 
 /* Between two iterations. */
@@ -46,6 +48,8 @@ typedef struct looping {
     ETCH_VEC(piece) pieces;
     /* its iterations are layers of the chain of stages */
     bool is_staged;
+    /* from the last iteration to the first: what is made in backward goes that way */
+    bool falls;
     /* by class: what an iteration counts, and is it known? */
     etch_live_counts *base;
     bool *has_base;
@@ -141,7 +145,8 @@ static void count_cell(looping *l, const cell *c, const run *r)
 
 static uint32_t class_at(const cell *c, uint32_t t)
 {
-    return c->class_of ? c->class_of[(c->phase + t) % c->period] : 0;
+    const uint32_t turn = c->falls ? c->period - t % c->period : t;
+    return c->class_of ? c->class_of[(c->phase + turn) % c->period] : 0;
 }
 
 /* Is the last state one that was before? */
@@ -290,15 +295,18 @@ static void run_segments(looping *l, const piece *p)
     etch_sym *sym = l->w->sym;
     const etch_pattern *pattern = l->loop->loop->pattern;
     for (uint32_t i = 0; i < pattern->segments.count && !l->w->answers->is_open; i++) {
-        const etch_segment *segment = &pattern->segments.at[i];
+        const uint32_t at = l->falls ? pattern->segments.count - 1 - i : i;
+        const etch_segment *segment = &pattern->segments.at[at];
         const etch_expr first = etch_larger(sym, segment->first, p->low);
         const etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, p->high), first);
+        const etch_expr begin = l->falls ? etch_sub(sym, end, etch_int(sym, 1)) : first;
         const cell c = {.length = etch_sub(sym, end, first),
                         .least = pattern->segments.count == 1 ? p->least : 0,
                         .is_here = p->is_here,
                         .class_of = segment->class_of,
                         .period = pattern->period,
-                        .phase = phase_of(l, first, pattern->period)};
+                        .phase = phase_of(l, begin, pattern->period),
+                        .falls = l->falls};
         run_cell(l, &c);
     }
 }
@@ -345,6 +353,11 @@ static void find_pieces(looping *l, bool is_top, bool is_here)
         low = held->at[i].high;
     }
     add_piece(l, (piece){low, l->loop->loop->count, 1, false});
+    for (uint32_t i = 0; l->falls && 2 * i + 1 < l->pieces.count; i++) {
+        const piece other = l->pieces.at[l->pieces.count - 1 - i];
+        l->pieces.at[l->pieces.count - 1 - i] = l->pieces.at[i];
+        l->pieces.at[i] = other;
+    }
 }
 
 static etch_expr iterations_of(const looping *l, uint32_t class)
@@ -390,7 +403,8 @@ void etch_live_run_loop(etch_live_walk *w, const etch_live_loop *loop, bool is_t
                  .carries = body->carries.count,
                  .entries = ETCH_NEW_ARRAY(w->arena, body->carries.count, etch_live_entry),
                  .base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, etch_live_counts),
-                 .has_base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, bool)};
+                 .has_base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, bool),
+                 .falls = loop->loop->forward && !w->is_derived};
     for (uint32_t k = 0; k < l.carries; k++)
         l.entries[k] = etch_live_enter(w, body->carries.at[k].init);
     find_pieces(&l, is_top, is_here);

@@ -12,6 +12,8 @@ typedef struct listing {
     /* by weight; NULL: nothing is trained */
     etch_tensor **gradients;
     etch_cost_list *out;
+    /* how long what is listed is held */
+    etch_hold hold;
 } listing;
 
 const char *etch_memory_name(etch_memory memory)
@@ -100,12 +102,34 @@ static etch_pipe_sizes sizes_of(const listing *l)
     return (etch_pipe_sizes){l->place->stages, etch_int(l->sym, l->place->chunks), l->training->train.micro};
 }
 
-/* Microbatches that are under way in a chunk, at most. */
+/* Of what the second half of backward reads, the first item says how often it is held as what the first half
+ * reads is; this, how often it is held beyond that. */
+static etch_expr beyond_first_half(const listing *l, etch_expr held, etch_expr until_inputs)
+{
+    return l->hold == ETCH_HOLD_FORWARD_TO_WEIGHTS ? etch_sub(l->sym, held, until_inputs) : held;
+}
+
+/* Microbatches and chunks of which the stage holds something, at most. */
+static etch_expr all_under_way(const listing *l, const etch_pipe_sizes *sizes)
+{
+    const etch_schedule *schedule = l->placed->stages->line->schedule;
+    const etch_expr stage = l->place->stage;
+    return beyond_first_half(
+        l, etch_in_flight_formula(l->sym, schedule, sizes, l->hold, stage),
+        etch_in_flight_formula(l->sym, schedule, sizes, ETCH_HOLD_FORWARD_TO_INPUTS, stage));
+}
+
+/* Microbatches of which a chunk holds something, at most. */
 static etch_expr under_way(const listing *l, uint32_t chunk)
 {
+    const etch_schedule *schedule = l->placed->stages->line->schedule;
     const etch_pipe_sizes sizes = sizes_of(l);
-    return etch_chunk_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes, l->place->chunks,
-                                        chunk, ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
+    const etch_expr stage = l->place->stage;
+    const uint32_t chunks = l->place->chunks;
+    return beyond_first_half(
+        l, etch_chunk_in_flight_formula(l->sym, schedule, &sizes, chunks, chunk, l->hold, stage),
+        etch_chunk_in_flight_formula(l->sym, schedule, &sizes, chunks, chunk, ETCH_HOLD_FORWARD_TO_INPUTS,
+                                     stage));
 }
 
 /* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
@@ -141,8 +165,7 @@ static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
         const etch_expr more = etch_sub(l->sym, iterations_of(l, layer, chunk), fewest);
         sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
     }
-    const etch_expr all = etch_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes,
-                                                 ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
+    const etch_expr all = all_under_way(l, &sizes);
     return etch_add(l->sym, sum, etch_mul(l->sym, all, fewest));
 }
 
@@ -157,8 +180,7 @@ static etch_expr times_under_way(const listing *l, const etch_cost *item)
         return etch_mul(l->sym, item->times, under_way(l, 0));
     if (!l->stage) { /* all chunks are here, and are under way as a whole as often as the least of them */
         const etch_pipe_sizes sizes = sizes_of(l);
-        const etch_expr all = etch_in_flight_formula(l->sym, stages->line->schedule, &sizes,
-                                                     ETCH_HOLD_FORWARD_TO_WEIGHTS, l->place->stage);
+        const etch_expr all = all_under_way(l, &sizes);
         return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
     }
     const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));
@@ -176,18 +198,40 @@ static etch_expr times_under_way(const listing *l, const etch_cost *item)
     return etch_add(l->sym, under, etch_mul(l->sym, rest, under_way(l, chunk)));
 }
 
+static void push_saved(const listing *l, etch_cost item)
+{
+    item.measure = ETCH_HELD;
+    item.memory = ETCH_MEMORY_ACTIVATIONS;
+    item.times = times_under_way(l, &item);
+    push(l, item);
+}
+
 static void list_saved(const listing *l)
 {
     etch_saved_list saved = {0};
-    etch_placed_saved(l->placed, l->stage, &saved);
+    etch_placed_saved(l->placed, l->stage, ETCH_HOLD_FORWARD_TO_INPUTS, &saved);
     for (uint32_t i = 0; i < saved.count; i++) {
-        etch_cost item = etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]);
+        const etch_cost item = etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]);
         push(l, item);
-        item.measure = ETCH_HELD;
-        item.memory = ETCH_MEMORY_ACTIVATIONS;
-        item.times = times_under_way(l, &item);
-        push(l, item);
+        push_saved(l, item);
     }
+}
+
+/* What waits for the second half of backward, where that is an action of its own. */
+static void list_held(listing l, etch_hold hold)
+{
+    etch_saved_list held = {0};
+    etch_placed_saved(l.placed, l.stage, hold, &held);
+    l.hold = hold;
+    for (uint32_t i = 0; i < held.count; i++)
+        push_saved(&l, etch_cost_of_saved(l.sym, ETCH_RANK_SAVED, &held.at[i]));
+}
+
+/* One stage goes back without pause. */
+static bool has_halves(const listing *l)
+{
+    return l->placed->stages && etch_schedule_has_halves(l->placed->stages->line->schedule) &&
+           l->place->stages != etch_int(l->sym, 1);
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
@@ -210,6 +254,10 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
+    if (placed->backward && has_halves(&l)) {
+        list_held(l, ETCH_HOLD_FORWARD_TO_WEIGHTS);
+        list_held(l, ETCH_HOLD_INPUTS_TO_WEIGHTS);
+    }
 }
 
 void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *stage,

@@ -88,8 +88,9 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out)
         list_kept(etch_live_of_training(training), out);
 }
 
-void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_saved_list *out)
+void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_hold hold,
+                       etch_saved_list *out)
 {
     if (placed->backward)
-        list_kept(etch_live_of_placed(placed, view), out);
+        list_kept(etch_live_of_placed(placed, view, hold), out);
 }

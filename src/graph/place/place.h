@@ -95,6 +95,8 @@ typedef struct etch_step {
     const etch_expr *copies;
     /* a gather that only the first microbatch needs */
     bool once;
+    /* of backward, where the schedule runs its halves apart: of the second (etch_halves_find) */
+    bool weight_half;
     /* index in the region's kernels, or UINT32_MAX (no node) */
     uint32_t kernel;
     /* of the top level: where in the chain of stages */

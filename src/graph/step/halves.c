@@ -84,6 +84,18 @@ static void begin_with_weights(const etch_step_body *body)
     }
 }
 
+static void mark_steps(const etch_step_body *body)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_task *task = body->items.at[i].task;
+        const etch_step_repeat *repeat = body->items.at[i].repeat;
+        for (uint32_t k = 0; task && k < task->kernel->steps.count; k++)
+            task->kernel->steps.at[k]->weight_half = task->weight_half;
+        for (uint32_t k = 0; repeat && k < repeat->bodies.count; k++)
+            mark_steps(repeat->bodies.at[k]);
+    }
+}
+
 void etch_halves_find(const etch_placed *placed, const etch_step_program *program)
 {
     const etch_stages *stages = placed->stages;
@@ -98,4 +110,5 @@ void etch_halves_find(const etch_placed *placed, const etch_step_program *progra
         h.changed = false;
         look_at_body(&h, program->backward);
     } while (h.changed);
+    mark_steps(program->backward);
 }
