@@ -191,23 +191,14 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     return (etch_size){(uint64_t)c.nodes, (uint64_t)c.deps, (uint64_t)c.names};
 }
 
-static void place_cells(etch_body *body, etch_total *registers)
-{
-    body->first_register = (uint64_t)*registers;
-    *registers += (etch_total)body->runs * body->register_count;
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_repeat *repeat = body->items.at[i].repeat;
-        for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
-            place_cells(repeat->bodies[k], registers);
-    }
-}
-
 void etch_outline_registers(etch_outliner *o)
 {
     etch_total registers = 0;
-    place_cells(o->outline->forward, &registers);
-    if (o->outline->backward)
-        place_cells(o->outline->backward, &registers);
+    for (uint32_t i = 0; i < o->outline->bodies.count; i++) {
+        etch_body *body = o->outline->bodies.at[i];
+        body->first_register = (uint64_t)registers;
+        registers += (etch_total)body->runs * body->register_count;
+    }
     if (registers > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
     o->outline->register_count = (uint64_t)registers;

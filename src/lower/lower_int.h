@@ -343,6 +343,8 @@ typedef struct etch_outline {
     etch_arena *texts;
     /* backward may be NULL */
     etch_body *forward, *backward;
+    /* these, and those of loops */
+    ETCH_VEC(etch_body *) bodies;
     etch_model_chunks model_chunks;
     uint64_t micro;
     /* of one microbatch */

@@ -100,6 +100,7 @@ static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body
                            const etch_repeat *repeat)
 {
     etch_body *body = ETCH_NEW(o->arena, etch_body);
+    ETCH_PUSH(o->arena, &o->outline->bodies, body);
     body->parent = parent;
     body->repeat = repeat;
     body->class = repeat ? of->region->of->index : 0;

@@ -83,57 +83,33 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
     make_gradients(u, weight_task, weight_group, id);
 }
 
-static bool is_of_class(const etch_weight_task *task, uint64_t weight_group)
-{
-    return etch_class_at(task->classes, weight_group) == task->class;
-}
-
-/* Calls `run` for the weight groups of the task that the stage holds. */
-static void each_unit(etch_unroller *u, const etch_weight_task *task,
+/* Calls `run` for the weight groups of the task that the stage holds, in the order of the model or against
+ * it. */
+static void each_unit(etch_unroller *u, const etch_weight_task *task, bool backwards,
                       void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
 {
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    const uint32_t chunks = task->staged ? model_chunks->chunk_count : 1;
-    if (!etch_weight_task_runs(model_chunks, u->stage, task))
-        return;
-    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        const etch_bound_interval layers = etch_chunk_layers(model_chunks, u->stage, chunk);
-        const etch_bound_interval groups = task->staged ? etch_layers_from(task->uses[0], layers)
-                                                        : (etch_bound_interval){0, task->weight_groups};
-        for (uint64_t group = groups.first; group < groups.end; group++)
-            if (is_of_class(task, group))
-                run(u, task, group);
+    for (uint64_t i = 0; i < task->weight_groups; i++) {
+        const uint64_t group = backwards ? task->weight_groups - 1 - i : i;
+        if (etch_class_at(task->classes, group) == task->class &&
+            etch_weight_task_holds(&u->outline->model_chunks, u->stage, task, group))
+            run(u, task, group);
     }
 }
 
 static void run_groups(etch_unroller *u, const etch_weight_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        each_unit(u, list->at[i], etch_unroll_weight_task);
+        each_unit(u, list->at[i], false, etch_unroll_weight_task);
 }
 
-/* Gradients that are sent in pieces are reduced in the order in which the backward pass has made it: the
- * weight groups that were used last come first. */
-static void run_backwards(etch_unroller *u, const etch_weight_task *task)
-{
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    for (uint64_t weight_group = task->weight_groups; weight_group-- > 0;)
-        if (is_of_class(task, weight_group) &&
-            etch_weight_task_holds(model_chunks, u->stage, task, weight_group))
-            etch_unroll_weight_task(u, task, weight_group);
-}
-
-void etch_unroll_reduce_last(etch_unroller *u)
+/* The reductions that wait for the end of the backward pass. Gradients that are sent in pieces are reduced in
+ * the order in which the backward pass has made it: the weight groups that were used last come first. */
+static void reduce_last(etch_unroller *u)
 {
     const etch_weight_tasks *buckets = &u->outline->buckets;
-    for (uint32_t i = 0; i < buckets->count; i++) {
-        if (buckets->at[i]->every_microbatch)
-            continue;
-        if (u->outline->streams.count == 0)
-            each_unit(u, buckets->at[i], etch_unroll_weight_task);
-        else
-            run_backwards(u, buckets->at[i]);
-    }
+    for (uint32_t i = 0; i < buckets->count; i++)
+        if (!buckets->at[i]->every_microbatch)
+            each_unit(u, buckets->at[i], u->outline->streams.count > 0, etch_unroll_weight_task);
 }
 
 /* Adds a weight group's work to the norm, which is counted up in the last of the nodes. */
@@ -156,7 +132,7 @@ static void run_norm(etch_unroller *u)
     u->norm = &norm;
     uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < outline->norms.count; i++)
-        each_unit(u, outline->norms.at[i], add_to_norm);
+        each_unit(u, outline->norms.at[i], false, add_to_norm);
     u->clipped = etch_unroll_issue(u, &norm, first_dep);
     u->norm = NULL;
     if (!outline->norm_reduce)
@@ -170,7 +146,7 @@ void etch_unroll_end(etch_unroller *u)
 {
     etch_unroll_begin_interval(u);
     if (u->outline->model_chunks.reduce_last)
-        etch_unroll_reduce_last(u);
+        reduce_last(u);
     run_groups(u, &u->outline->shared_reductions);
     run_norm(u);
     run_groups(u, &u->outline->updates);

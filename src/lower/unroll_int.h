@@ -148,8 +148,6 @@ void etch_unroll_begin_interval(etch_unroller *u);
 
 /* ---- unroll_end.c -------------------------------------------------------------------------------------- */
 
-/* The reductions that wait for the end of the backward pass. */
-void etch_unroll_reduce_last(etch_unroller *u);
 void etch_unroll_end(etch_unroller *u);
 /* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
  * sums, or of the weights that they have changed. */

@@ -168,8 +168,6 @@ static void add_extra(etch_graph *graph, etch_op *op)
 static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                                const etch_attrs *attrs)
 {
-    if (row->view)
-        return ins[0]->dtype;
     switch (row->dtype) {
     case ETCH_RESULT_ACT:
         break;

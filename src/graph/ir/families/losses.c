@@ -42,12 +42,12 @@ static etch_expr label_flop(const etch_flop_call *call)
 static const etch_flop per_label = {label_flop, "# FLOP per element of the second operand"};
 
 /* Of the logits and labels of tokens, and its gradient. */
-#define LABEL_LOSS(label, dims, text)                                                                  \
-    {                                                                                                  \
-        .name = label, .family = ETCH_FAMILY_LOSS, .operands = "z labels", .needs = ETCH_KW_OVER,      \
-        .shape = dims, .over = ETCH_FACTOR_STAT, .flop = {&etch_flop_per_operand, {5}},                \
-        .stat_reductions = 3, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                           \
-        .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32, .help = text \
+#define LABEL_LOSS(label, counted, dims, text)                                                          \
+    {                                                                                                   \
+        .name = label, .family = counted, .operands = "z labels", .needs = ETCH_KW_OVER, .shape = dims, \
+        .over = ETCH_FACTOR_STAT, .flop = {&etch_flop_per_operand, {5}}, .stat_reductions = 3,          \
+        .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                                                  \
+        .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32, .help = text  \
     }
 #define LABEL_LOSS_DX(label, text)                                                                       \
     {                                                                                                    \
@@ -56,11 +56,11 @@ static const etch_flop per_label = {label_flop, "# FLOP per element of the secon
 
 static const etch_row rows[] = {
     LABEL_LOSS(
-        "cross_entropy", loss,
+        "cross_entropy", ETCH_FAMILY_LOSS, loss,
         "mean over tokens of -log softmax(z) at the label; over a sharded dim: maximum, sum and target "
         "logit are reduced"),
     LABEL_LOSS_DX("cross_entropy_dx", "softmax(z) less one at the label, times the scale of the mean"),
-    LABEL_LOSS("token_nll", token_loss, "-log softmax(z) at the label, of each token"),
+    LABEL_LOSS("token_nll", ETCH_FAMILY_NONE, token_loss, "-log softmax(z) at the label, of each token"),
     LABEL_LOSS_DX("token_nll_dx", "softmax(z) less one at the label, times the cotangent of the token"),
     {.name = "bce",
      .operands = "z labels",
