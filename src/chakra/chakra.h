@@ -135,6 +135,7 @@ typedef enum etch_chakra_kind {
     ETCH_KIND_SFIXED32 = 23,
     ETCH_KIND_SFIXED64 = 25,
     ETCH_KIND_BOOL = 27,
+    ETCH_KIND_BOOL_LIST = 28,
     ETCH_KIND_STRING = 29,
     ETCH_KIND_STRING_LIST = 30,
     ETCH_KIND_BYTES = 31,
@@ -167,7 +168,8 @@ static inline etch_chakra_scalar etch_chakra_scalar_of(unsigned kind)
     X(COMM_TAG, "comm_tag", ETCH_KIND_INT32)           \
     X(COMM_PRIORITY, "comm_priority", ETCH_KIND_INT32) \
     X(INPUTS, "inputs", ETCH_KIND_STRING_LIST)         \
-    X(OUTPUTS, "outputs", ETCH_KIND_STRING_LIST)
+    X(OUTPUTS, "outputs", ETCH_KIND_STRING_LIST)       \
+    X(INVOLVED_DIM, "involved_dim", ETCH_KIND_BOOL_LIST)
 typedef enum etch_chakra_attribute {
 #define X(enumerator, name, kind) ETCH_ATTRIBUTE_##enumerator,
     ETCH_CHAKRA_ATTRIBUTES(X)
@@ -187,7 +189,13 @@ enum {
     /* a simulator multiplies ids by a million in 32 bits */
     ETCH_MOST_GROUP_ID = 2147,
     /* of comm_tag */
-    ETCH_MOST_TAG = 499999999
+    ETCH_MOST_TAG = 499999999,
+    /* The first computation of a rank must not end in the nanosecond in which it begins, or ASTRA-sim's queue
+     * of events ends the program: bytes, or FLOP, that no machine of the next years gets through in one. */
+    ETCH_LEAST_FIRST_BYTES = 1 << 15,
+    ETCH_LEAST_FIRST_FLOP = 1 << 25,
+    /* involved_dim is as long, where a collective does not have it */
+    ETCH_ASSUMED_DIMENSIONS = 4
 };
 
 /* ---- names --------------------------------------------------------------------------------------------- */

@@ -74,8 +74,8 @@ typedef struct etch_emit_result {
  * consecutive ids), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
  * of its ranks, as decimal text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` +
  * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is what
- * the least values that simulators accept (1 FLOP, 1 byte, 64 bytes of a collective) added to the exact
- * sums. */
+ * the least values that simulators accept (1 FLOP, 1 byte, 32768 bytes of a first computation, 64 bytes of a
+ * collective) added to the exact sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 

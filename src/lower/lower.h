@@ -26,7 +26,8 @@ typedef enum etch_comm_type {
 typedef struct etch_node {
     /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
     uint64_t flop;
-    /* COMP: read plus written, at least 1; others: payload as in comm_size, at least 64 */
+    /* COMP: read plus written, at least 1, more where it is the first of a rank; others: payload as in
+     * comm_size, at least 64 */
     uint64_t bytes;
     /* offset into `names` of a NUL-terminated name */
     uint32_t name;

@@ -8,6 +8,10 @@
 enum {
     /* bytes: simulators loop or reject below */
     ETCH_LEAST_PAYLOAD = 64,
+    /* Of the first computation of a rank, bytes or FLOP: one that ends in the nanosecond in which it begins
+     * ends ASTRA-sim. No machine of the next years gets through as many in one. */
+    ETCH_LEAST_FIRST_BYTES = 1 << 15,
+    ETCH_LEAST_FIRST_FLOP = 1 << 25,
     ETCH_LOOP_DEPTH = 64,
     /* iterations of a loop in a microbatch, those of the loops around it together */
     ETCH_MOST_RUNS = 1 << 22,

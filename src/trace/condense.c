@@ -296,6 +296,39 @@ static etch_status order_nodes(condensing *c)
     return ordered < c->count ? ETCH_EINPUT : ETCH_OK;
 }
 
+/* ---- what depends on the machine ----------------------------------------------------------------------- */
+
+/* The computation that a rank begins with: the one of the smallest id that waits for nothing. */
+static void check_start(condensing *c)
+{
+    const etch_rank_program *p = c->p;
+    uint32_t at = 0;
+    while (at < c->count && (p->waits[at] > 0 || p->work[at] != ETCH_WORK_COMPUTE))
+        at++;
+    if (at == c->count || !c->d->nodes[position_of(c, at)].brief)
+        return;
+    etch_named_node node;
+    c->d->job->result->frail = true;
+    etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_BRIEF, name_node(c, at, &node),
+              "let the first computation of a rank move 32768 bytes",
+              "the rank begins with it, and ASTRA-sim ends when it takes less than 1 ns");
+}
+
+static void check_passed_over(condensing *c)
+{
+    const etch_rank_program *p = c->p;
+    for (uint32_t at = 0; at < c->count; at++) {
+        if (p->work[at] != ETCH_WORK_NOTHING || p->first_child[at] == p->first_child[at + 1])
+            continue;
+        etch_named_node node;
+        c->d->job->result->ordered = false;
+        if (keeps(c, ETCH_WARNING, ETCH_E_VERIFY_PASSED_OVER))
+            etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_PASSED_OVER, name_node(c, at, &node),
+                      "let nothing depend on it",
+                      "nodes depend on it, and begin only when something else of the rank ends");
+    }
+}
+
 /* ---- order of communication ---------------------------------------------------------------------------- */
 
 static bool takes_slot(uint8_t work)
@@ -449,8 +482,11 @@ static etch_status condense(condensing *c)
     status = make_program(c);
     if (status == ETCH_OK)
         status = order_nodes(c);
-    if (status == ETCH_OK)
+    if (status == ETCH_OK) {
+        check_start(c);
+        check_passed_over(c);
         status = check_chain(c);
+    }
     return status == ETCH_OK ? check_receives(c) : status;
 }
 

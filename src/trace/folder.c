@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* What ASTRA-sim is told of remote memory, as `etch lower --astra-sim` calls it. */
+#define MEMORY_FILE "memory.json"
+
 enum { MOST_RANKS = 1 << 20 };
 
 typedef struct found {
@@ -29,7 +32,7 @@ typedef struct survey {
     ETCH_VEC(found) traces;
     /* a file that would be a trace under another number */
     const char *odd;
-    bool has_groups, has_manifest, too_large;
+    bool has_groups, has_manifest, has_memory, too_large;
 } survey;
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
@@ -80,6 +83,8 @@ static etch_status read_entries(void *data)
             s->has_groups = true;
         if (strcmp(entry->d_name, ETCH_MANIFEST_FILE) == 0)
             s->has_manifest = true;
+        if (strcmp(entry->d_name, MEMORY_FILE) == 0)
+            s->has_memory = true;
         add_file(s, entry->d_name);
     }
 }
@@ -170,6 +175,22 @@ static etch_status refuse_some(const survey *s, uint64_t ranks)
     return ETCH_EINPUT;
 }
 
+/* A file of that name that says something else says nothing. */
+static void read_memory(const survey *s, etch_trace_set *set)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    char *text;
+    size_t length;
+    const char *why, *path = etch_text(s->arena, "%s/" MEMORY_FILE, s->folder);
+    if (!s->has_memory || etch_read_file(s->arena, path, MOST_BYTES, &text, &length, &why) != ETCH_OK)
+        return;
+    json_t *root = json_loadb(text, length, 0, NULL);
+    const char *type = json_string_value(json_object_get(root, "memory-type"));
+    if (type)
+        set->remote_memory = strcmp(type, "NO_MEMORY_EXPANSION") == 0 ? ETCH_REMOTE_NONE : ETCH_REMOTE_SOME;
+    json_decref(root);
+}
+
 static etch_status choose(survey *s, const etch_verify_options *options, etch_trace_set *set)
 {
     if (s->too_large) {
@@ -189,6 +210,7 @@ static etch_status choose(survey *s, const etch_verify_options *options, etch_tr
     set->prefix = etch_text(s->arena, "%s/%s", s->folder, first->name);
     set->rank_count = last->rank + 1;
     report_missing(s, set, first->name);
+    read_memory(s, set);
     if (options->groups)
         set->groups = options->groups;
     else if (s->has_groups)

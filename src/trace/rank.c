@@ -160,7 +160,9 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
 {
     etch_node_facts facts;
     const etch_rule_context context = {.groups = d->job->groups,
+                                       .set = d->job->set,
                                        .rank = d->job->rank,
+                                       .rendezvous = d->job->options->rendezvous,
                                        .rank_count = d->job->set->rank_count,
                                        .findings = d->job->findings};
     if (!RESERVE(d, nodes, node_count, node_capacity))
@@ -173,7 +175,9 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
         d->large_ids = true;
     }
     etch_draft_node *it = &d->nodes[d->node_count];
-    *it = (etch_draft_node){.id = (uint32_t)node->id, .work = (uint8_t)facts.work, .value = facts.time};
+    *it = (etch_draft_node){
+        .id = (uint32_t)node->id, .work = (uint8_t)facts.work, .brief = facts.brief, .value = facts.time};
+    d->job->result->frail = d->job->result->frail || facts.frail;
     if (d->job->options->seeds > 0)
         it->label = facts.work == ETCH_WORK_COMPUTE ? read_label(node->name) : ETCH_NONE;
     if (facts.work == ETCH_WORK_MEMORY || facts.work == ETCH_WORK_NOTHING || facts.work == ETCH_WORK_COMPUTE)

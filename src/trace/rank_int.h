@@ -34,6 +34,7 @@ typedef struct etch_draft_node {
     uint32_t dep_end;
     uint32_t label;
     uint8_t work;
+    bool brief;
 } etch_draft_node;
 
 typedef struct etch_rank_draft {

@@ -52,6 +52,7 @@ static bool is_read(const checking *c, etch_chakra_attribute attribute)
     case ETCH_ATTRIBUTE_COMM_TYPE:
     case ETCH_ATTRIBUTE_PG_NAME:
     case ETCH_ATTRIBUTE_COMM_PRIORITY:
+    case ETCH_ATTRIBUTE_INVOLVED_DIM:
         return c->node->type == ETCH_TYPE_COMM_COLL;
     default: /* lists of tensors: only where memory is tracked, and passed over where they are no lists */
         return false;
@@ -174,6 +175,7 @@ static void check_compute(checking *c, etch_node_facts *facts)
     if (need(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) && bytes == 0)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TENSOR_SIZE, "let it move 1 byte at least",
                  "tensor_size is 0: ASTRA-sim passes over the node, and nothing that depends on it runs");
+    facts->brief = flop < ETCH_LEAST_FIRST_FLOP && (uint64_t)bytes < ETCH_LEAST_FIRST_BYTES;
     facts->time =
         larger(flop > 0 ? (uint64_t)flop / FLOP_PER_NANOSECOND : 0, (uint64_t)bytes / BYTES_PER_NANOSECOND) +
         1;
@@ -189,9 +191,25 @@ static void check_memory(checking *c, etch_node_facts *facts)
                  "tensor_size is 0: it moves nothing");
     facts->size = (uint64_t)bytes;
     facts->time = facts->size / BYTES_PER_NANOSECOND + 1;
+    if (c->context->set->remote_memory == ETCH_REMOTE_NONE)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_REMOTE_MEMORY, "describe it in memory.json",
+                 "it accesses remote memory, and memory.json says that there is none: ASTRA-sim ends");
+    facts->frail = c->context->set->remote_memory == ETCH_REMOTE_UNKNOWN;
+    if (facts->frail)
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_REMOTE_MEMORY, "describe it in memory.json",
+                 "it accesses remote memory: where a machine has none, ASTRA-sim ends");
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
+
+/* What is sent at once; under rendezvous ASTRA-sim keeps it in 32 bits. */
+static void check_rendezvous(checking *c, uint64_t bytes)
+{
+    if (c->context->rendezvous && bytes > INT32_MAX)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_RENDEZVOUS, "send it in several pieces",
+                 "it sends %" PRIu64 " bytes at once: under rendezvous ASTRA-sim takes less than 2^31",
+                 bytes);
+}
 
 static int64_t need_size(checking *c, bool *there)
 {
@@ -320,6 +338,30 @@ static uint32_t check_group(checking *c)
     return check_group_ranks(c, &groups->at[found]) ? found : ETCH_NONE;
 }
 
+/* Of a group, the simulator asks all dimensions; of all ranks, those that involved_dim says. */
+static void check_dimensions(checking *c, etch_node_facts *facts)
+{
+    const etch_trace_attr *attr = c->attrs[ETCH_ATTRIBUTE_INVOLVED_DIM];
+    uint32_t involved = 0;
+    if (!attr || attr->kind != ETCH_KIND_BOOL_LIST || facts->group != 0)
+        return;
+    for (uint32_t i = 0; i < attr->count; i++)
+        involved += attr->values[i].integer != 0;
+    if (involved == 0) {
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_DIMENSIONS, "leave involved_dim out",
+                 "involved_dim involves no dimension: the collective never finishes");
+    } else if (involved < attr->count) {
+        facts->frail = true;
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_DIMENSIONS, "leave involved_dim out, and give it a group",
+                 "involved_dim leaves dimensions out: who takes part depends on the network");
+    } else if (attr->count < ETCH_ASSUMED_DIMENSIONS) {
+        facts->frail = true;
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_DIMENSIONS, "leave involved_dim out",
+                 "involved_dim has %u value%s: a network of more dimensions reads beyond them",
+                 (unsigned)attr->count, attr->count == 1 ? "" : "s");
+    }
+}
+
 static void check_collective(checking *c, etch_node_facts *facts)
 {
     facts->work = ETCH_WORK_COLLECTIVE;
@@ -327,6 +369,11 @@ static void check_collective(checking *c, etch_node_facts *facts)
     check_comm_type(c, facts);
     facts->size = check_payload(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER);
     facts->group = check_group(c);
+    check_dimensions(c, facts);
+    if (facts->group != ETCH_NONE && c->context->groups->at[facts->group].count > 0)
+        check_rendezvous(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER
+                                ? facts->size
+                                : facts->size / c->context->groups->at[facts->group].count);
 }
 
 /* An end of a message, of which one is this rank. */
@@ -367,6 +414,7 @@ static void check_message(checking *c, etch_node_facts *facts)
     int64_t tag;
     check_cpu_op(c, true);
     facts->size = check_message_size(c);
+    check_rendezvous(c, facts->size);
     check_peer(c, facts);
     if (!need(c, ETCH_ATTRIBUTE_COMM_TAG, &tag))
         return;
@@ -403,6 +451,10 @@ static void check_tensors(checking *c, etch_chakra_attribute attribute)
 static void check_type(checking *c)
 {
     const char *name = etch_chakra_type_name(c->node->type);
+    if (c->node->type == ETCH_TYPE_INVALID) {
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_TYPE, NULL, "type 0, %s, which simulators pass over", name);
+        return;
+    }
     COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TYPE, NULL, "type %" PRId32 "%s%s%s is none that simulators run",
              c->node->type, name ? ", " : "", name ? name : "", name ? "," : "");
 }

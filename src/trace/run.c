@@ -343,28 +343,12 @@ static void begin_comm(etch_run *r, uint32_t rank, uint32_t node)
     }
 }
 
-static void issue(etch_run *r, uint32_t rank)
-{
-    etch_lane *lane = &r->lanes[rank];
-    if (!lane->computing && lane->compute_count > 0) {
-        const uint32_t node = pop_node(lane->compute, &lane->compute_count);
-        lane->computing = true;
-        mark_begin(r, rank, node);
-        schedule(r, rank, node, time_of_compute(r, rank, node));
-    }
-    if (lane->held == ETCH_NONE && lane->comm_count > 0)
-        begin_comm(r, rank, pop_node(lane->comm, &lane->comm_count));
-}
-
 static void make_ready(etch_run *r, uint32_t rank, uint32_t node)
 {
     etch_lane *lane = &r->lanes[rank];
     if (++lane->ready > lane->marks.ready)
         lane->marks.ready = lane->ready;
     switch (r->ranks[rank].program->work[node]) {
-    case ETCH_WORK_NOTHING:
-        schedule(r, rank, node, 0);
-        break;
     case ETCH_WORK_COMPUTE:
         push_node(r, &lane->compute, &lane->compute_count, &lane->compute_capacity, node);
         break;
@@ -380,21 +364,62 @@ static void make_ready(etch_run *r, uint32_t rank, uint32_t node)
 }
 
 /* One parent of `node` is finished. */
-static void release(etch_run *r, uint32_t rank, uint32_t node)
+static void release(etch_run *r, uint32_t rank, uint32_t node, bool seen)
 {
-    etch_number_table *waits = &r->lanes[rank].waits;
+    etch_lane *lane = &r->lanes[rank];
     const uint32_t parents = r->ranks[rank].program->waits[node];
-    if (parents == 1) {
+    uint32_t *left = parents == 1 ? NULL : etch_table_get(&lane->waits, node);
+    if (parents > 1 && !left) {
+        if (!etch_table_add(&lane->waits, node, parents - 1))
+            r->failed = true;
+        return;
+    }
+    if (left && --*left > 0)
+        return;
+    if (left)
+        etch_table_remove(&lane->waits, left);
+    if (seen) {
         make_ready(r, rank, node);
         return;
     }
-    uint32_t *left = etch_table_get(waits, node);
-    if (!left) {
-        if (!etch_table_add(waits, node, parents - 1))
-            r->failed = true;
-    } else if (--*left == 0) {
-        etch_table_remove(waits, left);
-        make_ready(r, rank, node);
+    lane->unseen = etch_reserve(lane->unseen, lane->unseen_count, &lane->unseen_capacity,
+                                sizeof *lane->unseen, &r->failed);
+    if (!r->failed)
+        lane->unseen[lane->unseen_count++] = node;
+}
+
+static void release_children(etch_run *r, uint32_t rank, uint32_t node, bool seen)
+{
+    const etch_rank_program *p = r->ranks[rank].program;
+    for (uint32_t i = p->first_child[node]; i < p->first_child[node + 1]; i++)
+        release(r, rank, p->children[i], seen);
+}
+
+/* Simulators finish the node while they look at those that are ready, and do not look again. */
+static void pass_over(etch_run *r, uint32_t rank, uint32_t node)
+{
+    r->lanes[rank].finished++;
+    r->lanes[rank].ready--;
+    release_children(r, rank, node, false);
+}
+
+static void issue(etch_run *r, uint32_t rank)
+{
+    etch_lane *lane = &r->lanes[rank];
+    while (lane->unseen_count > 0)
+        make_ready(r, rank, lane->unseen[--lane->unseen_count]);
+    if (!lane->computing && lane->compute_count > 0) {
+        const uint32_t node = pop_node(lane->compute, &lane->compute_count);
+        lane->computing = true;
+        mark_begin(r, rank, node);
+        schedule(r, rank, node, time_of_compute(r, rank, node));
+    }
+    while (lane->held == ETCH_NONE && lane->comm_count > 0) {
+        const uint32_t node = pop_node(lane->comm, &lane->comm_count);
+        if (r->ranks[rank].program->work[node] == ETCH_WORK_NOTHING)
+            pass_over(r, rank, node);
+        else
+            begin_comm(r, rank, node);
     }
 }
 
@@ -413,8 +438,7 @@ static void finish(etch_run *r, uint32_t rank, uint32_t node)
     }
     if (work == ETCH_WORK_SEND && !r->rendezvous)
         deliver(r, rank, node);
-    for (uint32_t i = p->first_child[node]; i < p->first_child[node + 1]; i++)
-        release(r, rank, p->children[i]);
+    release_children(r, rank, node, true);
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------- */
@@ -494,6 +518,7 @@ void etch_run_free(etch_run *run)
         etch_table_free(&lane->waits);
         free(lane->compute);
         free(lane->comm);
+        free(lane->unseen);
         free(lane->labels_left);
         free(lane->labels_begun);
     }

@@ -120,6 +120,14 @@ static bool is_ordered(const verifying *v)
     return all;
 }
 
+static bool is_frail(const verifying *v)
+{
+    bool any = false;
+    for (uint32_t rank = 0; rank < v->set.rank_count && !any; rank++)
+        any = v->ranks[rank].frail;
+    return any;
+}
+
 /* ---- all ranks together -------------------------------------------------------------------------------- */
 
 static etch_run new_run(const verifying *v, etch_timing timing)
@@ -194,9 +202,9 @@ static etch_status run_ranks(verifying *v)
     if (status != ETCH_OK)
         return status;
     v->result->stalled = v->run.stalled;
-    v->result->verdict = v->run.stalled > 0 ? ETCH_VERDICT_STALLS
-                         : ordered          ? ETCH_VERDICT_ALWAYS
-                                            : ETCH_VERDICT_BY_TIMING;
+    v->result->verdict = v->run.stalled > 0        ? ETCH_VERDICT_STALLS
+                         : ordered && !is_frail(v) ? ETCH_VERDICT_ALWAYS
+                                                   : ETCH_VERDICT_BY_TIMING;
     return ETCH_OK;
 }
 

@@ -61,6 +61,8 @@ typedef struct etch_trace_set {
     uint32_t rank_count;
     /* ranks below it without a trace */
     uint32_t missing;
+    /* what memory.json beside the traces says of remote memory */
+    enum { ETCH_REMOTE_UNKNOWN, ETCH_REMOTE_NONE, ETCH_REMOTE_SOME } remote_memory;
 } etch_trace_set;
 
 /* Finds the traces; reports what is wrong with the set as a whole. */
@@ -104,7 +106,8 @@ bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank);
 /* ---- rules.c: what a node says by itself --------------------------------------------------------------- */
 
 typedef enum etch_work {
-    /* takes no slot and no time */
+    /* Is passed over as soon as the communication slot is free, in no time. Nothing happens then: what waits
+     * for it is looked at when something else of the rank ends. */
     ETCH_WORK_NOTHING,
     ETCH_WORK_COMPUTE,
     ETCH_WORK_MEMORY,
@@ -128,11 +131,17 @@ typedef struct etch_node_facts {
     int32_t tag;
     /* a communication that breaks rules: what would become of it is not to be foreseen */
     bool broken;
+    /* a computation that may take no time */
+    bool brief;
+    /* what it does depends on the network */
+    bool frail;
 } etch_node_facts;
 
 typedef struct etch_rule_context {
     const etch_trace_groups *groups;
+    const etch_trace_set *set;
     uint32_t rank, rank_count;
+    bool rendezvous;
     etch_findings *findings;
 } etch_rule_context;
 
@@ -189,6 +198,8 @@ typedef struct etch_rank {
     uint32_t group_count, peer_count, tag_count;
     /* its communication is ordered by dependencies */
     bool ordered;
+    /* whether it finishes may depend on the machine all the same */
+    bool frail;
 } etch_rank;
 
 /* Programs, each once; safe on any thread. */
@@ -283,6 +294,9 @@ typedef struct etch_lane {
     /* heaps of ready nodes, smallest first */
     uint32_t *compute, *comm;
     uint32_t compute_count, compute_capacity, comm_count, comm_capacity;
+    /* nodes that were released by one that was passed over */
+    uint32_t *unseen;
+    uint32_t unseen_count, unseen_capacity;
     /* nodes */
     uint32_t finished;
     /* the node in the communication slot, or ETCH_NONE */

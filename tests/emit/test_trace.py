@@ -307,6 +307,13 @@ def no_bytes(nodes):
     attribute(nodes[0], "tensor_size").uint64_val = 0
 
 
+@breach("may take no time")
+@change(0)
+def start_of_no_time(nodes):
+    attribute(nodes[0], "num_ops").int64_val = 1
+    attribute(nodes[0], "tensor_size").uint64_val = 1
+
+
 @breach("comm_type 5 cannot be simulated")
 @change(0, 1, 2, 3)
 def broadcast(nodes):

@@ -230,6 +230,13 @@ def check_order(nodes):
         latest.append(node.id)
 
 
+def check_start(nodes):
+    """The first computation of a rank takes a nanosecond on any machine: ASTRA-sim ends otherwise."""
+    start = next((node for node in nodes if node.type == COMP and not node.deps), None)
+    if start and start.tensor_size < 2**15 and start.num_ops < 2**25:
+        raise Broken(f"node {start.id}, which the rank begins with, may take no time")
+
+
 def trace_files(folder, name):
     """rank -> path; exactly one file for every rank."""
     found = {}
@@ -575,10 +582,11 @@ def check(folder):
     except Broken as error:
         return [str(error)]
     for rank, nodes in content.traces.items():
-        try:
-            check_order(nodes)
-        except Broken as error:
-            complaints.append(f"rank {rank}: {error}")
+        for rule in (check_order, check_start):
+            try:
+                rule(nodes)
+            except Broken as error:
+                complaints.append(f"rank {rank}: {error}")
     for rule, *arguments in ((check_membership, content.groups, content.traces),
                              (check_agreement, content.groups, content.traces),
                              (check_messages, content.traces),

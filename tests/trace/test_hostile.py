@@ -52,7 +52,7 @@ def node(number, kind, deps, *attributes):
 
 
 def computation(number, deps):
-    return node(number, 4, deps, ("num_ops", "int64_val", 1000), ("tensor_size", "uint64_val", 4096))
+    return node(number, 4, deps, ("num_ops", "int64_val", 1000), ("tensor_size", "uint64_val", 65536))
 
 
 def collective(number, deps, group="1"):

@@ -44,7 +44,7 @@ END_TEST
 
 static const char text[] = "file t.0.et\nmetadata \"0.0.4\"\n"
                            "node 0 COMP \"a\"\n  bool_val is_cpu_op = false\n  int64_val num_ops = 8\n"
-                           "  uint64_val tensor_size = 8\n";
+                           "  uint64_val tensor_size = 65536\n";
 
 /* What a folder comes to whose programs may have `bytes`. */
 static etch_status verified(etch_arena *arena, size_t bytes, etch_code *code)

@@ -71,7 +71,7 @@ def message_of(at, node):
     if node.work == "compute":
         add(message, "num_ops", "int64_val", 1000 * at + 1)
     if node.work in ("compute", "memory"):
-        add(message, "tensor_size", "uint64_val", 100)
+        add(message, "tensor_size", "uint64_val", 1 << 15)
         return message
     add(message, "comm_size", "int64_val", 64)
     if node.work == "collective":
@@ -99,6 +99,7 @@ def write(folder, programs):
         raw = [message.SerializeToString() for message in messages]
         (folder / f"t.{rank}.et").write_bytes(b"".join(varint(len(part)) + part for part in raw))
     (folder / "comm_group.json").write_text(json.dumps(GROUPS))
+    (folder / "memory.json").write_text('{"memory-type": "PER_NPU_MEMORY_EXPANSION"}')
 
 
 def verdict(folder, *options):
