@@ -31,7 +31,7 @@ uint32_t exec_traits(const etch_placed *placed);
 /* Which of them excuse a difference of each quantity. */
 enum {
     EXEC_EXCUSE_SAVED = EXEC_CLASSES | EXEC_FEW | EXEC_PASSED,
-    EXEC_EXCUSE_ACTIVATIONS = EXEC_CHUNKED,
+    EXEC_EXCUSE_ACTIVATIONS = 0,
     EXEC_EXCUSE_WORKSPACE = EXEC_CLASSES | EXEC_NESTED | EXEC_FEW | EXEC_PASSED | EXEC_RECOMPUTED |
                             EXEC_SHARDED | EXEC_STAGED | EXEC_CUT_INPUT
 };

@@ -87,7 +87,7 @@ static const difference differences[] = {
           "  }\n"
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
-     "shard B @ dp\nstage (small, large) @ pp, schedule = interleaved(virtual = 2)", ACTIVATIONS, 1, 112, 80},
+     "shard B @ dp\nstage (small, large) @ pp, schedule = interleaved(virtual = 2)", ACTIVATIONS, 1, 112, 96},
     {"what another stage keeps is worked on here",
      HEAD "dim B = 8, H = 4, F = 64\n"
           "model m(x[B,H], z[B,F]) -> l[] {\n"

@@ -344,7 +344,9 @@ static void find_pieces(looping *l, bool is_top, bool is_here)
         add_piece(l, (piece){held->at[i].low, held->at[i].high, 1, is_here});
         low = held->at[i].high;
     }
-    add_piece(l, (piece){low, l->loop->loop->count, 1, false});
+    const etch_position last = etch_position_at(etch_position_segment(position), ETCH_LAST_OF);
+    if (etch_is_zero(etch_stage_share(view, last)))
+        add_piece(l, (piece){low, l->loop->loop->count, 1, false});
 }
 
 static etch_expr iterations_of(const looping *l, uint32_t class)
