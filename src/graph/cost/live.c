@@ -222,6 +222,7 @@ etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_sta
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
     p->forward = placed_region(p, placed->forward, false);
-    p->backward = placed_region(p, placed->backward, true);
+    if (placed->backward)
+        p->backward = placed_region(p, placed->backward, true);
     return p;
 }

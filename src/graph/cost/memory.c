@@ -132,8 +132,8 @@ static chunk_counts counts_of(const listing *l, const etch_saved_list *upto, con
     return counts;
 }
 
-/* All that is under way in chunks, as if each kept as many as the one with the fewest, and for each chunk what
- * it keeps more, as often as that is under way at most. */
+/* All that is under way in chunks, as if each kept as many as the one with the fewest, and for each chunk
+ * what it keeps more, as often as that is under way at most. */
 static etch_expr all_under_way(const listing *l, const chunk_counts *counts)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
