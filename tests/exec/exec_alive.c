@@ -135,14 +135,15 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
                                exec_differing *differing)
 {
     const exec_alive is = exec_alive_measured(s, stage), said = exec_alive_said(s, stage);
+    const bool again = (traits & EXEC_EXCUSE_ACTIVATIONS) == EXEC_EXCUSE_ACTIVATIONS;
     const struct {
         const char *name;
         uint64_t is, said;
         bool is_excused, may_be_less;
     } quantities[] = {
         {"saved", is.saved, said.saved, false, false},
-        {"activations", is.activations, said.activations, (traits & EXEC_EXCUSE_ACTIVATIONS) != 0, false},
-        {"workspace", is.workspace, said.workspace, (traits & (EXEC_STAGED | EXEC_EXCUSE_SAVED)) != 0, true},
+        {"activations", is.activations, said.activations, again, (traits & EXEC_CHUNKED) != 0},
+        {"workspace", is.workspace, said.workspace, (traits & EXEC_STAGED) != 0, true},
     };
     bool is_equal = true;
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++) {

@@ -28,10 +28,10 @@ typedef enum exec_trait {
 
 uint32_t exec_traits(const etch_placed *placed);
 
-/* Which of them excuse a difference of each quantity. */
+/* Which of them excuse a difference: of activations all together, of workspace that less is there. What is
+ * saved is never excused. */
 enum {
-    EXEC_EXCUSE_SAVED = EXEC_CLASSES | EXEC_FEW | EXEC_PASSED,
-    EXEC_EXCUSE_ACTIVATIONS = EXEC_CHUNKED,
+    EXEC_EXCUSE_ACTIVATIONS = EXEC_STAGED | EXEC_RECOMPUTED,
     EXEC_EXCUSE_WORKSPACE = EXEC_CLASSES | EXEC_NESTED | EXEC_FEW | EXEC_PASSED | EXEC_RECOMPUTED |
                             EXEC_SHARDED | EXEC_STAGED | EXEC_CUT_INPUT
 };

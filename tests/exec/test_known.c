@@ -31,30 +31,6 @@ typedef struct difference {
 #define TRAIN "train { model = m, optimizer = sgd, accumulate = (B, 2)"
 
 static const difference differences[] = {
-    {"a shard that is cut of an input is in memory as the input anyway",
-     HEAD "dim B = 8, S = 512, H = 4\n"
-          "model m(x[B,S]) -> l[] {\n"
-          "  weight w[S,H], v[S,H]\n"
-          "  a[B,H] = x * w  tag cut\n"
-          "  b[B,H] = x * v\n"
-          "  l1[] = b * b  tag loss\n"
-          "  l[] = a * a  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard S @ dp\npin cut [B @ tp, H]", WORKSPACE, 0, 128, 1040},
-    {"an input that a loop hands on is memory of nobody",
-     HEAD "dim B = 8, H = 4\n"
-          "model m(x[B,H]) -> l[] {\n"
-          "  y = x\n"
-          "  z = x\n"
-          "  repeat 2 as layer {\n"
-          "    y = z\n"
-          "    z = z\n"
-          "  }\n"
-          "  weight w[H]\n"
-          "  a[B,H] = y * w\n"
-          "  l[] = a * x  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard B @ dp", WORKSPACE, 0, 18, 32},
     {"a loop inside one that is recomputed: what its iterations hand on is not there twice",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -69,55 +45,6 @@ static const difference differences[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN ", recompute = full }\n",
      "shard B @ dp", WORKSPACE, 0, 80, 112},
-    {"on the last stage a value between two loops is under way as often as its chunk, not as the last",
-     HEAD "dim B = 8, H = 4\n"
-          "model m(x[B,H]) -> l[] {\n"
-          "  y = x\n"
-          "  repeat 2 as small {\n"
-          "    weight g[H]\n"
-          "    y = y * g\n"
-          "  }\n"
-          "  weight v[H]\n"
-          "  t[B,H] = tanh(y)\n"
-          "  q[B,H] = t * v\n"
-          "  l1[] = q * x  tag loss\n"
-          "  repeat 2 as large {\n"
-          "    weight w[H]\n"
-          "    y = y * w\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard B @ dp\nstage (small, large) @ pp, schedule = interleaved(virtual = 2)", ACTIVATIONS, 1, 112, 80},
-    {"what another stage keeps is worked on here",
-     HEAD "dim B = 8, H = 4, F = 64\n"
-          "model m(x[B,H], z[B,F]) -> l[] {\n"
-          "  weight w[F]\n"
-          "  a[B,F] = tanh(z)\n"
-          "  p[B,F] = a * w\n"
-          "  l1[] = p * z  tag loss\n"
-          "  y = x\n"
-          "  repeat 2 as layer {\n"
-          "    r[B] = sum(a, over = F)\n"
-          "    weight g[H]\n"
-          "    u[B,H] = y * g\n"
-          "    y = u + r\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 1, 260, 48},
-    {"an input that enters the first stage is memory of nobody there",
-     HEAD "dim B = 8, H = 64\n"
-          "model m(x[B,H]) -> l[] {\n"
-          "  y = x\n"
-          "  repeat 2 as layer {\n"
-          "    r[B] = sum(y, over = H)\n"
-          "    y = y + r\n"
-          "  }\n"
-          "  weight w[H]\n"
-          "  a[B,H] = y * w\n"
-          "  l[] = a * x  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 0, 260, 516},
     {"a value that is handed on and that only the first stage reads is sent all the same",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -146,6 +73,23 @@ static const difference differences[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", WEIGHTS, 0, 0, 1},
+    {"what another stage has made is said to be here from the begin of the program on, not from its message",
+     HEAD "dim B = 8, H = 4, F = 64\n"
+          "model m(x[B,H], z[B,F]) -> l[] {\n"
+          "  weight w[F]\n"
+          "  a[B,F] = tanh(z)\n"
+          "  p[B,F] = a * w\n"
+          "  l1[] = p * z  tag loss\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    r[B] = sum(a, over = F)\n"
+          "    weight g[H]\n"
+          "    u[B,H] = y * g\n"
+          "    y = u + r\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 1, 260, 292},
 };
 
 /* Minimal models of live ranges that are easily said wrong: what is measured is said. */
@@ -216,6 +160,63 @@ static const difference equalities[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp", SAVED, 0, 32, 32},
+    {"a shard that is cut of an input is in memory as the input anyway",
+     HEAD "dim B = 8, S = 512, H = 4\n"
+          "model m(x[B,S]) -> l[] {\n"
+          "  weight w[S,H], v[S,H]\n"
+          "  a[B,H] = x * w  tag cut\n"
+          "  b[B,H] = x * v\n"
+          "  l1[] = b * b  tag loss\n"
+          "  l[] = a * a  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard S @ dp\npin cut [B @ tp, H]", WORKSPACE, 0, 128, 128},
+    {"an input that a loop hands on is memory of nobody",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  z = x\n"
+          "  repeat 2 as layer {\n"
+          "    y = z\n"
+          "    z = z\n"
+          "  }\n"
+          "  weight w[H]\n"
+          "  a[B,H] = y * w\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp", WORKSPACE, 0, 18, 18},
+    {"on the last stage a value between two loops is under way as often as its chunk, not as the last",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as small {\n"
+          "    weight g[H]\n"
+          "    y = y * g\n"
+          "  }\n"
+          "  weight v[H]\n"
+          "  t[B,H] = tanh(y)\n"
+          "  q[B,H] = t * v\n"
+          "  l1[] = q * x  tag loss\n"
+          "  repeat 2 as large {\n"
+          "    weight w[H]\n"
+          "    y = y * w\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (small, large) @ pp, schedule = interleaved(virtual = 2)", ACTIVATIONS, 1, 112,
+     112},
+    {"an input that enters the first stage is memory of nobody there",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    r[B] = sum(y, over = H)\n"
+          "    y = y + r\n"
+          "  }\n"
+          "  weight w[H]\n"
+          "  a[B,H] = y * w\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 0, 260, 260},
 };
 
 static etch_placed *placed_of(etch_arena *arena, const char *why, const char *model, const char *lines)

@@ -14,6 +14,8 @@
 typedef struct etch_saved {
     /* under renames, slices and what passes in and out of modules */
     const etch_tensor *tensor;
+    /* of a rank: as it lies there; else NULL */
+    const etch_value *value;
     /* of the innermost loop whose iterations keep one each; NULL: kept once */
     const etch_region *body;
     /* of one, of one microbatch */

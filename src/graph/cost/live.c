@@ -255,6 +255,7 @@ etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_sta
     p->view = placed->stages ? view : NULL;
     p->forward = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? placed_region(p, placed->backward, FIRST_HALF, false)
                                                      : placed_region(p, placed->forward, BOTH_HALVES, false);
-    p->backward = placed_region(p, placed->backward, later, true);
+    if (placed->backward)
+        p->backward = placed_region(p, placed->backward, later, true);
     return p;
 }

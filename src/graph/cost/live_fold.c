@@ -69,23 +69,35 @@ static void run_region(etch_live_walk *w, const etch_live_region *region, bool i
 
 /* ---- the program --------------------------------------------------------------------------------------- */
 
-static void fold(void *data, etch_live_answers *answers, etch_live_counts *out)
+static etch_live_walk begin(etch_live_program *p, etch_live_answers *answers)
 {
-    etch_live_program *p = data;
     etch_live_walk w = {.program = p,
                         .sym = p->sym,
                         .arena = p->arena,
                         .answers = answers,
                         .run_region = run_region,
                         .now = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t)};
-    etch_live_counts reads = {0};
     ETCH_PUSH(w.arena, &w.values, (etch_live_value){.is_settled = true});
+    return w;
+}
+
+static void find_reads(etch_live_walk *w)
+{
+    etch_live_program *p = w->program;
+    etch_live_counts reads = {0};
     for (uint32_t i = 0; i < p->name_count; i++)
         p->names[i].read = false;
-    w.is_derived = true;
-    run_region(&w, p->backward, true, &reads);
-    etch_live_settle_reads(&w, NULL, &reads);
-    w.is_derived = false;
+    w->is_derived = true;
+    run_region(w, p->backward, true, &reads);
+    etch_live_settle_reads(w, NULL, &reads);
+    w->is_derived = false;
+}
+
+static void fold(void *data, etch_live_answers *answers, etch_live_counts *out)
+{
+    etch_live_program *p = data;
+    etch_live_walk w = begin(p, answers);
+    find_reads(&w);
     run_region(&w, p->forward, true, out);
 }
 
@@ -93,4 +105,15 @@ void etch_live_kept(etch_live_program *p, etch_live_counts *out)
 {
     etch_live_answers answers = {.sym = p->sym, .arena = p->arena};
     etch_live_decide(&answers, fold, p, out);
+}
+
+void etch_live_find(etch_live_program *p)
+{
+    etch_live_answers answers = {.sym = p->sym, .arena = p->arena, .assumes_all = true};
+    etch_live_counts none = {0};
+    etch_live_walk w = begin(p, &answers);
+    if (p->backward)
+        find_reads(&w);
+    w.finds = true;
+    run_region(&w, p->forward, true, &none);
 }

@@ -352,7 +352,9 @@ static void find_pieces(looping *l, bool is_top, bool is_here)
         add_piece(l, (piece){held->at[i].low, held->at[i].high, 1, is_here});
         low = held->at[i].high;
     }
-    add_piece(l, (piece){low, l->loop->loop->count, 1, false});
+    const etch_position last = etch_position_at(etch_position_segment(position), ETCH_LAST_OF);
+    if (etch_is_zero(etch_stage_share(view, last)))
+        add_piece(l, (piece){low, l->loop->loop->count, 1, false});
     for (uint32_t i = 0; l->falls && 2 * i + 1 < l->pieces.count; i++) {
         const piece other = l->pieces.at[l->pieces.count - 1 - i];
         l->pieces.at[l->pieces.count - 1 - i] = l->pieces.at[i];

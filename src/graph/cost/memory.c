@@ -110,7 +110,7 @@ static etch_expr beyond_first_half(const listing *l, etch_expr held, etch_expr u
 }
 
 /* Microbatches and chunks of which the stage holds something, at most. */
-static etch_expr all_under_way(const listing *l, const etch_pipe_sizes *sizes)
+static etch_expr most_under_way(const listing *l, const etch_pipe_sizes *sizes)
 {
     const etch_schedule *schedule = l->placed->stages->line->schedule;
     const etch_expr stage = l->place->stage;
@@ -132,89 +132,103 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
                                      stage));
 }
 
-/* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
-static etch_expr iterations_of(const listing *l, const etch_region *body, uint32_t chunk)
+/* Values that a chunk of the stage keeps, and no chunk before it: what several read is there as long as the
+ * first needs it. */
+typedef ETCH_VEC(etch_expr) chunk_counts;
+
+static etch_expr times_in(const listing *l, const etch_saved_list *saved, const etch_value *value)
 {
-    const uint32_t segment = etch_position_segment(etch_stage_position_of(l->placed, body->loop));
-    etch_expr count = etch_int(l->sym, 0);
-    for (uint32_t i = 0; i < l->stage->ranges[segment].count; i++) {
-        const etch_layer_interval *range = &l->stage->ranges[segment].at[i];
-        if (range->chunk == chunk)
-            count = etch_add(l->sym, count, etch_class_count(l->sym, body, range->low, range->high));
+    for (uint32_t i = 0; i < saved->count; i++)
+        if (saved->at[i].value == value)
+            return saved->at[i].times;
+    return etch_int(l->sym, 0);
+}
+
+static chunk_counts counts_of(const listing *l, const etch_saved_list *upto, const etch_value *value)
+{
+    chunk_counts counts = {0};
+    etch_expr before = etch_int(l->sym, 0);
+    for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
+        const etch_expr now = times_in(l, &upto[chunk], value);
+        ETCH_PUSH(l->arena, &counts, etch_sub(l->sym, now, before));
+        before = now;
     }
-    return count;
+    return counts;
 }
 
-/* The body of a loop of the chain around it; NULL: there is none. */
-static const etch_region *layer_of(const listing *l, const etch_region *body)
-{
-    while (body && body->parent && body->parent->loop)
-        body = body->parent;
-    return body && etch_stage_position_of(l->placed, body->loop) != ETCH_NO_POSITION ? body : NULL;
-}
-
-/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for
- * each chunk what it holds more, as often as that is under way at most. */
-static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
+/* All that is under way in chunks, as if each kept as many as the one with the fewest, and for each chunk
+ * what it keeps more, as often as that is under way at most. */
+static etch_expr all_under_way(const listing *l, const chunk_counts *counts)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
-    etch_expr fewest = iterations_of(l, layer, 0), sum = etch_int(l->sym, 0);
-    for (uint32_t chunk = 1; chunk < l->place->chunks; chunk++)
-        fewest = etch_smaller(l->sym, fewest, iterations_of(l, layer, chunk));
-    for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
-        const etch_expr more = etch_sub(l->sym, iterations_of(l, layer, chunk), fewest);
+    etch_expr fewest = counts->at[0], sum = etch_int(l->sym, 0);
+    for (uint32_t chunk = 1; chunk < counts->count; chunk++)
+        fewest = etch_smaller(l->sym, fewest, counts->at[chunk]);
+    for (uint32_t chunk = 0; chunk < counts->count; chunk++) {
+        const etch_expr more = etch_sub(l->sym, counts->at[chunk], fewest);
         sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
     }
-    const etch_expr all = all_under_way(l, &sizes);
+    const etch_expr all = most_under_way(l, &sizes);
     return etch_add(l->sym, sum, etch_mul(l->sym, all, fewest));
 }
 
 /* How many of the value microbatches under way keep: `times` is what one of them does. */
-static etch_expr times_under_way(const listing *l, const etch_cost *item)
+static etch_expr times_under_way(const listing *l, etch_expr times)
 {
-    const etch_stages *stages = l->placed->stages;
-    const etch_region *layer = stages && l->stage ? layer_of(l, item->body) : NULL;
-    if (!stages)
-        return item->times;
+    if (!l->placed->stages)
+        return times;
     if (l->place->chunks == 1)
-        return etch_mul(l->sym, item->times, under_way(l, 0));
-    if (!l->stage) { /* all chunks are here, and are under way as a whole as often as the least of them */
-        const etch_pipe_sizes sizes = sizes_of(l);
-        const etch_expr all = all_under_way(l, &sizes);
-        return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
-    }
-    const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));
-    const uint32_t chunk = l->place->stage == last && !layer ? l->place->chunks - 1 : 0;
-    etch_expr rest = item->times, under = etch_int(l->sym, 0);
-    if (layer) {
-        const etch_position position = etch_stage_position_of(l->placed, layer->loop);
-        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, position, layer);
-        etch_expr each = etch_int(l->sym, 1);
-        for (const etch_region *body = item->body; body != layer; body = body->parent)
-            each = etch_mul(l->sym, each, body->count);
-        rest = etch_larger(l->sym, etch_int(l->sym, 0), etch_sub(l->sym, rest, etch_mul(l->sym, each, runs)));
-        under = etch_mul(l->sym, each, under_way_of_layer(l, layer));
-    }
-    return etch_add(l->sym, under, etch_mul(l->sym, rest, under_way(l, chunk)));
+        return etch_mul(l->sym, times, under_way(l, 0));
+    /* all chunks are here, and are under way as a whole as often as the least of them */
+    const etch_pipe_sizes sizes = sizes_of(l);
+    const etch_expr all = most_under_way(l, &sizes);
+    return etch_mul(l->sym, times, etch_div(l->sym, all, sizes.chunks));
 }
 
-static void push_saved(const listing *l, etch_cost item)
+static void push_activations(const listing *l, const etch_saved *saved, etch_expr times)
 {
-    item.measure = ETCH_HELD;
+    etch_cost item = etch_cost_of_saved(l->sym, ETCH_HELD, saved);
     item.memory = ETCH_MEMORY_ACTIVATIONS;
-    item.times = times_under_way(l, &item);
+    item.times = times;
     push(l, item);
+}
+
+/* What chunks keep under way; a value has a row wherever it is first read. */
+static void list_chunks(const listing *l)
+{
+    const uint32_t chunks = l->place->chunks;
+    etch_saved_list *upto = ETCH_NEW_ARRAY(l->arena, chunks, etch_saved_list);
+    bool *done = ETCH_NEW_ARRAY(l->arena, l->placed->value_count, bool);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++)
+        etch_placed_saved(l->placed, etch_stage_view_upto(l->placed, l->stage, chunk), l->hold, &upto[chunk]);
+    for (uint32_t chunk = chunks; chunk-- > 0;)
+        for (uint32_t i = 0; i < upto[chunk].count; i++) {
+            const etch_saved *saved = &upto[chunk].at[i];
+            const chunk_counts counts = counts_of(l, upto, saved->value);
+            if (!done[saved->value->id])
+                push_activations(l, saved, all_under_way(l, &counts));
+            done[saved->value->id] = true;
+        }
+}
+
+/* How long and how often what is saved is held. */
+static void list_under_way(const listing *l, const etch_saved_list *saved)
+{
+    if (l->placed->stages && l->stage && l->place->chunks > 1) {
+        list_chunks(l);
+        return;
+    }
+    for (uint32_t i = 0; i < saved->count; i++)
+        push_activations(l, &saved->at[i], times_under_way(l, saved->at[i].times));
 }
 
 static void list_saved(const listing *l)
 {
     etch_saved_list saved = {0};
     etch_placed_saved(l->placed, l->stage, ETCH_HOLD_FORWARD_TO_INPUTS, &saved);
-    for (uint32_t i = 0; i < saved.count; i++) {
-        const etch_cost item = etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]);
-        push(l, item);
-        push_saved(l, item);
-    }
+    for (uint32_t i = 0; i < saved.count; i++)
+        push(l, etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]));
+    list_under_way(l, &saved);
 }
 
 /* What waits for the second half of backward, where that is an action of its own. */
@@ -223,8 +237,7 @@ static void list_held(listing l, etch_hold hold)
     etch_saved_list held = {0};
     etch_placed_saved(l.placed, l.stage, hold, &held);
     l.hold = hold;
-    for (uint32_t i = 0; i < held.count; i++)
-        push_saved(&l, etch_cost_of_saved(l.sym, ETCH_RANK_SAVED, &held.at[i]));
+    list_under_way(&l, &held);
 }
 
 /* One stage goes back without pause. */

@@ -16,6 +16,7 @@ static etch_saved saved_of(const etch_live_program *p, const etch_live_count *co
     const etch_live_name *name = &p->names[count->name];
     return (etch_saved){
         .tensor = name->tensor,
+        .value = name->value,
         .body = name->region->loop ? name->region : NULL,
         .elements = p->placed ? etch_value_elements(p->placed, name->value)
                               : etch_elements(p->sym, name->tensor, etch_size_in_training, p->training),

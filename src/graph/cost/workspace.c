@@ -6,12 +6,13 @@
  * A value is there from the step that makes it to the last step that reads it, in the order of the program.
  * Views are the memory that they show; results that are added into gradients in place are none. What
  * iterations of a loop make for another loop, as a layer that is recomputed does for its gradient, is there
- * for all of them. What forward keeps for backward is counted with the activations, and not here.
+ * for all of them. What forward keeps for backward on the stage is counted with the activations, and not
+ * here; what is kept on another stage alone is there as long as steps of this one work on it.
  *
  * Where ranks hold weights in parts, copies of a weight group's weights are there from when they are
  * gathered, ahead of the weight group, to its end, and so are its gradients, from when they are made, where
  * each microbatch reduces them. */
-#include "graph/cost/cost_int.h"
+#include "graph/cost/live.h"
 
 /* A region of the program, with its place in the order of all steps. */
 typedef struct interval {
@@ -43,6 +44,8 @@ typedef struct sweep {
     const etch_stage_view *stage;
     etch_sym *sym;
     etch_arena *arena;
+    /* which values the stage saves, and which it has */
+    const etch_live_program *live;
     /* by value id */
     life *lives;
     /* of the step in work */
@@ -78,6 +81,14 @@ static void bear(sweep *s, const etch_value *value, interval *owner, uint32_t bi
                                  .on_stage = s->here};
 }
 
+/* A value that a loop carries. In a forward loop it may be an input all along, which is there anyway. */
+static void bear_carried(sweep *s, const etch_value *value, interval *owner)
+{
+    const etch_live_name *name = &s->live->names[etch_live_under(s->live, value->id)];
+    if (name->derived || name->holds)
+        bear(s, value, owner, s->position);
+}
+
 static bool is_inside(const interval *inner, const interval *outer)
 {
     while (inner && inner != outer)
@@ -93,6 +104,13 @@ static const interval *below(const interval *inner, const interval *outer)
     return inner;
 }
 
+static const interval *pass_of(const interval *at)
+{
+    while (at->parent)
+        at = at->parent;
+    return at;
+}
+
 static void lengthen(life *l, uint32_t death)
 {
     if (death > l->death)
@@ -104,8 +122,8 @@ static void read_value(sweep *s, const etch_value *value, interval *reader)
 {
     life *l = &s->lives[memory_of(value)->id];
     const interval *common = l->owner;
-    if (!l->value)
-        return;
+    if (!l->value || (!s->here && pass_of(reader) != pass_of(l->owner)))
+        return; /* what backward reads elsewhere is kept there */
     l->on_stage = l->on_stage || s->here;
     if (is_inside(reader, l->owner)) {
         lengthen(l, reader == l->owner ? s->position : below(reader, l->owner)->loop_end);
@@ -195,7 +213,8 @@ static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 static void bear_step(sweep *s, const etch_step *step, interval *here)
 {
     const etch_gathering *g = gathering_of(s, step);
-    if (step->row->stays) /* a cache, which is counted by itself */
+    const bool is_shard = step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT;
+    if (step->row->stays || is_shard) /* a cache, which is counted by itself; a part of what is there */
         return;
     if (g) {
         bear_copies(s, step, g, here);
@@ -225,6 +244,19 @@ static void end_group(sweep *s, const etch_step *step, const interval *here)
     }
 }
 
+/* They are where the last iteration is. */
+static void bear_results(sweep *s, const etch_placed_loop *loop, interval *owner)
+{
+    const bool here = s->here;
+    if (!owner->parent && s->stage && etch_position_is_loop(s->stage->stages, loop->position))
+        s->here = runs_at(s, etch_position_at(etch_position_segment(loop->position),
+                                              loop->loop->forward ? ETCH_FIRST_OF : ETCH_LAST_OF));
+    for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
+        if (etch_loop_carries(loop)->at[k].result)
+            bear_carried(s, etch_loop_carries(loop)->at[k].result, owner);
+    s->here = here;
+}
+
 /* Goes as deep as loops are nested. */
 static void bear_region(sweep *s, const etch_placed_region *region, interval *parent, numbering *all)
 {
@@ -232,7 +264,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, interval *pa
     *here = (interval){.parent = parent, .of = region->of, .begin = s->position};
     ETCH_PUSH(s->arena, all, (numbered){region, here});
     for (uint32_t i = 0; i < region->carries.count; i++)
-        bear(s, region->carries.at[i].in, here, s->position);
+        bear_carried(s, region->carries.at[i].in, here);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
@@ -252,9 +284,8 @@ static void bear_region(sweep *s, const etch_placed_region *region, interval *pa
             body->loop_begin = begin;
             body->loop_end = s->position;
         }
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].result)
-                bear(s, etch_loop_carries(loop)->at[k].result, here, s->position);
+        if (loop)
+            bear_results(s, loop, here);
         if (loop)
             tick(s);
     }
@@ -296,20 +327,12 @@ static void keep_value(sweep *s, const etch_value *value)
         l->kept = true;
 }
 
-/* Forward values that a later phase reads: `s->lives` are those of forward only. */
-static void keep_read(sweep *s, const etch_placed_region *region)
+/* Forward values that a later phase reads on the stage: `s->lives` are those of forward only. */
+static void keep_read(sweep *s)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
-            keep_value(s, step->ins[k]);
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].init)
-                keep_value(s, etch_loop_carries(loop)->at[k].init);
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            keep_read(s, loop->bodies.at[k]);
-    }
+    for (uint32_t i = 0; i < s->placed->value_count; i++)
+        if (s->lives[i].value && s->live->names[etch_live_under(s->live, i)].read)
+            keep_value(s, s->lives[i].value);
 }
 
 /* The loop-carried values of iterations are saved where those that enter them are, but for the last, which
@@ -402,9 +425,12 @@ etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view 
                .arena = placed->arena,
                .lives = ETCH_NEW_ARRAY(placed->arena, placed->value_count, life),
                .here = true};
+    etch_live_program *live = etch_live_of_placed(placed, s.stage, ETCH_HOLD_FORWARD_TO_INPUTS);
+    etch_live_find(live);
+    s.live = live;
     bear_region(&s, placed->forward, NULL, &all);
     if (placed->backward) {
-        keep_read(&s, placed->backward);
+        keep_read(&s);
         keep_chains(&s, placed->forward);
         bear_region(&s, placed->backward, NULL, &all);
     }

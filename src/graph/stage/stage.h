@@ -73,7 +73,7 @@ typedef struct etch_stage_view {
     const etch_stages *stages;
     /* by segment and side: layers */
     etch_expr (*shares)[ETCH_SIDES];
-    /* by segment: where the layers are, for a loop that has classes */
+    /* by segment: where the layers are, chunk by chunk */
     etch_layer_intervals *ranges;
     /* by segment: is there any of it? */
     bool *held;
@@ -118,6 +118,9 @@ typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_
 /* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts layers. */
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
+/* What the stage holds up to a chunk, that included; without the messages. */
+const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etch_stage_view *view,
+                                            uint32_t chunk);
 /* Layers of a stage position that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
 /* Those of them, at the stage position of a loop, that are iterations of the class of `body`. */

@@ -261,6 +261,9 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
         for (int side = 0; side < ETCH_SIDES; side++)
             v.view->shares[i][side] = held ? one : zero;
         v.view->held[i] = v.view->whole[i] = held;
+        if (held)
+            ETCH_PUSH(placed->arena, &v.view->ranges[i],
+                      (etch_layer_interval){zero, one, i < loop ? 0 : chunks - 1});
     }
     const uint32_t blocks = (first ? before : 0) + (last ? after : 0);
     v.view->held[loop] = true;
@@ -274,6 +277,31 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
         const bool inside = v.stages->cuts.at[i].inside;
         v.view->forward[i] = inside ? etch_int(sym, chunks - last) : zero;
         v.view->backward[i] = inside ? etch_int(sym, chunks - first) : zero;
+    }
+    return v.view;
+}
+
+/* ---- some of the chunks -------------------------------------------------------------------------------- */
+
+const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etch_stage_view *of,
+                                            uint32_t chunk)
+{
+    viewing v = begin(placed);
+    const etch_expr zero = etch_int(v.sym, 0);
+    for (uint32_t i = 0; i < v.stages->segments.count; i++) {
+        const etch_layer_intervals *all = &of->ranges[i];
+        etch_layer_intervals *ranges = &v.view->ranges[i];
+        etch_expr count = zero;
+        for (uint32_t k = 0; k < all->count && all->at[k].chunk <= chunk; k++) {
+            ETCH_PUSH(placed->arena, ranges, all->at[k]);
+            count = etch_add(v.sym, count, etch_sub(v.sym, all->at[k].high, all->at[k].low));
+        }
+        v.view->held[i] = ranges->count > 0;
+        v.view->whole[i] = of->whole[i] && ranges->count == all->count;
+        v.view->shares[i][ETCH_ALL_OF] = count;
+        v.view->shares[i][ETCH_FIRST_OF] = ranges->count > 0 ? of->shares[i][ETCH_FIRST_OF] : zero;
+        v.view->shares[i][ETCH_LAST_OF] =
+            v.view->held[i] && ranges->count == all->count ? of->shares[i][ETCH_LAST_OF] : zero;
     }
     return v.view;
 }
