@@ -197,7 +197,7 @@ typedef enum etch_schedule_kind {
 } etch_schedule_kind;
 ETCH_API const char *etch_schedule_kind_name(etch_schedule_kind kind);
 
-/* What a stage does with one microbatch in one chunk: "forward", "backward", or one half of the backward pass:
+/* What a stage does with one microbatch in one chunk: "forward", "backward", or a half of the backward pass:
  * "input_gradients", which the chunk before waits for, and "weight_gradients", all else. */
 typedef enum etch_action_kind {
     ETCH_ACTION_FORWARD,

@@ -497,13 +497,19 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
 }
 
 /* What enters the turn-th iteration: at the first what the loop begins with, else what was handed on. */
+/* Is it made in the second half of backward? A part that a rank has already is of the half of the whole. */
+static bool makes_weight_half(etch_value *value)
+{
+    const etch_step *maker = etch_value_memory(value, NULL)->step;
+    return maker && maker->weight_half;
+}
+
 /* Is it of the half of backward at work? What the first half carries is where it was for the second. */
 static bool is_carried(const exec_ranks *ranks, const etch_placed_loop *loop, uint32_t carry)
 {
     bool second = false;
     for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        const etch_step *maker = etch_value_memory(loop->bodies.at[k]->carries.at[carry].out, NULL)->step;
-        second = second || (maker && ranks->weight_half[maker->id]);
+        second = second || makes_weight_half(loop->bodies.at[k]->carries.at[carry].out);
     }
     return !ranks->skips[second];
 }
@@ -621,7 +627,7 @@ bool exec_ranks_is_here(const exec_ranks *ranks, etch_position home)
 /* Views are made where they are read; a loop of layers chooses its iterations. */
 static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
 {
-    if (item->step && (is_nowhere(ranks, item->step) || ranks->skips[ranks->weight_half[item->step->id]]))
+    if (item->step && (is_nowhere(ranks, item->step) || ranks->skips[makes_weight_half(item->step->outs[0])]))
         return false;
     if (!ranks->chain || region->loop)
         return true;
@@ -680,32 +686,6 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
     }
 }
 
-static void find_halves(exec_ranks *ranks, const etch_step_body *body)
-{
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_step_task *task = body->items.at[i].task;
-        const etch_step_repeat *repeat = body->items.at[i].repeat;
-        for (uint32_t k = 0; task && k < task->kernel->steps.count; k++)
-            ranks->weight_half[task->kernel->steps.at[k]->id] = task->weight_half;
-        for (uint32_t k = 0; repeat && k < repeat->bodies.count; k++)
-            find_halves(ranks, repeat->bodies.at[k]);
-    }
-}
-
-/* A part that a rank has already is of the half that makes the whole. */
-static void find_half_of_parts(exec_ranks *ranks, const etch_placed_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        const etch_step *maker = step ? etch_value_memory(step->outs[0], NULL)->step : NULL;
-        if (maker && maker != step)
-            ranks->weight_half[step->id] = ranks->weight_half[maker->id];
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            find_half_of_parts(ranks, loop->bodies.at[k]);
-    }
-}
-
 static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                              exec_order order, const exec_mesh *mesh)
 {
@@ -721,12 +701,7 @@ static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
         .uses = ETCH_NEW_ARRAY(arena, tensors, bool *),
         .runs = ETCH_NEW_ARRAY(arena, placed->step_count, uint32_t),
-        .weight_half = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
     };
-    if (placed->program->backward)
-        find_halves(ranks, placed->program->backward);
-    if (placed->backward)
-        find_half_of_parts(ranks, placed->backward);
     ranks->gradients = exec_store_new(arena, tensors * ranks->mesh.ranks);
     ranks->reduced = exec_store_new(arena, tensors * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);

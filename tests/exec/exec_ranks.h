@@ -73,7 +73,6 @@ typedef struct exec_ranks {
     const exec_chain *chain; /* NULL: they run all of the model */
     uint32_t stage;
     exec_interval interval; /* the layers of the chunk in work */
-    bool *weight_half;      /* by step id: of the second half of backward */
     bool skips[2];          /* the pass leaves out its first half, its second */
     exec_store *pending;    /* as gradients: what a first half alone adds to them; its second half takes it */
     bool **uses;            /* by tensor id of a weight, and instance: something here has read it */

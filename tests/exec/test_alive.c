@@ -164,7 +164,7 @@ typedef struct halving_tally {
 } halving_tally;
 
 /* Where the halves of backward are slots of their own. What is worked on is said of backward as a whole. */
-static void check_halves(etch_arena *arena, const exec_zoo *zoo, uint32_t number, halving_tally *tally)
+static void check_halves(etch_arena *arena, const exec_zoo *zoo, uint32_t number, halving_tally *seen)
 {
     exec_model *m = zoo->build(arena, 2);
     uint32_t layers;
@@ -187,8 +187,8 @@ static void check_halves(etch_arena *arena, const exec_zoo *zoo, uint32_t number
         is_equal = is_equal && is.activations == said.activations;
     }
     exec_slots_release(s);
-    tally->placed++;
-    tally->loose += !is_equal;
+    seen->placed++;
+    seen->loose += !is_equal;
 }
 
 /* Where a cotangent is gathered for the second half, the shard is said to be kept as well. */
@@ -196,15 +196,15 @@ enum { LOOSE_IN_HALVES = 22 };
 
 static void halves(etch_arena *arena)
 {
-    halving_tally tally = {0};
+    halving_tally seen = {0};
     for (const exec_zoo *z = exec_models; z->name; z++)
         for (uint32_t i = 0; z->plans[i]; i++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_halves(own, z, i, &tally);
+            check_halves(own, z, i, &seen);
             etch_arena_free(own);
         }
-    ck_assert_uint_gt(tally.placed, 500);
-    ck_assert_uint_eq(tally.loose, LOOSE_IN_HALVES);
+    ck_assert_uint_gt(seen.placed, 500);
+    ck_assert_uint_eq(seen.loose, LOOSE_IN_HALVES);
 }
 
 START_TEST(halves_of_backward_are_said_right)

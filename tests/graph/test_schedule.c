@@ -135,7 +135,8 @@ END_TEST
 
 /* ---- orders written by hand ---------------------------------------------------------------------------- */
 
-/* Forward slots as the microbatch, backward slots with a ' behind it, their second halves with "; chunk 1 and later with a letter. */
+/* Forward slots as the microbatch, backward slots with a ' behind it, their second halves with "; chunk 1 and
+ * later with a letter. */
 static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
 {
     const etch_action *slots = etch_actions(arena, pipe, stage);

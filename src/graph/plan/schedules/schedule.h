@@ -3,7 +3,7 @@
  * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of
  * the chain that every microbatch runs through, forward from link 0 and backward from the last. An action is
  * what a stage does without pause: one microbatch through one chunk in one direction, or one half of its
- * backward pass (Qi et al. 2023, arXiv 2401.10241): first the gradients of the chunk's inputs, which the chunk
+ * backward pass (Qi et al. 2023, arXiv 2401.10241): first gradients of the chunk's inputs, which the chunk
  * before waits for (I), later those of its weights, which nothing waits for (W). A schedule is the order
  * of the actions of each stage; it says nothing of time. No order here ever stalls: a stage that does its
  * actions in turn, each as soon as what it needs is there, comes to the end, however long actions and
@@ -79,8 +79,8 @@ typedef enum etch_hold {
     ETCH_HOLD_COUNT
 } etch_hold;
 
-/* The most microbatches and chunks of which a stage, by these actions of it, holds something at a time: at all
- * times at most this many, at some time exactly. 0 without backward actions. */
+/* The most microbatches and chunks of which a stage, by these actions of it, holds something at a time: never
+ * more, at some time exactly that. 0 without backward actions. */
 uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold hold);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
@@ -99,8 +99,8 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_hold hold, etch_expr stage);
 /* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
- * equally long, all backward actions too, in halves each as long as forward, and messages no time. With more than one chunk it holds when the
- * stages divide the microbatches, and is less than the truth otherwise. */
+ * equally long, all backward actions too, halves as long as forward, and messages no time. With more than one
+ * chunk it holds when the stages divide the microbatches, and is less than the truth otherwise. */
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                               bool trains);
 
