@@ -267,6 +267,8 @@ static void run_body(etch_unroller *u, const etch_body *body)
         const etch_body_item *item = &body->items.at[i];
         if (!body->parent && !etch_chunk_holds(&u->outline->model_chunks, u->stage, u->chunk, item->layers))
             continue;
+        if (u->finds_gathers && body->parent && !(item->task && item->task->gathers))
+            continue;
         run_due(u);
         if (item->task && !body->parent)
             begin_weight_group(u, item->task);
@@ -274,7 +276,7 @@ static void run_body(etch_unroller *u, const etch_body *body)
             take_gather(u, item->task, body);
         else if (item->task)
             run_task(u, item->task, body);
-        else if (!does_nothing(item->repeat) && !(u->finds_gathers && body->parent))
+        else if (!does_nothing(item->repeat))
             run_repeat(u, item, body);
         if (body == u->outline->backward && !u->finds_gathers)
             add_due(u, i, item);
