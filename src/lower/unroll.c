@@ -275,7 +275,7 @@ static void run_item(etch_unroller *u, const etch_body_item *item, const etch_bo
         take_gather(u, item->task, body);
     else if (item->task)
         run_task(u, item->task, body);
-    else if (!does_nothing(item->repeat) && !(u->finds_gathers && body->parent))
+    else if (!does_nothing(item->repeat))
         run_repeat(u, item, body);
 }
 
@@ -285,6 +285,8 @@ static void run_body(etch_unroller *u, const etch_body *body)
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_body_item *item = &body->items.at[i];
         if (!body->parent && !etch_chunk_holds(&u->outline->model_chunks, u->stage, u->chunk, item->layers))
+            continue;
+        if (u->finds_gathers && body->parent && !(item->task && item->task->gathers))
             continue;
         run_due(u);
         run_item(u, item, body);
