@@ -125,8 +125,8 @@ typedef enum etch_placed_by {
 } etch_placed_by;
 ETCH_API const char *etch_placed_by_name(etch_placed_by by);
 
-/* The rule that asks for a collective: "operand". R1 to R9 are those of docs/placement.md, which has the
- * names. */
+/* The rule that asks for a collective: "operand". R1 to R9 are those of docs/placement.md; docs/cli.md lists
+ * the names. */
 typedef enum etch_rule {
     ETCH_RULE_NONE,
     /* R2: an op divides its work so that it reads the value like that */
