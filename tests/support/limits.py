@@ -182,7 +182,7 @@ def attribute(name, value):
 def node(number=0, more=b""):
     """A computation of a trace."""
     return (whole(1, number) + text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op", whole(27, 0)) +
-            attribute(b"num_ops", whole(9, 1000)) + attribute(b"tensor_size", whole(13, 4096)) + more)
+            attribute(b"num_ops", whole(9, 1000)) + attribute(b"tensor_size", whole(13, 65536)) + more)
 
 
 def trace(*nodes):
@@ -365,7 +365,7 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
         lambda n: b"".join(attribute(b"x%d" % i, whole(27, 1)) for i in range(n - 3)))),
     "ETCH_TRACE_VALUE_LIMIT": Limit(2**18, 2**18 + 1, "E0802", **traced(
         lambda n: attribute(b"x", text(10, whole(1, 7) * (n - 3))))),
-    "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", below_status=1, below_code="E0813", **traced(
+    "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", **traced(
         lambda n: whole(5, 0) * (n - 1))),
     "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups,
                         arguments=lambda n: ["verify", "t"]),
