@@ -8,6 +8,10 @@ install(TARGETS libetch EXPORT etch_targets)
 install(EXPORT etch_targets NAMESPACE etch:: FILE etch-targets.cmake DESTINATION ${package_dir})
 install(TARGETS etch)
 install(FILES ${PROJECT_BINARY_DIR}/etch.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_BINARY_DIR}/etch.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME etch)
+install(FILES ${PROJECT_BINARY_DIR}/_etch DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${PROJECT_BINARY_DIR}/etch.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/etch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_BINARY_DIR}/include/etch/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/etch)

@@ -118,6 +118,17 @@ cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
 /* Prints the manual page, in the language of man(7). */
 cli_exit cli_print_manual(void);
+/* Print what shells need to complete command lines. */
+void cli_print_bash(void);
+void cli_print_zsh(void);
+void cli_print_fish(void);
+/* A page of the documentation, `topics` ends with a NULL name; made from docs/ by CMake. */
+typedef struct cli_topic {
+    const char *name;
+    const unsigned char *text;
+    size_t length;
+} cli_topic;
+extern const cli_topic cli_topics[];
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
@@ -144,6 +155,10 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
 
 /* ---- sessions and messages -------------------------------------------------------------------------- */
 
+/* The path of a spec: as it is named when that is there or says a folder, else the file of that name in a
+ * folder of ETCH_PATH, or among the installed models; in `path` then. */
+enum { CLI_PATH = 4096 };
+const char *cli_find_spec(const char *name, char path[CLI_PATH]);
 /* Opens a session on the first word. The result is NULL only when memory is out; `*status` says how it
  * went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);

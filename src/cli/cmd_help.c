@@ -76,6 +76,10 @@ static cli_exit print_table(etch_status (*describe)(char **text), const char *no
 
 cli_exit cli_help(const cli_arguments *arguments)
 {
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } shells[] = {{"bash", cli_print_bash}, {"zsh", cli_print_zsh}, {"fish", cli_print_fish}};
     if (arguments->word_count == 0)
         return cli_help_overview();
     const char *topic = arguments->words[0];
@@ -87,6 +91,16 @@ cli_exit cli_help(const cli_arguments *arguments)
         return print_table(etch_describe_counts, count_notes);
     if (strcmp(topic, "man") == 0)
         return cli_print_manual();
+    for (const cli_topic *page = cli_topics; page->name; page++)
+        if (strcmp(topic, page->name) == 0) {
+            fwrite(page->text, 1, page->length, stdout);
+            return CLI_DONE;
+        }
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (strcmp(topic, shells[i].name) == 0) {
+            shells[i].print();
+            return CLI_DONE;
+        }
     const cli_command *command = cli_command_of(topic);
     if (command)
         return cli_help_command(command);

@@ -107,7 +107,11 @@ static const cli_command commands[] = {
      "etch help ops          the ops of the language, and what each costs\n"
      "etch help quantities   what a query can ask for\n"
      "etch help counts       what may count as FLOP\n"
-     "etch help man          the manual page, for man -l\n"},
+     "etch help language     how specs are written\n"
+     "etch help plans        the plans that come with etch, and what they need of a model\n"
+     "etch help astra-sim    traces for ASTRA-sim\n"
+     "etch help man          the manual page, for man -l\n"
+     "etch help bash         completion for bash; zsh and fish likewise\n"},
 };
 
 /* clang-format on */

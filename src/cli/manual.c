@@ -99,6 +99,12 @@ cli_exit cli_print_manual(void)
          "which ranks communicate with each other\n"
          ".TP\n"
          ".I DIR/manifest.json\n"
-         "what was lowered, and what it adds up to");
+         "what was lowered, and what it adds up to\n"
+         ".SH ENVIRONMENT\n"
+         ".TP\n"
+         ".I ETCH_PATH\n"
+         "folders, joined by colons, in which a spec is looked for that is named without a folder and is not "
+         "in\n"
+         "the current one; after them come the installed models");
     return CLI_DONE;
 }

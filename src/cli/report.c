@@ -13,7 +13,8 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     etch_session_options options = arguments->session;
     etch_session *session;
     options.struct_size = sizeof options;
-    options.spec = arguments->words[0];
+    char path[CLI_PATH];
+    options.spec = cli_find_spec(arguments->words[0], path);
     *status = etch_session_open(&options, &session);
     return session;
 }

@@ -133,6 +133,40 @@ def check_network(compiler, flags, prefix):
             text in values.items() if name in expected} == expected, found
 
 
+def check_program(prefix):
+    """Models are found by their names from anywhere, after those that stand here and in ETCH_PATH; shells
+    complete commands and options; whoever has built the program can install it."""
+    etch = prefix / "bin" / "etch"
+    here, other = pathlib.Path("here").resolve(), pathlib.Path("other").resolve()
+    environment = {name: value for name, value in os.environ.items() if name != "ETCH_PATH"}
+    for folder in (here, other):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+
+    def ask(*options, **more):
+        return run(etch, "query", "gpt.etch", "params(model)", *options, cwd=here,
+                   env=dict(environment, **more)).strip()
+
+    small = "etch 1\ndim A = %d\nmodel m(x[A]) -> y[A] {\n  weight w[A]\n  y = x * w\n}\n"
+    assert ask("--config", "gpt2") == "124439808"
+    (other / "gpt.etch").write_text(small % 5, encoding="utf-8")
+    assert ask(ETCH_PATH=f"nowhere::{other}") == "5"
+    (here / "gpt.etch").write_text(small % 7, encoding="utf-8")
+    assert ask(ETCH_PATH=str(other)) == "7"
+    missing = subprocess.run([etch, "query", "no-such.etch", "1"], cwd=here, env=environment, text=True,
+                             stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+    assert missing.returncode == 3 and "no-such.etch" in missing.stderr, missing
+    share = prefix / "share"
+    completed = run("bash", "-c", f". {shlex.quote(str(share / 'bash-completion/completions/etch'))}\n"
+                    "COMP_WORDS=(etch lower --astr) COMP_CWORD=2; _etch; echo ${COMPREPLY[@]}\n"
+                    "COMP_WORDS=(etch ver) COMP_CWORD=1; _etch; echo ${COMPREPLY[@]}")
+    assert completed == "--astra-sim\nverify\n", completed
+    assert (share / "zsh/site-functions/_etch").read_text(encoding="utf-8").startswith("#compdef etch\n")
+    assert "-l astra-sim" in (share / "fish/vendor_completions.d/etch.fish").read_text(encoding="utf-8")
+    made = run("ninja", "-C", os.environ["ETCH_BINARY_DIR"], "-t", "query", "etch.1")
+    assert "EXECUTABLE" in made, made
+
+
 def main():
     cmake, version, flags = sys.argv[1], sys.argv[2], shlex.split(sys.argv[3].removeprefix("flags="))
     compiler = os.environ["CC"]
@@ -149,6 +183,7 @@ def main():
     check_cmake(cmake, compiler, flags, prefix, expected)
     check_formulas(compiler, flags, prefix)
     check_network(compiler, flags, prefix)
+    check_program(prefix)
 
 
 main()

@@ -182,7 +182,7 @@ def attribute(name, value):
 def node(number=0, more=b""):
     """A computation of a trace."""
     return (whole(1, number) + text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op", whole(27, 0)) +
-            attribute(b"num_ops", whole(9, 1000)) + attribute(b"tensor_size", whole(13, 4096)) + more)
+            attribute(b"num_ops", whole(9, 1000)) + attribute(b"tensor_size", whole(13, 65536)) + more)
 
 
 def trace(*nodes):
