@@ -244,19 +244,6 @@ static void end_group(sweep *s, const etch_step *step, const interval *here)
     }
 }
 
-/* They are where the last iteration is. */
-static void bear_results(sweep *s, const etch_placed_loop *loop, interval *owner)
-{
-    const bool here = s->here;
-    if (!owner->parent && s->stage && etch_position_is_loop(s->stage->stages, loop->position))
-        s->here = runs_at(s, etch_position_at(etch_position_segment(loop->position),
-                                              loop->loop->forward ? ETCH_FIRST_OF : ETCH_LAST_OF));
-    for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
-        if (etch_loop_carries(loop)->at[k].result)
-            bear_carried(s, etch_loop_carries(loop)->at[k].result, owner);
-    s->here = here;
-}
-
 /* Goes as deep as loops are nested. */
 static void bear_region(sweep *s, const etch_placed_region *region, interval *parent, numbering *all)
 {
@@ -284,8 +271,9 @@ static void bear_region(sweep *s, const etch_placed_region *region, interval *pa
             body->loop_begin = begin;
             body->loop_end = s->position;
         }
-        if (loop)
-            bear_results(s, loop, here);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result)
+                bear_carried(s, etch_loop_carries(loop)->at[k].result, here);
         if (loop)
             tick(s);
     }
