@@ -161,6 +161,59 @@ static bool repeats(const looping *l, const cell *c, run *r)
     return false;
 }
 
+/* Is the region, or one around it, a body of the loop? */
+static bool is_inside(const etch_region *region, const etch_loop *loop)
+{
+    while (region && region->loop != loop)
+        region = region->parent;
+    return region != NULL;
+}
+
+/* Does an iteration carry a value by a name from outside the loop? Goes as deep as loops are nested. */
+static bool carries_outer(const looping *l, const etch_live_region *body)
+{
+    const etch_live_walk *w = l->w;
+    for (uint32_t i = 0; i < 2 * body->carries.count; i++) {
+        const etch_live_carry *carry = &body->carries.at[i / 2];
+        const uint32_t name = i % 2 ? carry->out : carry->init;
+        const bool enters = i % 2 == 0 && body->of->loop == l->loop->loop;
+        if (name == ETCH_NO_NAME || enters)
+            continue;
+        const uint32_t under = etch_live_under(w->program, name);
+        if (!is_inside(w->program->names[under].region, l->loop->loop))
+            return true;
+    }
+    for (uint32_t i = 0; i < body->items.count; i++)
+        for (uint32_t k = 0; body->items.at[i].loop && k < body->items.at[i].loop->bodies.count; k++)
+            if (carries_outer(l, body->items.at[i].loop->bodies.at[k]))
+                return true;
+    return false;
+}
+
+/* Of values from outside, all different, each iteration makes others, all different: then the second goes as
+ * the first did. */
+static bool goes_on_alike(const looping *l, const state *first, const state *next)
+{
+    const etch_live_walk *w = l->w;
+    const etch_live_region *body = l->loop->bodies.at[0];
+    for (uint32_t k = 0; k < l->carries; k++) {
+        const etch_live_entry *a = &first->entries[k], *b = &next->entries[k];
+        const bool is_forward = a->value & ETCH_LIVE_FORWARD;
+        if (!a->is_own && !b->is_own && a->value == ETCH_LIVE_SETTLED && b->value == ETCH_LIVE_SETTLED)
+            continue;
+        if (a->is_own || is_forward || a->value == ETCH_LIVE_SETTLED || !b->is_own || b->value != k ||
+            b->made_as != ETCH_NO_NAME)
+            return false;
+        for (uint32_t i = 0; i < k; i++)
+            if (first->entries[i].value == a->value)
+                return false;
+        if (etch_live_bytes(w->program, w->values.at[a->value].made_as) !=
+            etch_live_bytes(w->program, body->carries.at[k].in))
+            return false;
+    }
+    return !carries_outer(l, body);
+}
+
 static run run_iterations(looping *l, const cell *c)
 {
     etch_live_walk *w = l->w;
@@ -176,6 +229,14 @@ static run run_iterations(looping *l, const cell *c)
         ETCH_PUSH(w->arena, &r.states, state_now(l));
         if (repeats(l, c, &r) || w->answers->is_open)
             break;
+        if (t == 0 && !c->class_of && !(is_known && length < 2) &&
+            goes_on_alike(l, &r.states.at[0], &r.states.at[1])) {
+            ETCH_PUSH(w->arena, &r.classes, 0);
+            ETCH_PUSH(w->arena, &r.counts, counts);
+            ETCH_PUSH(w->arena, &r.states, r.states.at[1]);
+            r.period = 1;
+            break;
+        }
     }
     return r;
 }
@@ -204,6 +265,8 @@ static uint32_t end_of(const looping *l, const cell *c, const run *r)
     const uint32_t last = r->states.count - 1, begin = last - r->period;
     uint32_t end = (uint32_t)c->least;
     int64_t length;
+    if (etch_to_i64(c->length, &length) && length <= 0) /* a count below 0 is refused when it is used */
+        return 0;
     if (etch_to_i64(c->length, &length))
         return length <= last ? (uint32_t)length : begin + (uint32_t)((length - begin) % r->period);
     while (end < last && !all_equal(l, r, end) && (r->period == 0 || end < begin) &&
