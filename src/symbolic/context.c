@@ -49,6 +49,11 @@ void sym_limit_of(etch_sym *sym, const char *what, uint64_t limit)
     etch_trap(etch_arena_mem(sym->arena), ETCH_ELIMIT);
 }
 
+void etch_sym_end_at_limit(etch_sym *sym, const char *what, uint64_t limit)
+{
+    sym_limit_of(sym, what, limit);
+}
+
 void sym_limit(etch_sym *sym)
 {
     sym_limit_of(sym, "words of coefficients at a time", ETCH_SYM_MAX_WORK);

@@ -51,6 +51,8 @@ void etch_sym_set_limits(etch_sym *sym, const etch_sym_limits *limits);
 uint64_t etch_sym_operations(const etch_sym *sym);
 /* Which limit ended the work, as text for people ("terms of one expression: 200000"); NULL: none did. */
 const char *etch_sym_limit_reached(const etch_sym *sym);
+/* Ends the work of a caller that has a limit of its own, as one of those above does. */
+void etch_sym_end_at_limit(etch_sym *sym, const char *what, uint64_t limit) ETCH_NORETURN;
 
 /* After a trap for a limit (`etch_sym_limit_reached` says so) in a call that neither declares nor assumes:
  * the context can be used again, and what was made before is as it was. */

@@ -75,6 +75,15 @@ def calls(count):
     return MODEL.format(modules="".join(modules), body=f"x = g{count - 1}(x)\n")
 
 
+def open_loops(count):
+    """Loops in a row, each of which may have no iterations."""
+    names = "".join(f", n{i} >= 0" for i in range(count))
+    body = "".join(f"  repeat n{i} as l{i} {{ weight w{i}[H]; x = silu(x * w{i}) }}\n" for i in range(count))
+    return (f"etch 1\nparam batch, hidden{names}\ndim B = batch, H = hidden\n"
+            f"model m(x[B,H]) -> l[] {{\n{body}  l[] = mean(x * x, over = (B,H)) tag loss\n}}\n"
+            "train { model = m, optimizer = sgd }\n")
+
+
 def ops(count):
     return MODEL.format(modules="", body="x = silu(x)\n" * count)
 
@@ -319,6 +328,9 @@ CASES = {
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
+    "MOST_OPEN": Limit(10, 11, "E0904", status=4, says="iterations, one after the other: 10",
+                       files=lambda n: {"s.etch": open_loops(n)},
+                       arguments=lambda n: ["query", "s.etch", "saved(of=m)"]),
     "ETCH_REQUEST_OPERATIONS": Limit(107, 108, "E0904", status=4, says="counted operations: 250000000",
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
     # 16*149 powers of a, and more variables than a packed monomial has

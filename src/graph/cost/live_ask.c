@@ -74,6 +74,9 @@ static void join(const etch_live_answers *a, etch_expr answer, const etch_live_c
         }
 }
 
+/* Of questions that depend on each other: each doubles the work. */
+enum { MOST_OPEN = 10 };
+
 /* Goes as deep as there are questions. */
 void etch_live_decide(etch_live_answers *a, etch_live_fold fold, void *data, etch_live_counts *out)
 {
@@ -84,6 +87,8 @@ void etch_live_decide(etch_live_answers *a, etch_live_fold fold, void *data, etc
         *out = counts;
         return;
     }
+    if (a->assumed.count == MOST_OPEN)
+        etch_sym_end_at_limit(a->sym, "loops that may have no iterations, one after the other", MOST_OPEN);
     const etch_live_question question = a->open;
     const etch_expr answer = etch_live_indicator(a, question.amount, question.least);
     ETCH_PUSH(a->arena, &a->assumed, question);

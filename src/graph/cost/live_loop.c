@@ -444,14 +444,24 @@ static bool all_count(const looping *l, uint32_t name)
     return l->other.count == 0;
 }
 
+/* Is the name one of the iterations that the loop undoes? Where there are none, there is nothing to keep. */
+static bool lives_inside(const looping *l, uint32_t name)
+{
+    const etch_region *body = l->w->program->names[name].region;
+    while (body && (!body->loop || body->loop != l->loop->loop->forward))
+        body = body->parent;
+    return body != NULL;
+}
+
 /* Of what each iteration reads it is enough to know that there is one. */
 static void add_counts(const looping *l, etch_live_counts *out)
 {
     etch_sym *sym = l->w->sym;
-    const etch_expr some = l->is_staged ? etch_int(sym, 1) : l->loop->loop->count;
     for (uint32_t c = 0; c < l->loop->bodies.count; c++)
         for (uint32_t i = 0; l->has_base[c] && i < l->base[c].count; i++) {
             const etch_live_count *count = &l->base[c].at[i];
+            const bool is_one = l->is_staged || lives_inside(l, count->name);
+            const etch_expr some = is_one ? etch_int(sym, 1) : l->loop->loop->count;
             const etch_expr times =
                 l->w->is_derived && all_count(l, count->name) ? some : iterations_of(l, c);
             etch_live_add(sym, l->w->arena, out, count->name, etch_mul(sym, count->times, times));
