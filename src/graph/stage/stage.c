@@ -445,8 +445,9 @@ static void check_backward_read(void *data, etch_value *value, etch_position at)
 {
     reading *r = data;
     const staging *s = r->s;
+    value = etch_value_memory(value, NULL); /* its own part of it a rank has wherever it reads that */
     const etch_position made = made_at(s, value);
-    const bool recomputed = s->made_backward[etch_value_root(value)->id];
+    const bool recomputed = s->made_backward[value->id];
     if (r->failed || made == ETCH_NO_POSITION ||
         (recomputed ? made >= loop_begin(s, at) : made <= loop_end(s, at)))
         return;
