@@ -219,7 +219,7 @@ START_TEST(what_the_model_lacks_is_a_warning)
 END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
-#define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
