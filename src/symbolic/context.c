@@ -49,6 +49,11 @@ void sym_limit_of(etch_sym *sym, const char *what, uint64_t limit)
     etch_trap(etch_arena_mem(sym->arena), ETCH_ELIMIT);
 }
 
+void etch_sym_charge(etch_sym *sym, uint64_t operations)
+{
+    sym_count_work(sym, operations);
+}
+
 void etch_sym_end_at_limit(etch_sym *sym, const char *what, uint64_t limit)
 {
     sym_limit_of(sym, what, limit);

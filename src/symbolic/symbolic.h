@@ -49,6 +49,8 @@ typedef struct etch_sym_limits {
 void etch_sym_set_limits(etch_sym *sym, const etch_sym_limits *limits);
 /* Operations counted since the context was made or its limits were set. */
 uint64_t etch_sym_operations(const etch_sym *sym);
+/* Counts operations of a caller as those of this context: what takes as long ends as soon. */
+void etch_sym_charge(etch_sym *sym, uint64_t operations);
 /* Which limit ended the work, as text for people ("terms of one expression: 200000"); NULL: none did. */
 const char *etch_sym_limit_reached(const etch_sym *sym);
 /* Ends the work of a caller that has a limit of its own, as one of those above does. */

@@ -5,6 +5,9 @@
  * it is settled, as is what is there anyway. */
 #include "graph/cost/live_int.h"
 
+/* What the walk over an item takes, in operations on formulas: it may be run many times. */
+enum { OPERATIONS_OF_ITEM = 24 };
+
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
 /* What a view or a move makes of a value is read in its place: only where nothing does, it is the reader. */
@@ -56,6 +59,7 @@ static void run_region(etch_live_walk *w, const etch_live_region *region, bool i
 {
     for (uint32_t i = 0; i < region->items.count && !w->answers->is_open; i++) {
         const etch_live_item *item = &region->items.at[i];
+        etch_sym_charge(w->sym, OPERATIONS_OF_ITEM);
         const bool is_top = !region->of->loop;
         const bool here = is_here && (!is_top || !w->is_derived || item->loop || runs_at(w, item->position));
         if (item->loop)
