@@ -14,13 +14,13 @@ static const etch_table *larger_table(etch_arena *arena)
                                      .shape = etch_shape_first,
                                      .role = ETCH_ROLE_KERNEL,
                                      .family = ETCH_FAMILY_CHOICE,
-                                     .flop = {&etch_flop_per_operand, {1}}},
+                                     .flop = {.by = &etch_flop_per_operand, .constants = {1}}},
                                     {.name = "hide",
                                      .operands = "x",
                                      .options = ETCH_KW_OVER | ETCH_KW_CAUSAL,
                                      .shape = etch_shape_first,
                                      .role = ETCH_ROLE_KERNEL,
-                                     .flop = {&etch_flop_per_result, {1}}}};
+                                     .flop = {.by = &etch_flop_per_result, .constants = {1}}}};
     static const etch_rows made_up = {rows, sizeof rows / sizeof *rows};
     const etch_table *builtin = etch_table_builtin();
     const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count + 1, const etch_rows *);

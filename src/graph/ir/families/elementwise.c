@@ -3,16 +3,16 @@
 #include "graph/ir/families/family.h"
 
 /* A function of one operand, element by element, and its derivative times the cotangent. */
-#define UNARY(label, cost, text)                                                                   \
-    {                                                                                              \
-        .name = label, .operands = "x", .shape = etch_shape_union, .role = ETCH_ROLE_POINTWISE,    \
-        .flop = {&etch_flop_per_result, {cost}}, .grads = ETCH_GRADS({label "_dx", "d0 x0", "0"}), \
-        .help = text                                                                               \
+#define UNARY(label, cost, text)                                                                \
+    {                                                                                           \
+        .name = label, .operands = "x", .shape = etch_shape_union, .role = ETCH_ROLE_POINTWISE, \
+        .flop = {.by = &etch_flop_per_result, .constants = {cost}},                             \
+        .grads = ETCH_GRADS({label "_dx", "d0 x0", "0"}), .help = text                          \
     }
-#define UNARY_DX(label, cost)                                                             \
-    {                                                                                     \
-        .name = label, .operands = "d x", .role = ETCH_ROLE_POINTWISE,                    \
-        .flop = {&etch_flop_per_result, {cost}}, .help = "cotangent times the derivative" \
+#define UNARY_DX(label, cost)                                                                                \
+    {                                                                                                        \
+        .name = label, .operands = "d x", .role = ETCH_ROLE_POINTWISE,                                       \
+        .flop = {.by = &etch_flop_per_result, .constants = {cost}}, .help = "cotangent times the derivative" \
     }
 
 static const etch_row rows[] = {
@@ -44,7 +44,7 @@ static const etch_row rows[] = {
      .operands = "x",
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {1}},
+     .flop = {.by = &etch_flop_per_result, .constants = {1}},
      .grads = ETCH_GRADS({"reciprocal_dx", "d0 x0", "0"}),
      .use = ETCH_USE_RECIPROCAL,
      .help = "1/x; a / b is a times it"},
@@ -55,7 +55,7 @@ static const etch_row rows[] = {
      .needs = ETCH_KW_NUMBER,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {7}},
+     .flop = {.by = &etch_flop_per_result, .constants = {7}},
      .grads = ETCH_GRADS({"softcap_dx", "d0 x0", "0"}),
      .help = "c tanh(x/c): bounded by a number c"},
     UNARY_DX("softcap_dx", 9),
@@ -80,7 +80,7 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = {&etch_flop_per_result, {3}},
+     .flop = {.by = &etch_flop_per_result, .constants = {3}},
      .grads = ETCH_GRADS({"rope_dx", "d0", "0"}),
      .help = "rotary position embedding"},
     {.name = "rope_dx",
@@ -88,7 +88,7 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = {&etch_flop_per_result, {3}},
+     .flop = {.by = &etch_flop_per_result, .constants = {3}},
      .help = "the inverse rotation"},
     {.name = "dropout",
      .operands = "x",
@@ -96,14 +96,14 @@ static const etch_row rows[] = {
      .needs = ETCH_KW_NUMBER,
      .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {2}},
+     .flop = {.by = &etch_flop_per_result, .constants = {2}},
      .extra = {"mask", ETCH_BOOL, ETCH_EXTRA_AS_RESULT},
      .grads = ETCH_GRADS({"dropout_dx", "d0 y1", "0"}),
      .help = "zero with a probability, scale the rest; keeps a mask of one byte an element"},
     {.name = "dropout_dx",
      .operands = "d mask",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {2}},
+     .flop = {.by = &etch_flop_per_result, .constants = {2}},
      .help = "the same mask on the cotangent"},
 };
 

@@ -26,7 +26,7 @@ static const etch_row rows[] = {
     {.name = "scatter",
      .family = ETCH_FAMILY_LOOKUP,
      .operands = "d ids",
-     .flop = {&etch_flop_per_operand, {1}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
      .touch = ETCH_TOUCH_ROWS_WRITTEN,
      .help = "rows added into a table by index"},
 };

@@ -45,13 +45,14 @@ static const etch_flop per_label = {label_flop, "# FLOP per element of the secon
 #define LABEL_LOSS(label, counted, dims, text)                                                          \
     {                                                                                                   \
         .name = label, .family = counted, .operands = "z labels", .needs = ETCH_KW_OVER, .shape = dims, \
-        .over = ETCH_FACTOR_STAT, .flop = {&etch_flop_per_operand, {5}}, .stat_reductions = 3,          \
-        .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                                                  \
+        .over = ETCH_FACTOR_STAT, .flop = {.by = &etch_flop_per_operand, .constants = {5}},             \
+        .stat_reductions = 3, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                            \
         .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32, .help = text  \
     }
-#define LABEL_LOSS_DX(label, text)                                                                       \
-    {                                                                                                    \
-        .name = label, .operands = "d z labels stat", .flop = {&etch_flop_per_result, {4}}, .help = text \
+#define LABEL_LOSS_DX(label, text)                                            \
+    {                                                                         \
+        .name = label, .operands = "d z labels stat",                         \
+        .flop = {.by = &etch_flop_per_result, .constants = {4}}, .help = text \
     }
 
 static const etch_row rows[] = {
@@ -65,25 +66,25 @@ static const etch_row rows[] = {
     {.name = "bce",
      .operands = "z labels",
      .shape = loss,
-     .flop = {&etch_flop_per_operand, {7}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {7}},
      .grads = ETCH_GRADS({"bce_bwd", "d0 x0 x1", "0 1"}),
      .dtype = ETCH_RESULT_F32,
      .help = "mean of the binary cross-entropy of sigmoid(z): softplus(z) - z times the label"},
     {.name = "bce_bwd",
      .operands = "d z labels",
-     .flop = {&per_label, {6}},
+     .flop = {.by = &per_label, .constants = {6}},
      .help = "sigmoid(z) less the label, times the scale of the mean"},
     {.name = "kl",
      .operands = "p reference",
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {4}},
+     .flop = {.by = &etch_flop_per_result, .constants = {4}},
      .grads = ETCH_GRADS({"kl_bwd", "d0 x0 x1", "0 1"}),
      .help = "exp(r - p) - (r - p) - 1 of two log-probabilities: an estimate of their divergence"},
     {.name = "kl_bwd",
      .operands = "d p reference",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_operand, {5}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {5}},
      .help = "d (1 - exp(r - p)), and minus that"},
     {.name = "clipped",
      .operands = "ratio advantage",
@@ -91,7 +92,7 @@ static const etch_row rows[] = {
      .number = ETCH_NOT_NEGATIVE,
      .shape = etch_shape_union,
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_result, {6}},
+     .flop = {.by = &etch_flop_per_result, .constants = {6}},
      .grads = ETCH_GRADS({"clipped_bwd", "d0 x0 x1", "0 1"}),
      .help =
          "-min(r a, clip(r) a), r clipped to within a number of 1 (1/5 unless it is said): the objective of "
@@ -99,7 +100,7 @@ static const etch_row rows[] = {
     {.name = "clipped_bwd",
      .operands = "d ratio advantage",
      .role = ETCH_ROLE_POINTWISE,
-     .flop = {&etch_flop_per_operand, {8}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {8}},
      .help = "the slopes of the smaller of the two"},
 };
 

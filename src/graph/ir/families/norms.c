@@ -26,16 +26,17 @@ static bool batch_statistics(etch_call *call, etch_dim_list *out)
 }
 
 /* Along `over`, and its gradient. */
-#define NORM(label, names, cost, into, text)                                                           \
-    {                                                                                                  \
-        .name = label, .family = ETCH_FAMILY_NORM, .operands = names, .needs = ETCH_KW_OVER,           \
-        .shape = etch_shape_first, .over = ETCH_FACTOR_WHOLE, .flop = {&etch_flop_per_result, {cost}}, \
-        .grads = ETCH_GRADS({label "_bwd", "d0 x0 x1", into}), .help = text                            \
+#define NORM(label, names, cost, into, text)                                                 \
+    {                                                                                        \
+        .name = label, .family = ETCH_FAMILY_NORM, .operands = names, .needs = ETCH_KW_OVER, \
+        .shape = etch_shape_first, .over = ETCH_FACTOR_WHOLE,                                \
+        .flop = {.by = &etch_flop_per_result, .constants = {cost}},                          \
+        .grads = ETCH_GRADS({label "_bwd", "d0 x0 x1", into}), .help = text                  \
     }
 #define NORM_BWD(label, text)                                                                        \
     {                                                                                                \
         .name = label, .family = ETCH_FAMILY_NORM, .operands = "d x | g", .over = ETCH_FACTOR_WHOLE, \
-        .flop = {&etch_flop_per_operand, {9}}, .help = text                                          \
+        .flop = {.by = &etch_flop_per_operand, .constants = {9}}, .help = text                       \
     }
 
 static const etch_row rows[] = {
@@ -49,14 +50,14 @@ static const etch_row rows[] = {
      .options = ETCH_KW_SYNC,
      .needs = ETCH_KW_KEPT,
      .shape = batch_statistics,
-     .flop = {&etch_flop_per_result, {5}},
+     .flop = {.by = &etch_flop_per_result, .constants = {5}},
      .grads = ETCH_GRADS({"batch_norm_bwd", "d0 x0 x1", "0 1 2"}),
      .help = "x less its mean over its deviation along all dims but those kept, of the part that a rank has; "
              "times a "
              "gain, plus a bias"},
     {.name = "batch_norm_bwd",
      .operands = "d x | g",
-     .flop = {&etch_flop_per_operand, {9}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {9}},
      .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
 };
 

@@ -244,7 +244,7 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_POINTWISE,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = {&etch_flop_per_operand, {1}},
+     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
      .touch = ETCH_TOUCH_ROWS_WRITTEN,
      .help = "gradient of slice: added into the first elements"},
     {.name = "concat",

@@ -203,13 +203,14 @@ static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, 
 #define POOL(label, sums, args, text)                                                                    \
     {                                                                                                    \
         .name = label, .operands = "x", .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
-        .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums, .flop = {&per_stop, {1}},             \
-        .grads = ETCH_GRADS({label "_dx", args, "0"}), .help = text                                      \
+        .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums,                                       \
+        .flop = {.by = &per_stop, .constants = {1}}, .grads = ETCH_GRADS({label "_dx", args, "0"}),      \
+        .help = text                                                                                     \
     }
 #define POOL_DX(label, names, sums, text)                                            \
     {                                                                                \
         .name = label, .operands = names, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
-        .flop = {&per_stop, {1}}, .help = text                                       \
+        .flop = {.by = &per_stop, .constants = {1}}, .help = text                    \
     }
 
 static const etch_row rows[] = {
@@ -220,7 +221,7 @@ static const etch_row rows[] = {
      .shape = slide,
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = {&per_stop, {2}},
+     .flop = {.by = &per_stop, .constants = {2}},
      .matmul = true,
      .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
      .help = "convolution: dims of both operands that the result has are not summed (depthwise, groups)"},
@@ -228,13 +229,13 @@ static const etch_row rows[] = {
      .operands = "d w",
      .over = ETCH_FACTOR_WHOLE,
      .linear = ETCH_LINEAR_EACH,
-     .flop = {&per_stop, {2}},
+     .flop = {.by = &per_stop, .constants = {2}},
      .matmul = true,
      .help = "gradient of what is convolved"},
     {.name = "conv_dw",
      .operands = "d x",
      .over = ETCH_FACTOR_WHOLE,
-     .flop = {&per_stop, {2}},
+     .flop = {.by = &per_stop, .constants = {2}},
      .matmul = true,
      .help = "gradient of the kernel"},
     POOL("max_pool", ETCH_LINEAR_NO, "d0 x0 y0", "the largest element of each window"),
