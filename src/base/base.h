@@ -61,6 +61,8 @@ void *etch_alloc(etch_arena *arena, size_t size);
 void *etch_alloc_array(etch_arena *arena, size_t count, size_t size);
 /* A NUL-terminated copy of `length` bytes of `text`. */
 char *etch_copy_text(etch_arena *arena, const char *text, size_t length);
+/* A copy of a NUL-terminated text; NULL of NULL. */
+char *etch_copy_string(etch_arena *arena, const char *text);
 /* printf into the arena. */
 char *etch_text(etch_arena *arena, const char *format, ...) ETCH_PRINTF(2, 3);
 

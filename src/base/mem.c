@@ -223,6 +223,11 @@ char *etch_copy_text(etch_arena *arena, const char *text, size_t length)
     return copy;
 }
 
+char *etch_copy_string(etch_arena *arena, const char *text)
+{
+    return text ? etch_copy_text(arena, text, strlen(text)) : NULL;
+}
+
 char *etch_text(etch_arena *arena, const char *format, ...)
 {
     va_list args;

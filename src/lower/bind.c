@@ -11,110 +11,72 @@ static bool is_known_missing(const etch_bound *b, etch_expr var)
     return false;
 }
 
-/* `what` is a format for `name`. */
+/* `kind` and `name` are what needs it. */
 static void need(etch_bound *b, etch_expr expr, etch_span span, const char *kind, const char *name)
 {
     etch_expr value = etch_bound_value(b, expr);
     if (!value || etch_is_constant(value))
         return;
     const etch_expr *vars;
-    uint32_t count = etch_vars_of(b->sym, value, &vars);
-    for (uint32_t i = 0; i < count; i++) {
-        if (is_known_missing(b, vars[i]))
-            continue;
-        const char *what = etch_text(b->arena, "%s%s%s", kind, name ? " " : "", name ? name : "");
-        ETCH_PUSH(b->arena, &b->missing, (etch_missing_value){vars[i], span, what});
-    }
+    const uint32_t count = etch_vars_of(b->sym, value, &vars);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_known_missing(b, vars[i]))
+            ETCH_PUSH(b->arena, &b->missing,
+                      (etch_missing_value){vars[i], span, etch_text(b->arena, "%s%s", kind, name)});
 }
 
-static void need_task(etch_bound *b, const etch_step_task *task, etch_span span, const char *what)
+static void need_region(etch_bound *b, const etch_placed_region *region)
 {
-    need(b, task->flop, span, what, NULL);
-    need(b, task->bytes, span, what, NULL);
-}
-
-static void need_body(etch_bound *b, const etch_step_body *body, uint32_t depth)
-{
-    if (depth > ETCH_LOOP_DEPTH)
-        return; /* the outline refuses it */
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_step_task *task = body->items.at[i].task;
-        const etch_op *op = task ? task->kernel->anchor->op : NULL;
-        if (task)
-            need_task(b, task, op ? op->span : (etch_span){0, 0}, "this op");
-    }
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_step_repeat *repeat = body->items.at[i].repeat;
-        const etch_loop *loop = repeat ? repeat->loop->loop : NULL;
-        if (!repeat)
-            continue;
-        need(b, loop->count, loop->span, "loop", loop->name);
-        for (uint32_t k = 0; k < repeat->bodies.count; k++) {
-            need(b, loop->bodies.at[k]->count, loop->span, "loop", loop->name);
-            need_body(b, repeat->bodies.at[k], depth + 1);
-        }
+    const etch_loop *loop = region->of->loop;
+    if (loop)
+        need(b, region->of->count, loop->span, "loop ", loop->name);
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_kernel *kernel = region->kernels.at[i];
+        const etch_op *op = kernel->anchor->op;
+        need(b, kernel->flop, op ? op->span : (etch_span){0, 0}, "this op", "");
+        need(b, kernel->bytes, op ? op->span : (etch_span){0, 0}, "this op", "");
     }
 }
 
-static void need_end(etch_bound *b, const etch_step_program *program, etch_span train)
+static void need_end(etch_bound *b, const etch_step_task *task)
 {
     static const char *const what[] = {
         [ETCH_END_REDUCE] = "the sum of gradients", [ETCH_END_REDUCE_SHARED] = "the sum of gradients",
         [ETCH_END_NORM] = "the norm of gradients",  [ETCH_END_NORM_REDUCE] = "the norm of gradients",
         [ETCH_END_UPDATE] = "the optimizer",        [ETCH_END_GATHER] = "the gathering of weights"};
-    for (uint32_t i = 0; i < program->end.count; i++)
-        need_task(b, program->end.at[i], train, what[program->end.at[i]->end]);
+    const etch_span train = b->from->training->train.span;
+    need(b, task->flop, train, what[task->end], "");
+    need(b, task->bytes, train, what[task->end], "");
+}
+
+static void need_stages(etch_bound *b, const etch_stages *stages)
+{
+    const etch_span line = stages->line->span;
+    need(b, stages->layers, line, "the chain of stages", "");
+    for (uint32_t i = 0; i < stages->cuts.count; i++) {
+        need(b, stages->cuts.at[i].forward_bytes, line, "the message between stages", "");
+        need(b, stages->cuts.at[i].backward_bytes, line, "the message between stages", "");
+    }
 }
 
 static void need_all(etch_bound *b)
 {
     const etch_placed *placed = b->from->placed;
-    const etch_train *train = &placed->training->train;
-    const etch_dim **dims;
-    uint32_t dim_count = etch_bound_dims(b, &dims);
-    for (uint32_t i = 0; i < dim_count; i++)
-        need(b, dims[i]->size, dims[i]->span, "dim", dims[i]->name);
-    for (uint32_t i = 0; i < placed->plan->mesh.count; i++) {
-        const etch_axis *axis = &placed->plan->mesh.at[i];
-        need(b, axis->size, axis->span, "mesh axis", axis->name);
-    }
-    if (placed->plan->ranks.count)
-        need(b, placed->plan->ranks.count, placed->plan->ranks.span, "the number of ranks", NULL);
-    for (uint32_t i = 0; i < placed->plan->pads.count; i++)
-        need(b, placed->plan->pads.at[i].multiple, placed->plan->pads.at[i].span, "the padding of dim",
-             placed->plan->pads.at[i].dim);
-    need(b, train->micro, train->span, "the number of microbatches", NULL);
+    const etch_step_tasks *end = &placed->program->end;
+    for (uint32_t i = 0; i < b->asked.count; i++)
+        if (!b->asked.at[i].optional)
+            need(b, b->asked.at[i].expr, b->asked.at[i].span, b->asked.at[i].kind, b->asked.at[i].name);
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *r = &placed->requirements.at[i];
-        need(b, r->size, r->span, "the division of dim", r->dim->name);
-        need(b, r->divisor, r->span, "the division of dim", r->dim->name);
+        need(b, r->size, r->span, "the division of dim ", r->dim->name);
+        need(b, r->divisor, r->span, "the division of dim ", r->dim->name);
     }
-    need_body(b, placed->program->forward, 0);
-    if (placed->program->backward)
-        need_body(b, placed->program->backward, 0);
-    need_end(b, placed->program, train->span);
-}
-
-static void need_buckets(etch_bound *b)
-{
-    const etch_plan *plan = b->from->placed->plan;
-    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        need(b, plan->bucket, plan->bucket_span, "the size of buckets", NULL);
-}
-
-static void need_stages(etch_bound *b)
-{
-    const etch_stages *stages = b->from->placed->stages;
-    if (!stages)
-        return;
-    need(b, stages->layers, stages->line->span, "the chain of stages", NULL);
-    need(b, stages->line->chunks, stages->line->span, "the schedule", NULL);
-    for (uint32_t i = 0; i < stages->line->count_count; i++)
-        need(b, stages->line->counts[i], stages->line->span, "the count of units", NULL);
-    for (uint32_t i = 0; i < stages->cuts.count; i++) {
-        need(b, stages->cuts.at[i].forward_bytes, stages->line->span, "the message between stages", NULL);
-        need(b, stages->cuts.at[i].backward_bytes, stages->line->span, "the message between stages", NULL);
-    }
+    for (uint32_t i = 0; i < placed->regions.count; i++)
+        need_region(b, placed->regions.at[i]);
+    for (uint32_t i = 0; i < end->count; i++)
+        need_end(b, end->at[i]);
+    if (placed->stages)
+        need_stages(b, placed->stages);
 }
 
 static void report_missing(etch_bound *b)
@@ -138,26 +100,12 @@ static void report_missing(etch_bound *b)
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-/* Each step would say again what the one before has found. */
-static bool check_values(etch_bound *b, etch_extent *extent)
-{
-    const uint32_t errors = etch_error_count(b->diags);
-    etch_check_given(b);
-    etch_check_facts(b);
-    if (b->from->training && etch_error_count(b->diags) == errors) {
-        etch_check_model(b, extent);
-        if (b->from->placed)
-            etch_check_plan(b, extent);
-    }
-    if (b->from->placed && etch_error_count(b->diags) == errors)
-        etch_check_requirements(b);
-    return etch_error_count(b->diags) == errors;
-}
-
 bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values)
 {
     etch_extent extent = {0};
-    return check_values(etch_bound_new(scratch, sym, diags, values), &extent);
+    etch_bound *b = etch_bound_new(scratch, sym, diags, values);
+    etch_bound_ask(b);
+    return etch_check_values(b, &extent);
 }
 
 etch_status etch_bind(etch_arena *scratch, const etch_values *values, etch_bound **bound, etch_extent *extent)
@@ -165,11 +113,10 @@ etch_status etch_bind(etch_arena *scratch, const etch_values *values, etch_bound
     const etch_graph *graph = values->training->graph;
     const uint32_t errors = etch_error_count(graph->diags);
     etch_bound *b = *bound = etch_bound_new(scratch, graph->sym, graph->diags, values);
+    etch_bound_ask(b);
     need_all(b);
-    need_stages(b);
-    need_buckets(b);
     report_missing(b);
-    if (!check_values(b, extent) || etch_error_count(graph->diags) != errors)
+    if (!etch_check_values(b, extent) || etch_error_count(graph->diags) != errors)
         return ETCH_EINPUT;
     if (extent->rank_count <= ETCH_MAX_RANKS)
         return ETCH_OK;

@@ -129,10 +129,9 @@ const etch_binding *etch_bound_list(etch_bound *b, etch_arena *arena)
     etch_binding *list = ETCH_NEW_ARRAY(arena, count, etch_binding);
     for (uint32_t i = 0; i < count; i++) {
         const etch_given *given = &b->from->given[i];
-        const char *value = etch_bound_text(b, b->values[i]);
-        list[i].name = etch_copy_text(arena, given->name, strlen(given->name));
-        list[i].value = etch_copy_text(arena, value, strlen(value));
-        list[i].from = etch_copy_text(arena, given->from, strlen(given->from));
+        list[i] = (etch_binding){etch_copy_string(arena, given->name),
+                                 etch_copy_string(arena, etch_bound_text(b, b->values[i])),
+                                 etch_copy_string(arena, given->from)};
     }
     return list;
 }

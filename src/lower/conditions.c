@@ -7,7 +7,7 @@
 
 /* ---- given values -------------------------------------------------------------------------------------- */
 
-void etch_check_given(etch_bound *b)
+static void check_given(etch_bound *b)
 {
     for (uint32_t i = 0; i < b->from->given_count; i++) {
         const etch_given *given = &b->from->given[i];
@@ -23,25 +23,14 @@ void etch_check_given(etch_bound *b)
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* The values that a number may have. */
-typedef struct condition {
-    int64_t least;
-    /* more than `least` */
-    bool above;
-    /* may be no integer */
-    bool fraction;
-    /* and at most 1 */
-    bool share;
-} condition;
-
-static const char *low_text(etch_bound *b, const condition *c)
+static const char *low_text(etch_bound *b, const etch_condition *c)
 {
     return c->above ? etch_text(b->arena, "is not above %" PRId64, c->least)
                     : etch_text(b->arena, "is less than %" PRId64, c->least);
 }
 
 /* Why a number does not meet the condition; NULL: it does. */
-static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
+static const char *why_not(etch_bound *b, etch_expr number, const etch_condition *c)
 {
     int64_t fits;
     if (!c->fraction && !etch_is_integer_constant(number))
@@ -56,7 +45,7 @@ static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
 
 /* Why no value of what is open makes it meet the condition; NULL: for all that is known, one does. Most sizes
  * are products of what is above 0, and plainly do. */
-static const char *why_never(etch_bound *b, etch_expr open, const condition *c)
+static const char *why_never(etch_bound *b, etch_expr open, const etch_condition *c)
 {
     etch_sym *sym = b->sym;
     const etch_expr least = etch_int(sym, c->least);
@@ -73,89 +62,114 @@ static const char *why_never(etch_bound *b, etch_expr open, const condition *c)
     return rest && etch_different(sym, rest, etch_int(sym, 0), NULL) == ETCH_YES ? "is not an integer" : NULL;
 }
 
-/* Does the value of `expr` meet the condition? Reports what does not, as kind and name. */
-static bool check_number(etch_bound *b, etch_expr expr, const condition *c, etch_span span, const char *kind,
-                         const char *name)
+/* Reports what does not meet its condition. */
+static void check_number(etch_bound *b, const etch_asked *asked)
 {
-    etch_expr value = etch_bound_value(b, expr);
+    const etch_expr value = etch_bound_value(b, asked->expr);
     const char *why = !value                     ? "is undefined"
-                      : !etch_is_constant(value) ? why_never(b, value, c)
-                                                 : why_not(b, value, c);
+                      : !etch_is_constant(value) ? why_never(b, value, &asked->condition)
+                                                 : why_not(b, value, &asked->condition);
     if (!why)
-        return true;
-    etch_diag *diag =
-        etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s%s %s", kind, etch_bound_named(b, name, expr), why);
-    etch_bound_note(b, diag, expr);
-    return false;
+        return;
+    etch_diag *diag = etch_error(b->diags, ETCH_E_BOUND_SIZE, asked->span, "%s%s %s", asked->kind,
+                                 etch_bound_named(b, asked->name, asked->expr), why);
+    etch_bound_note(b, diag, asked->expr);
 }
 
-/* The same of an integer. False also while it is open. */
-static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *kind,
-                       const char *name, uint64_t *size)
+/* The value of a size, which is at least 1; 0: it has none, or a wrong one. */
+static uint64_t size_of(etch_bound *b, etch_expr expr)
 {
-    const condition c = {.least = least};
-    return check_number(b, expr, &c, span, kind, name) && etch_to_u64(etch_bound_value(b, expr), size);
+    uint64_t size;
+    return etch_to_u64(etch_bound_value(b, expr), &size) ? size : 0;
 }
 
-/* ---- the model ----------------------------------------------------------------------------------------- */
+/* ---- what is asked for --------------------------------------------------------------------------------- */
 
-static void check_dims(etch_bound *b)
+/* An integer, if it is there. */
+static void ask(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *name)
 {
+    if (expr)
+        ETCH_PUSH(b->arena, &b->asked, (etch_asked){expr, {.least = least}, span, "", name, false});
+}
+
+static void ask_dims(etch_bound *b)
+{
+    static const etch_condition average = {.fraction = true}, size = {.least = 1};
     const etch_dim **dims;
     const uint32_t count = etch_bound_dims(b, &dims);
-    for (uint32_t i = 0; i < count; i++) {
-        const condition average = {.least = 0, .fraction = true}, size = {.least = 1};
-        check_number(b, dims[i]->size, dims[i]->average_sized ? &average : &size, dims[i]->span, "dim ",
-                     dims[i]->name);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        ETCH_PUSH(b->arena, &b->asked,
+                  (etch_asked){dims[i]->size, dims[i]->average_sized ? average : size, dims[i]->span, "dim ",
+                               dims[i]->name, false});
 }
 
-/* The values that the numbers of a call may have. */
-static const condition conditions[] = {
-    [ETCH_COUNT] = {.least = 1},
-    [ETCH_COUNT_OR_NONE] = {.least = 0},
-    [ETCH_POSITIVE] = {.above = true, .fraction = true},
-    [ETCH_NOT_NEGATIVE] = {.fraction = true},
-    [ETCH_SHARE] = {.fraction = true, .share = true},
-};
-
-static void check_op(etch_bound *b, const etch_op *op)
+static void ask_plan(etch_bound *b, const etch_plan *plan)
 {
+    const etch_stage_line *line = plan->stage;
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        ETCH_PUSH(b->arena, &b->asked,
+                  (etch_asked){plan->mesh.at[i].size,
+                               {.least = 1},
+                               plan->mesh.at[i].span,
+                               "mesh axis ",
+                               plan->mesh.at[i].name,
+                               false});
+    ask(b, plan->ranks.count, 1, plan->ranks.span, "the number of ranks");
+    if (line)
+        ask(b, line->chunks, 1, line->span, "the number of chunks of a stage");
+    for (uint32_t i = 0; line && i < line->count_count; i++)
+        ask(b, line->counts[i], 1, line->span,
+            etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1));
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        ask(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "what a dim is padded to");
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        ask(b, plan->bucket, 1, plan->bucket_span, "the size of buckets");
+}
+
+/* The numbers of a call. */
+static void ask_op(etch_bound *b, const etch_op *op)
+{
+    static const etch_condition conditions[] = {
+        [ETCH_COUNT] = {.least = 1},
+        [ETCH_COUNT_OR_NONE] = {.least = 0},
+        [ETCH_POSITIVE] = {.above = true, .fraction = true},
+        [ETCH_NOT_NEGATIVE] = {.fraction = true},
+        [ETCH_SHARE] = {.fraction = true, .share = true},
+    };
     const unsigned takes = etch_row_takes(op->row);
     etch_attrs attrs = op->attrs;
     const etch_keyword_info *info;
     for (uint32_t i = 0; takes && (info = etch_keyword_at(i)) != NULL; i++) {
         if (info->kind != ETCH_KIND_NUMBER || !(takes & info->bit))
             continue;
-        etch_expr number = *etch_keyword_field_of(info, &attrs).number;
+        const etch_expr number = *etch_keyword_field_of(info, &attrs).number;
         const etch_number_range range = info->name ? info->range : etch_row_number(op->row);
         if (number && range != ETCH_ANY_NUMBER)
-            check_number(b, number, &conditions[range], op->span,
-                         etch_text(b->arena, "%s: ", etch_row_name(op->row)),
-                         info->name ? info->name : "its number");
+            ETCH_PUSH(b->arena, &b->asked,
+                      (etch_asked){number, conditions[range], op->span,
+                                   etch_text(b->arena, "%s: ", etch_row_name(op->row)),
+                                   info->name ? info->name : "its number", true});
     }
 }
 
-void etch_check_model(etch_bound *b, etch_extent *extent)
+void etch_bound_ask(etch_bound *b)
 {
     const etch_training *training = b->from->training;
-    const etch_graph *graph = training->graph;
-    uint64_t steps, count;
-    extent->micro = 1;
-    if (training->train.micro)
-        check_size(b, training->train.micro, 1, training->train.span, "", "the number of microbatches",
-                   &extent->micro);
-    if (graph->steps)
-        check_size(b, graph->steps, 1, training->train.span, "", "the number of steps", &steps);
-    check_dims(b);
-    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);) {
+    if (!training) /* then only assumptions are looked at */
+        return;
+    const etch_span train = training->train.span;
+    ask(b, training->train.micro, 1, train, "the number of microbatches");
+    ask(b, training->graph->steps, 1, train, "the number of steps");
+    ask_dims(b);
+    for (etch_cursor at = {.root = training->graph->forward}; etch_cursor_next(&at);) {
         const etch_loop *loop = at.item->loop;
         if (loop)
-            check_size(b, loop->count, 0, loop->span, "",
-                       etch_text(b->arena, "the count of loop %s", loop->name), &count);
+            ask(b, loop->count, 0, loop->span, etch_text(b->arena, "the count of loop %s", loop->name));
         else
-            check_op(b, at.item->op);
+            ask_op(b, at.item->op);
     }
+    if (b->from->placed)
+        ask_plan(b, b->from->placed->plan);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
@@ -177,14 +191,12 @@ static uint64_t fitting_size(const etch_extent *extent, uint32_t axis, uint64_t 
     return others > 0 && ranks % others == 0 ? ranks / others : 0;
 }
 
-/* Has the mesh as many ranks as the plan asks for? `known`: all of its axes have values. */
-static void check_ranks(etch_bound *b, const etch_extent *extent, bool known)
+/* Has the mesh, all of whose axes have values, as many ranks as the plan asks for? */
+static void check_ranks(etch_bound *b, const etch_extent *extent)
 {
     const etch_plan *plan = b->from->placed->plan;
-    uint64_t ranks = 0;
-    if (!plan->ranks.count ||
-        !check_size(b, plan->ranks.count, 1, plan->ranks.span, "", "the number of ranks", &ranks) || !known ||
-        ranks == extent->rank_count || extent->rank_count > ETCH_MAX_RANKS)
+    const uint64_t ranks = size_of(b, plan->ranks.count);
+    if (ranks == 0 || ranks == extent->rank_count || extent->rank_count > ETCH_MAX_RANKS)
         return;
     etch_diag *diag = etch_error(b->diags, ETCH_E_RANKS, plan->ranks.span,
                                  "the plan asks for %" PRIu64 " ranks, and its mesh has %" PRIu32, ranks,
@@ -203,61 +215,43 @@ static void check_ranks(etch_bound *b, const etch_extent *extent, bool known)
 }
 
 /* Sizes of the axes, as far as they have values; false: not all have. */
-static bool check_mesh(etch_bound *b, etch_extent *extent)
+static bool measure_mesh(etch_bound *b, etch_extent *extent)
 {
     const etch_plan *plan = b->from->placed->plan;
-    etch_total ranks = 1;
+    const uint64_t too_many = ETCH_MAX_RANKS + 1;
+    uint64_t ranks = 1;
     bool known = true;
     extent->axis_count = plan->mesh.count;
     for (uint32_t i = 0; i < plan->mesh.count; i++) {
-        const etch_axis *axis = &plan->mesh.at[i];
-        uint64_t size = 1;
-        if (!check_size(b, axis->size, 1, axis->span, "mesh axis ", axis->name, &size)) {
-            known = false;
-            continue;
-        }
-        ranks = ranks > ETCH_MAX_RANKS || size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : ranks * size;
-        extent->axis_size[i] = size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)size;
+        uint64_t size = size_of(b, plan->mesh.at[i].size);
+        size = size > too_many ? too_many : size;
+        known = known && size > 0;
+        ranks = ranks * (size > 0 ? size : 1) > too_many ? too_many : ranks * (size > 0 ? size : 1);
+        extent->axis_size[i] = (uint32_t)size;
         if (size > 1)
             extent->larger_axes |= UINT32_C(1) << i;
     }
-    extent->rank_count = ranks > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)ranks;
+    extent->rank_count = (uint32_t)ranks;
     return known;
 }
 
-/* Counts of layers that the plan gives, and the shape of the pipeline. */
-static void check_stages(etch_bound *b, etch_extent *extent)
+/* The shape of the pipeline. */
+static etch_pipe measure_pipe(etch_bound *b, const etch_extent *extent)
 {
-    const etch_stage_line *line = b->from->placed->plan->stage;
-    uint64_t chunks = 1, layers;
-    etch_total stages = 1;
-    extent->stage_count = extent->chunk_count = 1;
-    if (!line)
-        return;
-    for (uint32_t i = 0; i < line->axis_count && stages <= ETCH_MAX_RANKS; i++)
+    const etch_placed *placed = b->from->placed;
+    const etch_stage_line *line = placed->plan->stage;
+    const uint64_t micro = size_of(b, placed->training->train.micro);
+    etch_pipe pipe = {etch_schedule_default(), 1, 1, micro ? micro : 1, placed->backward != NULL};
+    uint64_t stages = 1;
+    for (uint32_t i = 0; line && i < line->axis_count && stages <= ETCH_MAX_RANKS; i++)
         stages *= extent->axis_size[line->axes[i]];
-    check_size(b, line->chunks, 1, line->span, "", "the number of chunks of a stage", &chunks);
-    for (uint32_t i = 0; i < line->count_count; i++)
-        check_size(b, line->counts[i], 1, line->span, "",
-                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &layers);
     if (stages <= 1 || stages > ETCH_MAX_RANKS)
-        return;
-    extent->stage_count = (uint32_t)stages;
-    extent->chunk_count = chunks > ETCH_MOST_CHUNKS ? ETCH_MOST_CHUNKS : (uint32_t)chunks;
-}
-
-void etch_check_plan(etch_bound *b, etch_extent *extent)
-{
-    const etch_plan *plan = b->from->placed->plan;
-    uint64_t number;
-    const bool known = check_mesh(b, extent);
-    check_ranks(b, extent, known);
-    check_stages(b, extent);
-    for (uint32_t i = 0; i < plan->pads.count; i++)
-        check_size(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "", "what a dim is padded to",
-                   &number);
-    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        check_size(b, plan->bucket, 1, plan->bucket_span, "", "the size of buckets", &number);
+        return pipe;
+    const uint64_t chunks = size_of(b, line->chunks);
+    pipe.schedule = line->schedule;
+    pipe.stages = (uint32_t)stages;
+    pipe.chunks = chunks > ETCH_MOST_CHUNKS ? ETCH_MOST_CHUNKS : chunks ? (uint32_t)chunks : 1;
+    return pipe;
 }
 
 /* ---- facts --------------------------------------------------------------------------------------------- */
@@ -435,14 +429,27 @@ static void check_requirement(etch_bound *b, uint32_t index)
     suggest_two_axes(b, diag, r);
 }
 
-void etch_check_requirements(etch_bound *b)
-{
-    for (uint32_t i = 0; i < b->from->placed->requirements.count; i++)
-        check_requirement(b, i);
-}
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
-void etch_check_facts(etch_bound *b)
+/* Each step would say again what the one before has found. */
+bool etch_check_values(etch_bound *b, etch_extent *extent)
 {
+    const etch_placed *placed = b->from->placed;
+    const uint32_t errors = etch_error_count(b->diags);
+    check_given(b);
     for (uint32_t i = 0; i < b->from->fact_count; i++)
         check_fact(b, &b->from->facts[i]);
+    if (etch_error_count(b->diags) != errors)
+        return false;
+    for (uint32_t i = 0; i < b->asked.count; i++)
+        check_number(b, &b->asked.at[i]);
+    if (placed && measure_mesh(b, extent))
+        check_ranks(b, extent);
+    if (placed)
+        extent->pipe = measure_pipe(b, extent);
+    if (etch_error_count(b->diags) != errors)
+        return false;
+    for (uint32_t i = 0; placed && i < placed->requirements.count; i++)
+        check_requirement(b, i);
+    return etch_error_count(b->diags) == errors;
 }

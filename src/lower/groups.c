@@ -43,8 +43,7 @@ uint32_t etch_stage_of(const etch_job *job, uint32_t rank)
     return stage;
 }
 
-/* The first rank of a stage. */
-static uint32_t rank_of_stage(const etch_job *job, uint32_t stage)
+uint32_t etch_stage_rank(const etch_job *job, uint32_t stage)
 {
     uint32_t rank = 0;
     for (uint32_t i = job->stage_axis_count; i-- > 0;) {
@@ -87,10 +86,10 @@ uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, u
 {
     uint32_t rank = 0;
     if (family->across) {
-        rank = rank_of_stage(job, family->stages[k]);
+        rank = etch_stage_rank(job, family->stages[k]);
     } else if (family->stages) {
         uint32_t on_stage = groups_on_stage(job, family);
-        rank = rank_of_stage(job, family->stages[group / on_stage]);
+        rank = etch_stage_rank(job, family->stages[group / on_stage]);
         group %= on_stage;
     }
     for (uint32_t axis = job->mesh_count; axis-- > 0;) {
@@ -107,9 +106,9 @@ uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, u
 
 /* ---- making families ----------------------------------------------------------------------------------- */
 
-static int compare_sets(const void *a, const void *b)
+static int by_group(const void *a, const void *b)
 {
-    const etch_group_set *x = a, *y = b;
+    const etch_group_set *x = &(*(etch_task *const *)a)->group, *y = &(*(etch_task *const *)b)->group;
     if (x->axes != y->axes)
         return x->axes < y->axes ? -1 : 1;
     for (uint32_t i = 0; i < x->stage_count && i < y->stage_count; i++)
@@ -121,12 +120,11 @@ static int compare_sets(const void *a, const void *b)
 static etch_group_family family_of_set(etch_arena *arena, const etch_placed *placed, const etch_job *job,
                                        const etch_group_set *set)
 {
-    const char *label = etch_axes_label(placed, set->axes);
     etch_group_family family = {.size = 1, .across = set->stages != NULL};
     for (uint32_t place = 0; place < job->mesh_count; place++)
         if (set->axes >> etch_plan_axis_at(placed->plan, place) & 1)
             family.axes |= UINT64_C(1) << place;
-    family.label = etch_copy_text(arena, label, strlen(label));
+    family.label = etch_copy_string(arena, etch_axes_label(placed, set->axes));
     for (uint32_t axis = 0; axis < job->mesh_count; axis++)
         if (is_inside(&family, axis))
             family.size *= job->mesh[axis].size;
@@ -139,23 +137,17 @@ static etch_group_family family_of_set(etch_arena *arena, const etch_placed *pla
     return family;
 }
 
-void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch_group_set *sets,
-                        uint32_t count, etch_job *job, uint16_t *family_of)
+void etch_families_make(etch_arena *arena, const etch_placed *placed, etch_tasks *collectives, etch_job *job)
 {
-    etch_group_set *sorted = ETCH_NEW_ARRAY(arena, count, etch_group_set);
-    etch_group_family *families = ETCH_NEW_ARRAY(arena, count, etch_group_family);
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, collectives->count, etch_group_family);
     uint32_t made = 0;
-    if (count > 0) {
-        memcpy(sorted, sets, count * sizeof *sorted);
-        qsort(sorted, count, sizeof *sorted, compare_sets);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0 && compare_sets(&sorted[i - 1], &sorted[i]) == 0)
-            continue;
-        for (uint32_t k = 0; k < count; k++)
-            if (compare_sets(&sets[k], &sorted[i]) == 0)
-                family_of[k] = (uint16_t)made;
-        families[made++] = family_of_set(arena, placed, job, &sorted[i]);
+    if (collectives->count > 0)
+        qsort(collectives->at, collectives->count, sizeof *collectives->at, by_group);
+    for (uint32_t i = 0; i < collectives->count; i++) {
+        etch_task *task = collectives->at[i];
+        if (i == 0 || by_group(&collectives->at[i - 1], &task) != 0)
+            families[made++] = family_of_set(arena, placed, job, &task->group);
+        task->family = (uint16_t)(made - 1);
     }
     job->families = families;
     job->family_count = made;

@@ -15,11 +15,6 @@ typedef struct lowering {
     etch_total all_cells;
 } lowering;
 
-static const char *copy_name(etch_arena *arena, const char *name)
-{
-    return name ? etch_copy_text(arena, name, strlen(name)) : NULL;
-}
-
 static void set_mesh(const lowering *l, const etch_extent *extent)
 {
     const etch_plan *plan = l->options->values.placed->plan;
@@ -27,71 +22,53 @@ static void set_mesh(const lowering *l, const etch_extent *extent)
     uint32_t place_of[ETCH_MAX_AXES] = {0};
     for (uint32_t i = 0; i < extent->axis_count; i++) {
         const uint32_t axis = etch_plan_axis_at(plan, i);
-        mesh[i] = (etch_mesh_axis){copy_name(l->arena, plan->mesh.at[axis].name), extent->axis_size[axis]};
+        mesh[i] =
+            (etch_mesh_axis){etch_copy_string(l->arena, plan->mesh.at[axis].name), extent->axis_size[axis]};
         place_of[axis] = i;
     }
     l->job->mesh = mesh;
     l->job->mesh_count = extent->axis_count;
     l->job->rank_count = extent->rank_count;
-    if (extent->stage_count == 1)
-        return;
-    uint32_t *axes = ETCH_NEW_ARRAY(l->arena, plan->stage->axis_count, uint32_t);
-    for (uint32_t i = 0; i < plan->stage->axis_count; i++)
+    l->job->stage_axis_count = extent->pipe.stages > 1 ? plan->stage->axis_count : 0;
+    uint32_t *axes = ETCH_NEW_ARRAY(l->arena, l->job->stage_axis_count, uint32_t);
+    for (uint32_t i = 0; i < l->job->stage_axis_count; i++)
         axes[i] = place_of[plan->stage->axes[i]];
     l->job->stage_axes = axes;
-    l->job->stage_axis_count = plan->stage->axis_count;
 }
 
-typedef struct sets {
-    etch_arena *arena;
-    ETCH_VEC(etch_group_set) groups;
-    uint16_t *family_of;
-    uint32_t next;
-} sets;
-
-static void collect_set(void *data, const etch_task_run *run)
+/* Groups of one set of axes may be of two families: they are one row. */
+static void add_row(etch_stage_total *total, etch_comm_total *rows, etch_comm_total row, etch_node_type type,
+                    const char *axes)
 {
-    sets *s = data;
-    if (run->task->type == ETCH_NODE_COLL)
-        ETCH_PUSH(s->arena, &s->groups, run->task->group);
+    etch_comm_total *last = total->comm_count > 0 ? &rows[total->comm_count - 1] : NULL;
+    if (row.count == 0)
+        return;
+    row.type = (uint8_t)type;
+    row.axes = axes;
+    if (!last || last->type != row.type || last->collective != row.collective || strcmp(last->axes, axes)) {
+        rows[total->comm_count++] = row;
+        return;
+    }
+    last->bytes += row.bytes;
+    last->padded += row.padded;
+    last->count += row.count;
 }
 
-static void set_family(void *data, const etch_task_run *run)
-{
-    sets *s = data;
-    if (run->task->type == ETCH_NODE_COLL)
-        run->task->family = s->family_of[s->next++];
-}
-
-static void set_families(const lowering *l, etch_arena *scratch, const etch_outline *outline)
-{
-    sets s = {.arena = scratch};
-    etch_outline_each(outline, ETCH_EVERY_STAGE, collect_set, &s);
-    s.family_of = ETCH_NEW_ARRAY(scratch, s.groups.count, uint16_t);
-    etch_families_make(l->arena, l->options->values.placed, s.groups.at, s.groups.count, l->job, s.family_of);
-    etch_outline_each(outline, ETCH_EVERY_STAGE, set_family, &s);
-}
-
-/* Only what the stage has: collectives in the order of the tallies, then messages. */
-static void set_comm(const lowering *l, const etch_outline *outline, const etch_sums *sums,
-                     etch_stage_total *total)
+/* Only what the stage has: collectives by kind, then axes; messages. */
+static void set_comm(const lowering *l, const etch_sums *sums, etch_stage_total *total)
 {
     const etch_placed *placed = l->options->values.placed;
-    uint32_t tallies = outline->tallies.count, stage_axes = 0;
-    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, tallies + 2, etch_comm_total);
-    for (uint32_t i = 0; i < l->job->stage_axis_count; i++)
-        stage_axes |= UINT32_C(1) << placed->plan->stage->axes[i];
-    for (uint32_t i = 0; i < tallies + 2; i++) {
-        const bool message = i >= tallies;
-        const uint32_t axes = message ? stage_axes : outline->tallies.at[i].axes;
-        etch_comm_total row = i < tallies ? sums->comm[i] : i == tallies ? sums->send : sums->recv;
-        if (row.count == 0)
-            continue;
-        row.type = i < tallies ? ETCH_NODE_COLL : i == tallies ? ETCH_NODE_SEND : ETCH_NODE_RECV;
-        row.collective = message ? 0 : outline->tallies.at[i].collective;
-        row.axes = copy_name(l->arena, etch_axes_label(placed, axes));
-        rows[total->comm_count++] = row;
+    const etch_stage_line *line = placed->plan->stage;
+    const uint32_t families = l->job->family_count, kinds = ETCH_COMM_KINDS * families;
+    const char *stages = line ? etch_axes_label(placed, etch_axes_of(line->axes, line->axis_count)) : NULL;
+    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, kinds + 2, etch_comm_total);
+    for (uint32_t i = 0; i < kinds; i++) {
+        etch_comm_total row = sums->comm[i];
+        row.collective = (uint8_t)(i / families);
+        add_row(total, rows, row, ETCH_NODE_COLL, l->job->families[i % families].label);
     }
+    add_row(total, rows, sums->send, ETCH_NODE_SEND, etch_copy_string(l->arena, stages));
+    add_row(total, rows, sums->recv, ETCH_NODE_RECV, etch_copy_string(l->arena, stages));
     total->comm = rows;
 }
 
@@ -100,10 +77,11 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
 {
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-    etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
+    etch_sums sums = {
+        .comm = ETCH_NEW_ARRAY(scratch, ETCH_COMM_KINDS * (size_t)job->family_count, etch_comm_total)};
     etch_class_program *program = &l->programs[stage * job->work_share_count + work_share];
     etch_stage_total *total = &l->totals[stage * job->work_share_count + work_share];
-    etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
+    etch_unroll(l->arena, job, outline, stage, program, &sums);
     *total = (etch_stage_total){
         .ranks = job->rank_count / job->program_count,
         .stage = stage,
@@ -114,7 +92,7 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
         .bytes = sums.bytes,
         .padded_bytes = sums.padded_bytes,
     };
-    set_comm(l, outline, &sums, total);
+    set_comm(l, &sums, total);
     etch_arena_free(scratch);
 }
 
@@ -132,10 +110,10 @@ static uint32_t part_of(const lowering *l, uint32_t rank)
     return work_share;
 }
 
-static void set_classes(lowering *l, const etch_outline *outline, const etch_extent *extent)
+static void set_classes(lowering *l, const etch_extent *extent)
 {
     etch_job *job = l->job;
-    job->stage_count = outline->model_chunks.stage_count;
+    job->stage_count = extent->pipe.stages;
     job->work_share_count = 1;
     for (uint32_t a = 0; a < extent->axis_count; a++)
         job->work_share_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
@@ -170,34 +148,30 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t wo
 }
 
 /* Microbatches under way on a stage, at most. */
-static uint64_t in_flight(const lowering *l, const etch_outline *outline, uint32_t stage)
+static uint64_t in_flight(const lowering *l, const etch_pipe *pipe, uint32_t stage)
 {
-    const etch_model_chunks *model_chunks = &outline->model_chunks;
     etch_sym *sym = l->options->values.placed->training->graph->sym;
-    const etch_pipe_sizes sizes = {etch_int(sym, model_chunks->stage_count),
-                                   etch_int(sym, model_chunks->chunk_count),
-                                   etch_int(sym, (int64_t)outline->micro)};
+    const etch_pipe_sizes sizes = {etch_int(sym, pipe->stages), etch_int(sym, pipe->chunks),
+                                   etch_int(sym, (int64_t)pipe->microbatches)};
+    const etch_expr most = etch_in_flight_formula(sym, pipe->schedule, &sizes, ETCH_HOLD_FORWARD_TO_WEIGHTS,
+                                                  etch_int(sym, stage));
     uint64_t count = 1;
-    if (outline->backward)
-        etch_lower_require(
-            l->arena, etch_to_u64(etch_in_flight_formula(sym, model_chunks->schedule, &sizes,
-                                                         ETCH_HOLD_FORWARD_TO_WEIGHTS, etch_int(sym, stage)),
-                                  &count));
+    etch_lower_require(l->arena, !pipe->trains || etch_to_u64(most, &count));
     return count;
 }
 
 /* Every microbatch under way on a stage has its own registers of the whole chain. */
 static etch_status check_cells(lowering *l, const etch_outline *outline)
 {
-    for (uint32_t stage = 0; stage < outline->model_chunks.stage_count; stage++)
-        l->all_cells += (etch_total)outline->register_count * in_flight(l, outline, stage);
+    const uint32_t stages = outline->pipe->stages;
+    for (uint32_t stage = 0; stage < stages; stage++)
+        l->all_cells += (etch_total)outline->register_count * in_flight(l, outline->pipe, stage);
     if (l->all_cells <= ETCH_MOST_JOB_CELLS)
         return ETCH_OK;
     etch_diag *diag = etch_error(
         l->options->values.placed->diags, ETCH_E_TOO_MANY_NODES, (etch_span){0, 0},
         "the programs of %u stages have %llu values of microbatches under way, and a job has at most %u",
-        (unsigned)outline->model_chunks.stage_count, (unsigned long long)l->all_cells,
-        (unsigned)ETCH_MOST_JOB_CELLS);
+        (unsigned)stages, (unsigned long long)l->all_cells, (unsigned)ETCH_MOST_JOB_CELLS);
     etch_help(diag, "have fewer stages or microbatches: the pattern is the same");
     return ETCH_ELIMIT;
 }
@@ -218,16 +192,16 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
         status = check_cells(l, &outline);
     if (status != ETCH_OK)
         return status;
-    for (uint32_t stage = 0; stage < outline.model_chunks.stage_count; stage++)
+    for (uint32_t stage = 0; stage < extent.pipe.stages; stage++)
         if (outline.sizes[stage].nodes > l->nodes)
             l->nodes = outline.sizes[stage].nodes;
     if (work_share == 0) {
         set_mesh(l, &extent);
-        set_classes(l, &outline, &extent);
+        set_classes(l, &extent);
         l->job->bindings = etch_bound_list(bound, l->arena);
         l->job->binding_count = l->options->values.given_count;
     }
-    set_families(l, scratch, &outline);
+    etch_families_make(l->arena, values.placed, &outline.collectives, l->job);
     for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
         set_class(l, &outline, stage, work_share);
     return ETCH_OK;
@@ -247,10 +221,10 @@ static etch_status lower(lowering *l)
     if (status != ETCH_OK)
         return status;
     etch_families_number(l->arena, job);
-    job->model = copy_name(l->arena, placed->training->graph->model);
-    job->plan = copy_name(l->arena, placed->plan->name);
-    job->config = copy_name(l->arena, l->options->config);
-    job->run = copy_name(l->arena, l->options->run);
+    job->model = etch_copy_string(l->arena, placed->training->graph->model);
+    job->plan = etch_copy_string(l->arena, placed->plan->name);
+    job->config = etch_copy_string(l->arena, l->options->config);
+    job->run = etch_copy_string(l->arena, l->options->run);
     return ETCH_OK;
 }
 

@@ -19,7 +19,8 @@ typedef enum etch_comm_type {
     ETCH_COMM_ALL_REDUCE = 0,
     ETCH_COMM_ALL_GATHER = 2,
     ETCH_COMM_ALL_TO_ALL = 6,
-    ETCH_COMM_REDUCE_SCATTER = 7
+    ETCH_COMM_REDUCE_SCATTER = 7,
+    ETCH_COMM_KINDS
 } etch_comm_type;
 
 /* One node. Its id is its index in the program: the issue order. */

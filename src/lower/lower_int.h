@@ -31,6 +31,12 @@ enum {
  * itself. */
 enum { ETCH_MOST_JOB_CELLS = 250000000 };
 
+/* Text and its bytes. */
+typedef struct etch_word {
+    const char *text;
+    uint32_t length;
+} etch_word;
+
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
 void etch_lower_require(etch_arena *arena, bool holds);
 
@@ -47,6 +53,28 @@ typedef struct etch_missing_value {
     const char *what;
 } etch_missing_value;
 
+/* The values that a number may have. */
+typedef struct etch_condition {
+    int64_t least;
+    /* more than `least` */
+    bool above;
+    /* may be no integer */
+    bool fraction;
+    /* and at most 1 */
+    bool share;
+} etch_condition;
+
+/* A number of the model or of the plan, and what has to hold of it. */
+typedef struct etch_asked {
+    etch_expr expr;
+    etch_condition condition;
+    etch_span span;
+    /* "dim " and "embed" */
+    const char *kind, *name;
+    /* lowering does without its value */
+    bool optional;
+} etch_asked;
+
 /* Values, and what they are put into. */
 typedef struct etch_bound {
     etch_arena *arena;
@@ -58,6 +86,7 @@ typedef struct etch_bound {
     /* open addressing; capacity is a power of two */
     etch_bound_entry *entries;
     size_t entry_count, capacity;
+    ETCH_VEC(etch_asked) asked;
     ETCH_VEC(etch_missing_value) missing;
 } etch_bound;
 
@@ -68,10 +97,7 @@ typedef struct etch_extent {
     /* bits of the axes of more than one rank */
     uint32_t larger_axes;
     uint32_t rank_count;
-    /* microbatches of a step */
-    uint64_t micro;
-    /* of a pipeline; each stage holds the chunks */
-    uint32_t stage_count, chunk_count;
+    etch_pipe pipe;
 } etch_extent;
 
 /* Looks at everything that lowering reads of values for a placed graph: what is missing, assumptions, sizes,
@@ -97,16 +123,11 @@ const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
 /* ---- conditions.c: what must hold of values ------------------------------------------------------------ */
 
-/* Each of these holds of what has no value yet as long as some value would do, and reports what does not
- * hold. */
-
-void etch_check_given(etch_bound *bound);
-void etch_check_facts(etch_bound *bound);
-/* Of the model and its step: dims, loops, options of ops, microbatches. */
-void etch_check_model(etch_bound *bound, etch_extent *extent);
-/* Of the plan, before what it divides: mesh, stages, pads, buckets. */
-void etch_check_plan(etch_bound *bound, etch_extent *extent);
-void etch_check_requirements(etch_bound *bound);
+/* Lists the numbers of the model, and of the plan. */
+void etch_bound_ask(etch_bound *bound);
+/* Do the values hold, what has none as long as some value would do? Reports what does not. Fills the extent
+ * as far as there are values. */
+bool etch_check_values(etch_bound *bound, etch_extent *extent);
 
 /* ---- groups.c ------------------------------------------------------------------------------------------ */
 
@@ -120,12 +141,15 @@ typedef struct etch_group_set {
     uint32_t stage_count;
 } etch_group_set;
 
-/* The families of the job, whose mesh is set: one for each different set, in rising order of axes, then of
- * stages. Writes the family of sets[i] to family_of[i]. They have no ids yet. */
-void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch_group_set *sets,
-                        uint32_t count, etch_job *job, uint16_t *family_of);
+typedef ETCH_VEC(struct etch_task *) etch_tasks;
+
+/* The families of the job, whose mesh is set: one for each different set of the collectives, in rising order
+ * of axes, then of stages. Tells every collective its family. They have no ids yet. */
+void etch_families_make(etch_arena *arena, const etch_placed *placed, etch_tasks *collectives, etch_job *job);
 /* Numbers the groups that the programs of the job use. */
 void etch_families_number(etch_arena *arena, etch_job *job);
+/* The first rank of a stage. */
+uint32_t etch_stage_rank(const etch_job *job, uint32_t stage);
 
 /* ---- outline.c: the program before it is unrolled ------------------------------------------------------ */
 
@@ -140,7 +164,7 @@ typedef struct etch_register {
 /* A task becomes one node each time it runs. */
 typedef struct etch_task {
     /* NULL: belongs to the end of the step */
-    const etch_kernel *kernel;
+    const etch_step_task *of;
     /* exact, before the least values of a trace */
     uint64_t flop, bytes;
     /* what it reads, of a kernel */
@@ -153,8 +177,6 @@ typedef struct etch_task {
     uint32_t index;
     /* collective */
     etch_group_set group;
-    /* collective: row of the totals */
-    uint32_t tally;
     /* collective */
     uint16_t family;
     /* as in etch_node */
@@ -167,8 +189,7 @@ typedef struct etch_task {
     bool weight_half;
     etch_phase phase;
     /* what follows microbatch and loops */
-    const char *name;
-    uint32_t name_length;
+    etch_word name;
     /* static */
     const char *op_type;
     /* in the job's arena; NULL: not asked for, or of none */
@@ -182,6 +203,7 @@ typedef struct etch_classes etch_classes;
  * is. */
 typedef struct etch_weight_task {
     etch_task task;
+    etch_end_role role;
     uint64_t weight_groups;
     /* of these layers it runs those of a class; NULL: all */
     const etch_classes *classes;
@@ -193,11 +215,9 @@ typedef struct etch_weight_task {
     /* of every microbatch: the next one does not add to the same memory */
     bool anew;
     /* where the weights are used: stages that hold none of it do not run the task */
-    etch_bound_interval *uses;
-    uint32_t use_count;
-    /* NULL: no loop */
-    const char *loop_name;
-    uint32_t loop_name_length;
+    ETCH_VEC(etch_bound_interval) uses;
+    /* text NULL: no loop */
+    etch_word loop_name;
     /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
     uint32_t stream;
 } etch_weight_task;
@@ -206,12 +226,11 @@ typedef ETCH_VEC(etch_weight_task *) etch_weight_tasks;
 
 /* Collectives of one kind that are sent in pieces of a given size, whichever units they are of. */
 typedef struct etch_stream {
-    uint8_t collective;
-    uint32_t axes;
+    /* the first of them */
+    const etch_task *like;
     /* bytes of a piece, but the last one; at least 1 */
     uint64_t limit;
-    const char *name;
-    uint32_t name_length;
+    etch_word name;
 } etch_stream;
 
 /* A loop-carried value, as seen around the loop. */
@@ -242,8 +261,7 @@ typedef struct etch_repeat {
     /* makers on the way from one iteration to the next */
     uint32_t *carrying;
     uint32_t carried_count;
-    const char *name;
-    uint32_t name_length;
+    etch_word name;
 } etch_repeat;
 
 typedef struct etch_body_item {
@@ -263,6 +281,7 @@ typedef struct etch_body_item {
 typedef struct etch_body {
     /* in issue order */
     ETCH_VEC(etch_body_item) items;
+    const etch_placed_region *region;
     /* NULL: top level */
     struct etch_body *parent;
     /* whose iteration it is; NULL: top level */
@@ -296,19 +315,13 @@ typedef struct etch_gradient {
     ETCH_VEC(uint32_t) adders;
 } etch_gradient;
 
-/* Collectives of one kind over the same axes larger than 1. */
-typedef struct etch_tally {
-    uint8_t collective;
-    uint32_t axes;
-} etch_tally;
-
 /* The register of the node that makes a value of a message. A loop-carried value goes into the
  * first iteration of the receiver. */
 typedef struct etch_passed_value {
     /* of the top level; or */
     etch_register reg;
     /* what this loop carries on */
-    const etch_repeat *repeat;
+    const etch_body_item *item;
     uint32_t carry;
 } etch_passed_value;
 
@@ -319,18 +332,11 @@ typedef struct etch_chunk_message {
     uint64_t bytes;
 } etch_chunk_message;
 
-/* The chain of layers over the stages. Model chunk c*stage_count + s is chunk c of stage s. */
-typedef struct etch_model_chunks {
-    const etch_schedule *schedule;
-    uint32_t stage_count, chunk_count;
-    bool reduce_last;
-    /* by model chunk */
-    etch_bound_interval *intervals;
-    /* by model chunk: between it and the next, either way */
-    etch_chunk_message *forward, *backward;
-    /* by stage: its rank less that of stage 0, other coordinates alike */
-    int64_t *rank_of;
-} etch_model_chunks;
+/* The layers that a stage holds: those of its chunks. */
+typedef struct etch_held {
+    const etch_bound_interval *chunks;
+    uint32_t count;
+} etch_held;
 
 /* How large the program of a stage is. */
 typedef struct etch_size {
@@ -349,23 +355,30 @@ typedef struct etch_outline {
     etch_body *forward, *backward;
     /* these, and those of loops */
     ETCH_VEC(etch_body *) bodies;
-    etch_model_chunks model_chunks;
-    uint64_t micro;
+    const etch_pipe *pipe;
+    /* by stage */
+    etch_held *held;
+    /* of forward and of backward, by model chunk: between it and the next. Chunk c of stage s is model chunk
+     * c*stages + s. */
+    etch_chunk_message *messages[2];
     /* of one microbatch */
     uint64_t register_count;
     ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_registers;
-    etch_weight_tasks buckets, shared_reductions, norms, updates, gathers;
+    /* of the end of the step, role by role; those of the norm are no nodes */
+    etch_weight_tasks weight_tasks;
+    /* reductions wait for the end of the step */
+    bool reduce_last;
     /* there are tasks that do */
     bool gathers_weights;
     /* how many units before its own a gather is issued */
     uint64_t ahead;
     /* of the plan's buckets; none where each weight group has its own */
     ETCH_VEC(etch_stream) streams;
-    /* of clipping; NULL: none. The norm's numbers are those of `norms` */
+    /* of clipping; NULL: none. The norm's numbers are those of its weight tasks */
     etch_task *norm, *norm_reduce;
-    /* by collective, then axes; only what runs */
-    ETCH_VEC(etch_tally) tallies;
+    /* those that run, in no order that means anything */
+    etch_tasks collectives;
     /* by stage */
     etch_size *sizes;
 } etch_outline;
@@ -374,28 +387,12 @@ typedef struct etch_outline {
  * ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
-/* A task that runs at least once. */
-typedef struct etch_task_run {
-    etch_task *task;
-    /* that it is of, at the end of a step; else NULL */
-    const etch_weight_task *weight_task;
-    /* in a step */
-    etch_total times;
-    /* bytes of its name before its own, at most */
-    uint32_t prefix;
-} etch_task_run;
-#define ETCH_EVERY_STAGE UINT32_MAX
-/* Goes over all tasks that a stage runs, or one stage at least, in no order that means anything: so none has
- * to be unrolled. */
-void etch_outline_each(const etch_outline *outline, uint32_t stage,
-                       void (*visit)(void *data, const etch_task_run *run), void *data);
 
 /* An outline in the making. */
 typedef struct etch_outliner {
     /* scratch */
     etch_arena *arena;
     const etch_placed *placed;
-    const etch_graph *graph;
     etch_bound *bound;
     const etch_extent *extent;
     etch_outline *outline;
@@ -418,6 +415,9 @@ uint8_t etch_collective_code(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
+/* What the task is: all but its name, and its numbers; and these. */
+void etch_task_begin(const etch_outliner *o, etch_task *task, const etch_step_task *of, const etch_row *row);
+void etch_task_size(etch_outliner *o, etch_task *task, const etch_step_task *of);
 /* The value of what is a whole number, or the program is wrong. */
 uint64_t etch_bound_number(etch_outliner *o, etch_expr expr);
 /* The register of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
@@ -434,30 +434,24 @@ uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 /* How many of the iterations are of the class. */
 uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held);
 
-/* ---- model_chunks.c ------------------------------------------------------------------------------------ */
+/* ---- chain.c: which layers stages hold ----------------------------------------------------------------- */
 
-/* The layers of the stages; reports a chain that they cannot share. */
-void etch_model_chunks_make(etch_outliner *o);
+/* Shares the layers among the stages; reports a chain that they cannot share. */
+void etch_chain_cut(etch_outliner *o);
 /* Fills in the messages between the stages, once bodies are linked. */
-void etch_chunk_messages(etch_outliner *o);
-/* Is there more than one stage? Else one holds everything, which is one weight group. */
+void etch_chain_messages(etch_outliner *o);
+/* Is there more than one stage? Else one holds everything, which is one layer. */
 bool etch_is_cut(const etch_outliner *o);
 /* The layers of a stage position. */
 etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position);
-uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks);
-/* The layers of a chunk of a stage; has it any of these? */
-etch_bound_interval etch_chunk_layers(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk);
-bool etch_chunk_holds(const etch_model_chunks *model_chunks, uint32_t stage, uint32_t chunk,
-                      etch_bound_interval layers);
-bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers);
+bool etch_held_any(const etch_held *held, etch_bound_interval layers);
 /* Those of `layers` that are among `held`, counted from the first of them. */
 etch_bound_interval etch_layers_from(etch_bound_interval layers, etch_bound_interval held);
-/* How many of these layers, which are a loop's, the stage holds of a class, in all its chunks. */
-uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
-                            const etch_classes *classes, uint32_t class);
-/* Does the stage hold weights of the task? */
-bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage,
-                           const etch_weight_task *task);
+/* How many of these layers, which are a loop's, the stage holds of a class. */
+uint64_t etch_held_members(const etch_held *held, etch_bound_interval layers, const etch_classes *classes,
+                           uint32_t class);
+/* Weight groups of the task that the stage holds. */
+uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *task);
 
 /* ---- end.c: the end of a step -------------------------------------------------------------------------- */
 
@@ -470,13 +464,8 @@ void etch_end_tasks(etch_outliner *o);
 /* Gives the tasks of buckets and gathers their streams, where the plan wants that. */
 void etch_streams_make(etch_outliner *o);
 /* The bytes that the stage sends in a stream, and the number of pieces. */
-etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream);
-etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream);
-/* Units of the task that the stage holds; is `weight_group` one of them? */
-uint64_t etch_weight_task_groups(const etch_model_chunks *model_chunks, uint32_t stage,
-                                 const etch_weight_task *task);
-bool etch_weight_task_holds(const etch_model_chunks *model_chunks, uint32_t stage,
-                            const etch_weight_task *task, uint64_t weight_group);
+etch_total etch_stream_bytes(const etch_outline *outline, const etch_held *held, uint32_t stream);
+etch_total etch_stream_pieces(const etch_outline *outline, const etch_held *held, uint32_t stream);
 
 /* A task of the end of a step for one of its units. */
 typedef struct etch_due {
@@ -497,35 +486,31 @@ typedef struct etch_stream_piece {
 /* The streams of a stage while it is unrolled: tasks are added as they are complete, and pieces taken until
  * there is none. */
 typedef struct etch_flows etch_flows;
-etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
+etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, const etch_held *held);
 void etch_flows_add(etch_flows *flows, etch_due due);
 bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece);
 
 /* ---- count.c ------------------------------------------------------------------------------------------- */
 
-/* Rows of the totals: which collectives run, and the row of each. */
-void etch_outline_tally(etch_outliner *o);
-/* Places the registers. */
-void etch_outline_registers(etch_outliner *o);
 /* The size of a stage's program; reports a program that is too long. */
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 
 /* ---- names.c ------------------------------------------------------------------------------------------- */
 
 /* Names the tasks of all bodies by module and tensor; no two of a body have the same name. */
-void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline);
-/* Names a task of the end of a step. */
-void etch_name_weight_task(etch_arena *arena, const etch_outline *outline, etch_weight_task *weight_task,
-                           const etch_weight_group *weight_group, etch_phase phase, const char *what);
-void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name);
+void etch_name_tasks(const etch_outliner *o);
+/* Names a task of the end of a step, which does `what`. */
+void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const etch_weight_group *group,
+                           const char *what);
 /* The name of a loop as nodes have it. */
-const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
+etch_word etch_loop_label(const etch_loop *loop);
 
-/* ---- text.c: adds to a text of so many bytes, without the NUL at its end ---- */
+/* ---- text.c -------------------------------------------------------------------------------------------- */
 
-void etch_text_add(char *text, uint32_t *length, const char *bytes, uint32_t count);
+etch_word etch_word_of(const char *text);
+/* Adds to a text of so many bytes, without the NUL at its end. */
+void etch_text_add(char *text, uint32_t *length, etch_word word);
 void etch_text_add_number(char *text, uint32_t *length, uint64_t number);
-void etch_text_add_word(char *text, uint32_t *length, const char *word);
 /* As the timeline tool of Chakra tells types of nodes apart: by these words in a name. */
 const char *etch_type_word(uint8_t type);
 
@@ -533,14 +518,14 @@ const char *etch_type_word(uint8_t type);
 
 typedef struct etch_sums {
     etch_total flop, padded_flop, bytes, padded_bytes;
-    /* by tally; label not set */
+    /* by etch_comm_type and family: sums and counts alone */
     etch_comm_total *comm;
     /* messages */
     etch_comm_total send, recv;
 } etch_sums;
 
-/* The program of a stage, in `arena`, and its sums. */
-void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
+/* The program of a stage of the job, in `arena`, and its sums. */
+void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline, uint32_t stage,
                  etch_class_program *program, etch_sums *sums);
 
 #endif

@@ -10,19 +10,13 @@
 static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of)
 {
     const etch_kernel *kernel = of->kernel;
-    const etch_step *anchor = kernel->anchor;
-    const bool communicates = of->kind == ETCH_TASK_COLLECTIVE;
-    const uint32_t axes = communicates ? of->axes & o->extent->larger_axes : 0;
-    if (communicates && axes == 0)
+    if (of->kind == ETCH_TASK_COLLECTIVE && !(of->axes & o->extent->larger_axes))
         return;
     etch_task *task = ETCH_NEW(o->arena, etch_task);
-    task->kernel = kernel;
-    task->type = communicates ? ETCH_NODE_COLL : ETCH_NODE_COMP;
-    task->collective = etch_collective_code(of->collective);
-    task->op_type = communicates ? etch_collective_name(of->collective) : etch_row_name(anchor->row);
-    task->group = (etch_group_set){.axes = axes};
+    etch_task_begin(o, task, of, kernel->anchor->row);
+    task->of = of;
     task->index = body->register_count++;
-    task->gathers = anchor->copies != NULL;
+    task->gathers = kernel->anchor->copies != NULL;
     task->once = of->when == ETCH_FIRST_MICROBATCH;
     task->weight_half = of->weight_half;
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
@@ -73,7 +67,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat
     etch_repeat *repeat = ETCH_NEW(o->arena, etch_repeat);
     repeat->loop = loop;
     repeat->reverse = loop->loop->forward != NULL;
-    repeat->name = etch_loop_label(o->arena, loop->loop, &repeat->name_length);
+    repeat->name = etch_loop_label(loop->loop);
     repeat->count = etch_bound_number(o, loop->loop->count);
     repeat->classes = etch_classes_make(o, loop->loop);
     repeat->carried_count = etch_loop_carries(loop)->count;
@@ -101,6 +95,7 @@ static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body
 {
     etch_body *body = ETCH_NEW(o->arena, etch_body);
     ETCH_PUSH(o->arena, &o->outline->bodies, body);
+    body->region = of->region;
     body->parent = parent;
     body->repeat = repeat;
     body->class = repeat ? of->region->of->index : 0;
@@ -157,7 +152,7 @@ static bool is_register_in(const etch_register *registers, uint32_t count, etch_
 
 static void link_task(etch_outliner *o, etch_task *task, const etch_body *body)
 {
-    const etch_kernel *kernel = task->kernel;
+    const etch_kernel *kernel = task->of->kernel;
     uint32_t operands = 0;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         operands += kernel->steps.at[i]->in_count;
@@ -176,14 +171,6 @@ static void link_task(etch_outliner *o, etch_task *task, const etch_body *body)
     }
 }
 
-static void size_task(etch_outliner *o, etch_task *task)
-{
-    const etch_kernel *kernel = task->kernel;
-    if (task->type == ETCH_NODE_COMP)
-        task->flop = etch_task_number(o, kernel->flop, "FLOP", kernel, task->name);
-    task->bytes = etch_task_number(o, kernel->bytes, "bytes", kernel, task->name);
-}
-
 static etch_task *task_at(const etch_body *body, uint32_t index)
 {
     for (uint32_t i = 0; i < body->items.count; i++) {
@@ -196,8 +183,9 @@ static etch_task *task_at(const etch_body *body, uint32_t index)
 
 /* A view, or a collective that moves nothing, may be what adds into a gradient: then the maker of its
  * operand does. */
-static void link_views(etch_outliner *o, etch_body *body, const etch_placed_region *region)
+static void link_views(etch_outliner *o, const etch_body *body)
 {
+    const etch_placed_region *region = body->region;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         if (!step || o->made_by[step->id].body)
@@ -213,35 +201,56 @@ static void link_views(etch_outliner *o, etch_body *body, const etch_placed_regi
     }
 }
 
-static void link_body(etch_outliner *o, etch_body *body, const etch_placed_region *region);
-
-static void link_class(etch_outliner *o, etch_body *body, const etch_placed_region *region)
+static void link_body(etch_outliner *o, etch_body *body)
 {
-    for (uint32_t k = 0; k < region->carries.count; k++)
-        body->taken[k].out = etch_register_of(o, region->carries.at[k].out, body);
-    link_body(o, body, region);
-}
-
-static void link_body(etch_outliner *o, etch_body *body, const etch_placed_region *region)
-{
+    for (uint32_t k = 0; k < body->region->carries.count; k++)
+        body->taken[k].out = etch_register_of(o, body->region->carries.at[k].out, body);
     for (uint32_t i = 0; i < body->items.count; i++) {
         etch_task *task = body->items.at[i].task;
-        etch_repeat *repeat = body->items.at[i].repeat;
-        if (task) {
+        const etch_repeat *repeat = body->items.at[i].repeat;
+        if (task)
             link_task(o, task, body);
-            if (body->runs > 0)
-                size_task(o, task);
-            continue;
-        }
-        for (uint32_t k = 0; k < repeat->carried_count; k++)
+        if (task && body->runs > 0)
+            etch_task_size(o, task, task->of);
+        for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
             repeat->carried[k].init = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
-        for (uint32_t b = 0; b < repeat->body_count; b++)
-            link_class(o, repeat->bodies[b], repeat->loop->bodies.at[b]);
     }
-    link_views(o, body, region);
+    link_views(o, body);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static void place_registers(etch_outliner *o)
+{
+    etch_total registers = 0;
+    for (uint32_t i = 0; i < o->outline->bodies.count; i++) {
+        etch_body *body = o->outline->bodies.at[i];
+        body->first_register = (uint64_t)registers;
+        registers += (etch_total)body->runs * body->register_count;
+    }
+    if (registers > UINT32_MAX)
+        etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
+    o->outline->register_count = (uint64_t)registers;
+}
+
+static void add_passes(etch_outliner *o)
+{
+    const etch_step_program *program = o->placed->program;
+    o->outline->forward = add_body(o, program->forward, NULL, NULL);
+    if (program->backward)
+        o->outline->backward = add_body(o, program->backward, NULL, NULL);
+}
+
+static void link_passes(etch_outliner *o)
+{
+    etch_name_tasks(o);
+    etch_end_gradients(o);
+    for (uint32_t i = 0; i < o->outline->bodies.count; i++)
+        link_body(o, o->outline->bodies.at[i]);
+    etch_chain_messages(o);
+    etch_end_tasks(o);
+    place_registers(o);
+}
 
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline)
@@ -250,7 +259,6 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     etch_outliner o = {
         .arena = scratch,
         .placed = placed,
-        .graph = graph,
         .bound = bound,
         .extent = extent,
         .outline = outline,
@@ -258,27 +266,17 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         .carried = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_register),
         .gradient_index = ETCH_NEW_ARRAY(scratch, graph->tensors.count, uint32_t),
     };
-    outline->micro = extent->micro;
+    outline->pipe = &extent->pipe;
     outline->ahead = placed->plan->zero.ahead;
-    etch_model_chunks_make(&o);
+    outline->reduce_last = placed->plan->reduce_last;
+    etch_chain_cut(&o);
+    if (o.status == ETCH_OK)
+        add_passes(&o);
     if (o.status != ETCH_OK)
         return o.status;
-    outline->forward = add_body(&o, placed->program->forward, NULL, NULL);
-    if (placed->program->backward)
-        outline->backward = add_body(&o, placed->program->backward, NULL, NULL);
-    if (o.status != ETCH_OK)
-        return o.status;
-    etch_name_tasks(scratch, placed, outline);
-    etch_end_gradients(&o);
-    link_body(&o, outline->forward, placed->forward);
-    if (outline->backward)
-        link_body(&o, outline->backward, placed->backward);
-    etch_chunk_messages(&o);
-    etch_end_tasks(&o);
-    etch_outline_tally(&o);
-    etch_outline_registers(&o);
-    outline->sizes = ETCH_NEW_ARRAY(scratch, outline->model_chunks.stage_count, etch_size);
-    for (uint32_t stage = 0; stage < outline->model_chunks.stage_count && o.status == ETCH_OK; stage++)
+    link_passes(&o);
+    outline->sizes = ETCH_NEW_ARRAY(scratch, extent->pipe.stages, etch_size);
+    for (uint32_t stage = 0; stage < extent->pipe.stages && o.status == ETCH_OK; stage++)
         outline->sizes[stage] = etch_outline_count(&o, stage);
     return o.status;
 }

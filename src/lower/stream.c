@@ -2,26 +2,6 @@
  * stream of bytes, in the order in which it is complete, and is sent in pieces. */
 #include "lower/lower_int.h"
 
-#include <string.h>
-
-uint64_t etch_weight_task_groups(const etch_model_chunks *model_chunks, uint32_t stage,
-                                 const etch_weight_task *task)
-{
-    if (!etch_weight_task_runs(model_chunks, stage, task))
-        return 0;
-    if (!task->staged)
-        return etch_class_members(task->classes, task->class, (etch_bound_interval){0, task->weight_groups});
-    return etch_stage_members(model_chunks, stage, task->uses[0], task->classes, task->class);
-}
-
-bool etch_weight_task_holds(const etch_model_chunks *model_chunks, uint32_t stage,
-                            const etch_weight_task *task, uint64_t weight_group)
-{
-    const uint64_t at = task->uses[0].first + weight_group;
-    return task->staged ? etch_stage_holds(model_chunks, stage, (etch_bound_interval){at, at + 1})
-                        : etch_weight_task_runs(model_chunks, stage, task);
-}
-
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
 /* Bytes that a rank puts into a piece, at most: of what is gathered its part. */
@@ -42,54 +22,48 @@ static const char *name_of(const etch_outliner *o, const etch_task *task)
     return etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, task->group.axes), task->op_type);
 }
 
+/* Counted from 1. */
 static uint32_t stream_of(etch_outliner *o, const etch_task *task, uint64_t bucket)
 {
     etch_outline *outline = o->outline;
     for (uint32_t i = 0; i < outline->streams.count; i++) {
-        const etch_stream *known = &outline->streams.at[i];
-        if (known->collective == task->collective && known->axes == task->group.axes)
-            return i;
+        const etch_task *known = outline->streams.at[i].like;
+        if (known->collective == task->collective && known->group.axes == task->group.axes)
+            return 1 + i;
     }
-    etch_stream stream = {.collective = task->collective,
-                          .axes = task->group.axes,
-                          .limit = limit_of(o, task, bucket),
-                          .name = name_of(o, task)};
-    stream.name_length = (uint32_t)strlen(stream.name);
+    const etch_stream stream = {task, limit_of(o, task, bucket), etch_word_of(name_of(o, task))};
     ETCH_PUSH(o->arena, &outline->streams, stream);
-    return outline->streams.count - 1;
+    return outline->streams.count;
 }
 
 void etch_streams_make(etch_outliner *o)
 {
     const etch_plan *plan = o->placed->plan;
-    etch_weight_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
-    uint64_t bucket = 0;
-    if (plan->bucketing == ETCH_BUCKET_BY_LAYER)
-        return;
-    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        bucket = etch_bound_number(o, plan->bucket);
-    for (uint32_t k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < lists[k]->count; i++)
-            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its weight group */
-                lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
+    const etch_weight_tasks *tasks = &o->outline->weight_tasks;
+    const uint64_t bucket = plan->bucketing == ETCH_BUCKET_BY_SIZE ? etch_bound_number(o, plan->bucket) : 0;
+    for (uint32_t i = 0; plan->bucketing != ETCH_BUCKET_BY_LAYER && i < tasks->count; i++) {
+        etch_weight_task *w = tasks->at[i];
+        const bool flows = w->role == ETCH_END_REDUCE || w->role == ETCH_END_GATHER;
+        if (flows && !w->every_microbatch) /* else it goes out with its weight group */
+            w->stream = stream_of(o, &w->task, bucket);
+    }
 }
 
-etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)
+etch_total etch_stream_bytes(const etch_outline *outline, const etch_held *held, uint32_t stream)
 {
-    const etch_weight_tasks *const lists[] = {&outline->buckets, &outline->gathers};
     etch_total bytes = 0;
-    for (uint32_t k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < lists[k]->count; i++)
-            if (lists[k]->at[i]->stream == 1 + stream)
-                bytes += (etch_total)lists[k]->at[i]->task.bytes *
-                         etch_weight_task_groups(&outline->model_chunks, stage, lists[k]->at[i]);
+    for (uint32_t i = 0; i < outline->weight_tasks.count; i++) {
+        const etch_weight_task *w = outline->weight_tasks.at[i];
+        if (w->stream == 1 + stream)
+            bytes += (etch_total)w->task.bytes * etch_weight_task_groups(held, w);
+    }
     return bytes;
 }
 
-etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream)
+etch_total etch_stream_pieces(const etch_outline *outline, const etch_held *held, uint32_t stream)
 {
     const etch_total limit = outline->streams.at[stream].limit;
-    return (etch_stream_bytes(outline, stage, stream) + limit - 1) / limit;
+    return (etch_stream_bytes(outline, held, stream) + limit - 1) / limit;
 }
 
 /* ---- flows --------------------------------------------------------------------------------------------- */
@@ -122,13 +96,13 @@ struct etch_flows {
     uint32_t count;
 };
 
-etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage)
+etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, const etch_held *held)
 {
     etch_flows *flows = ETCH_NEW(arena, etch_flows);
     *flows = (etch_flows){arena, ETCH_NEW_ARRAY(arena, outline->streams.count, flow), outline->streams.count};
     for (uint32_t s = 0; s < flows->count; s++) {
         flows->at[s].stream = &outline->streams.at[s];
-        flows->at[s].to_come = etch_stream_bytes(outline, stage, s);
+        flows->at[s].to_come = etch_stream_bytes(outline, held, s);
     }
     return flows;
 }
@@ -147,7 +121,7 @@ static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
 {
     for (uint32_t s = 0; s < flows->count; s++) {
         const flow *before = &flows->at[s];
-        if (before == f || before->stream->collective != ETCH_COMM_REDUCE_SCATTER)
+        if (before == f || before->stream->like->collective != ETCH_COMM_REDUCE_SCATTER)
             continue;
         for (uint32_t i = before->first; i < before->members.count; i++)
             if (before->members.at[i].weight_group == due->weight_group &&

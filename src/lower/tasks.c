@@ -7,7 +7,7 @@
 /* Names the first dim of `value` that the mesh does not divide evenly. */
 static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value *value)
 {
-    etch_sym *sym = o->graph->sym;
+    etch_sym *sym = o->bound->sym;
     for (uint32_t d = 0; d < value->tensor->rank; d++) {
         const etch_dim *dim = value->tensor->dims[d];
         etch_expr whole = etch_bound_value(o->bound, etch_placed_size(o->placed, dim));
@@ -79,10 +79,10 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
 {
     etch_expr value = etch_bound_value(o->bound, expr);
     if (value && !etch_is_integer_constant(value) && kernel && is_average(kernel))
-        value = etch_ceil(o->graph->sym, value);
+        value = etch_ceil(o->bound->sym, value);
     int64_t number;
     if (!value || !etch_is_integer_constant(value) ||
-        etch_constant_compare(o->graph->sym, value, etch_int(o->graph->sym, 0)) < 0) {
+        etch_constant_compare(o->bound->sym, value, etch_int(o->bound->sym, 0)) < 0) {
         report_fraction(o, value, what, kernel, name);
         return 0;
     }
@@ -96,6 +96,25 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
     etch_help(diag, "more microbatches or a larger mesh make nodes smaller");
     o->status = ETCH_ELIMIT;
     return 0;
+}
+
+void etch_task_begin(const etch_outliner *o, etch_task *task, const etch_step_task *of, const etch_row *row)
+{
+    const bool computes = of->kind == ETCH_TASK_COMPUTE;
+    task->type = computes ? ETCH_NODE_COMP : ETCH_NODE_COLL;
+    task->phase = of->phase;
+    task->op_type = etch_row_name(row);
+    task->collective = etch_collective_code(of->collective);
+    task->group.axes = of->axes & o->extent->larger_axes;
+}
+
+void etch_task_size(etch_outliner *o, etch_task *task, const etch_step_task *of)
+{
+    if (task->type == ETCH_NODE_COMP)
+        task->flop = etch_task_number(o, of->flop, "FLOP", of->kernel, task->name.text);
+    else
+        ETCH_PUSH(o->arena, &o->outline->collectives, task);
+    task->bytes = etch_task_number(o, of->bytes, "bytes", of->kernel, task->name.text);
 }
 
 uint64_t etch_bound_number(etch_outliner *o, etch_expr expr)

@@ -3,10 +3,15 @@
 
 #include <string.h>
 
-void etch_text_add(char *text, uint32_t *length, const char *bytes, uint32_t count)
+etch_word etch_word_of(const char *text)
 {
-    memcpy(text + *length, bytes, count);
-    *length += count;
+    return (etch_word){text, (uint32_t)strlen(text)};
+}
+
+void etch_text_add(char *text, uint32_t *length, etch_word word)
+{
+    memcpy(text + *length, word.text, word.length);
+    *length += word.length;
 }
 
 void etch_text_add_number(char *text, uint32_t *length, uint64_t number)
@@ -17,12 +22,7 @@ void etch_text_add_number(char *text, uint32_t *length, uint64_t number)
         digits[sizeof digits - ++count] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    etch_text_add(text, length, digits + sizeof digits - count, count);
-}
-
-void etch_text_add_word(char *text, uint32_t *length, const char *word)
-{
-    etch_text_add(text, length, word, (uint32_t)strlen(word));
+    etch_text_add(text, length, (etch_word){digits + sizeof digits - count, count});
 }
 
 const char *etch_type_word(uint8_t type)

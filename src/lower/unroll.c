@@ -82,7 +82,7 @@ static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigge
     const etch_prefix outer = u->prefix;
     etch_prefix_begin(u, true, run->microbatch);
     if (run->repeat)
-        etch_prefix_extend(&u->prefix, run->repeat->name, run->repeat->name_length, run->iteration);
+        etch_prefix_extend(&u->prefix, run->repeat->name, run->iteration);
     const uint32_t first_dep = u->dep_count;
     etch_unroll_wait(u, trigger != ETCH_NO_NODE ? trigger : u->last_comp);
     run->id = etch_unroll_issue(u, run->task, first_dep);
@@ -124,7 +124,7 @@ static void gather_ahead(etch_unroller *u, uint32_t node)
 
 static bool holds_item(const etch_unroller *u, uint32_t item)
 {
-    return etch_stage_holds(&u->outline->model_chunks, u->stage, u->outline->backward->items.at[item].layers);
+    return etch_held_any(u->held, u->outline->backward->items.at[item].layers);
 }
 
 /* The last part of the stage that adds to a gradient of the bucket; the last of all when none does. */
@@ -151,9 +151,10 @@ static void place_buckets(etch_unroller *u)
 {
     const etch_body *backward = u->outline->backward;
     u->after = ETCH_NEW_ARRAY(u->arena, backward->items.count, etch_weight_tasks);
-    for (uint32_t i = 0; i < u->outline->buckets.count; i++) {
-        etch_weight_task *bucket = u->outline->buckets.at[i];
-        if (bucket->loop_name || !etch_weight_task_runs(&u->outline->model_chunks, u->stage, bucket))
+    for (uint32_t i = 0; i < u->outline->weight_tasks.count; i++) {
+        etch_weight_task *bucket = u->outline->weight_tasks.at[i];
+        if (bucket->role != ETCH_END_REDUCE || bucket->loop_name.text ||
+            etch_weight_task_groups(u->held, bucket) == 0)
             continue;
         uint32_t at = last_adder(u, bucket);
         etch_lower_require(u->arena, at != UINT32_MAX);
@@ -171,7 +172,7 @@ static void run_body(etch_unroller *u, const etch_body *body);
 /* The iterations of a loop that run in the chunk at work: those of its units, when they are layers. */
 static etch_bound_interval iterations_of(const etch_unroller *u, const etch_body_item *item)
 {
-    return item->staged ? etch_layers_from(item->layers, u->interval)
+    return item->staged ? etch_layers_from(item->layers, u->layers)
                         : (etch_bound_interval){0, item->repeat->count};
 }
 
@@ -219,7 +220,7 @@ static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_
         for (uint32_t i = 0; (begins || turn > 0) && i < carried; i++)
             *register_at(u, body, body->taken[i].in) = repeat->carrying[i];
         run_due(u);
-        etch_prefix_extend(&u->prefix, repeat->name, repeat->name_length, iteration);
+        etch_prefix_extend(&u->prefix, repeat->name, iteration);
         if (!around->parent) {
             etch_unroll_begin_interval(u);
             u->weight_groups.number++;
@@ -237,15 +238,19 @@ static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_
         *register_at(u, around, repeat->carried[i].result) = repeat->carrying[i];
 }
 
+static bool chunk_holds(const etch_unroller *u, uint32_t chunk, const etch_body_item *item)
+{
+    return etch_overlap(u->held->chunks[chunk], item->layers).end > 0;
+}
+
 /* Has the part run for the last time on the stage: in the step, or for the microbatch at work? A loop may be
  * in several chunks, and backward goes through them in falling order. */
 static bool is_complete(const etch_unroller *u, const etch_body_item *item, bool in_step)
 {
-    const etch_model_chunks *chunks = &u->outline->model_chunks;
     bool complete = true;
-    for (uint32_t chunk = 0; chunk < (in_step ? chunks->chunk_count : u->chunk); chunk++)
+    for (uint32_t chunk = 0; chunk < (in_step ? u->held->count : u->chunk); chunk++)
         if (!in_step || u->left[chunk] > 0)
-            complete = complete && !etch_chunk_holds(chunks, u->stage, chunk, item->layers);
+            complete = complete && !chunk_holds(u, chunk, item);
     return complete;
 }
 
@@ -284,7 +289,7 @@ static void run_body(etch_unroller *u, const etch_body *body)
 {
     for (uint32_t i = 0; i < body->items.count; i++) {
         const etch_body_item *item = &body->items.at[i];
-        if (!body->parent && !etch_chunk_holds(&u->outline->model_chunks, u->stage, u->chunk, item->layers))
+        if (!body->parent && !chunk_holds(u, u->chunk, item))
             continue;
         if (u->finds_gathers && body->parent && !(item->task && item->task->gathers))
             continue;
@@ -301,6 +306,7 @@ static void run_body(etch_unroller *u, const etch_body *body)
 
 /* A message of the action at work, between `model_chunk` and the one after it. */
 typedef struct passing {
+    /* NULL: none */
     const etch_chunk_message *message;
     etch_action action;
     /* the earlier of the two */
@@ -309,10 +315,29 @@ typedef struct passing {
     uint32_t other;
 } passing;
 
+/* The message that comes in before the action, or goes out after it. */
+static passing passing_of(const etch_unroller *u, etch_action action, bool out)
+{
+    const etch_pipe *pipe = u->outline->pipe;
+    const uint32_t model_chunk = action.chunk * pipe->stages + u->stage;
+    const bool back = etch_action_goes_back(action);
+    const bool later = out != back; /* the other model chunk is the one behind this one */
+    passing p = {.action = action,
+                 .model_chunk = later ? model_chunk : model_chunk - 1,
+                 .other = later ? model_chunk + 1 : model_chunk - 1};
+    const bool ends = later ? p.other == pipe->stages * pipe->chunks : model_chunk == 0;
+    if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || ends)
+        return p;
+    p.message = &u->outline->messages[back][p.model_chunk];
+    if (p.message->wire_count == 0)
+        p.message = NULL;
+    return p;
+}
+
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 {
-    const int64_t *rank_of = u->outline->model_chunks.rank_of;
-    const int64_t difference = rank_of[other_stage] - rank_of[u->stage];
+    const int64_t own = etch_stage_rank(u->job, u->stage);
+    const int64_t difference = etch_stage_rank(u->job, other_stage) - own;
     uint32_t i = 0;
     while (i < u->peer_count && u->peers[i] != difference)
         i++;
@@ -323,46 +348,37 @@ static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 
 static etch_task task_of(const etch_unroller *u, const passing *p, uint8_t type, char name[ETCH_MESSAGE_NAME])
 {
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
+    const etch_pipe *pipe = u->outline->pipe;
     const char *verb = type == ETCH_NODE_SEND ? "send" : "recv";
-    uint32_t stage = p->other % model_chunks->stage_count, chunk = p->other / model_chunks->stage_count;
-    int length = model_chunks->chunk_count > 1
-                     ? snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u.chunk%u", verb, stage, chunk)
-                     : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
+    const uint32_t stage = p->other % pipe->stages, chunk = p->other / pipe->stages;
+    const int length = pipe->chunks > 1
+                           ? snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u.chunk%u", verb, stage, chunk)
+                           : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
     return (etch_task){.type = type,
                        .bytes = p->message->bytes,
                        .phase = etch_action_goes_back(p->action) ? ETCH_BACKWARD : ETCH_FORWARD,
                        .op_type = verb,
-                       .name = name,
-                       .name_length = (uint32_t)length};
+                       .name = {name, (uint32_t)length}};
 }
 
 static void set_message(etch_unroller *u, uint32_t id, const passing *p)
 {
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    etch_node *node = &u->nodes[id];
-    node->peer = (uint16_t)peer_of(u, p->other % model_chunks->stage_count);
-    node->tag = (uint32_t)((p->action.microbatch * model_chunks->chunk_count +
-                            p->model_chunk / model_chunks->stage_count) *
-                               2 +
-                           etch_action_goes_back(p->action));
+    const etch_pipe *pipe = u->outline->pipe;
+    const uint64_t chunk = p->action.microbatch * pipe->chunks + p->model_chunk / pipe->stages;
+    u->nodes[id].peer = (uint16_t)peer_of(u, p->other % pipe->stages);
+    u->nodes[id].tag = (uint32_t)(chunk * 2 + etch_action_goes_back(p->action));
 }
 
 /* The register of a value that a message brings. */
 static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
 {
-    if (!wire->repeat)
+    if (!wire->item)
         return register_at(u, wire->reg.body, wire->reg.index);
-    const etch_repeat *repeat = wire->repeat;
-    const etch_body *top = repeat->bodies[0]->parent, *body = NULL;
-    for (uint32_t i = 0; i < top->items.count; i++) {
-        if (top->items.at[i].repeat != repeat)
-            continue;
-        etch_bound_interval turns = iterations_of(u, &top->items.at[i]);
-        const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
-        body = body_at(repeat, first);
-        u->run[body->depth] = first;
-    }
+    const etch_repeat *repeat = wire->item->repeat;
+    const etch_bound_interval turns = iterations_of(u, wire->item);
+    const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
+    const etch_body *body = body_at(repeat, first);
+    u->run[body->depth] = first;
     return register_at(u, body, body->taken[wire->carry].in);
 }
 
@@ -370,13 +386,12 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
 static void receive(etch_unroller *u, const passing *p)
 {
     char name[ETCH_MESSAGE_NAME];
-    if (!p->message || p->message->wire_count == 0)
+    if (!p->message)
         return;
     const etch_task task = task_of(u, p, ETCH_NODE_RECV, name);
-    const uint32_t id = u->node_count++, first_dep = u->dep_count;
+    const uint32_t first_dep = u->dep_count;
     etch_unroll_wait(u, u->action_comp);
-    etch_unroll_fill(u, id, &task, first_dep);
-    etch_unroll_reach(u, id, &u->nodes[id]);
+    const uint32_t id = etch_unroll_append(u, &task, first_dep);
     set_message(u, id, p);
     for (uint32_t i = 0; i < p->message->wire_count; i++)
         *arrival_of(u, &p->message->wires[i]) = id;
@@ -385,32 +400,15 @@ static void receive(etch_unroller *u, const passing *p)
 static void send(etch_unroller *u, const passing *p)
 {
     char name[ETCH_MESSAGE_NAME];
-    if (!p->message || p->message->wire_count == 0)
+    if (!p->message)
         return;
     const etch_task task = task_of(u, p, ETCH_NODE_SEND, name);
     const uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < p->message->wire_count; i++) {
         const etch_passed_value *wire = &p->message->wires[i];
-        etch_unroll_wait(u, wire->repeat ? wire->repeat->carrying[wire->carry] : maker_of(u, wire->reg));
+        etch_unroll_wait(u, wire->item ? wire->item->repeat->carrying[wire->carry] : maker_of(u, wire->reg));
     }
     set_message(u, etch_unroll_issue(u, &task, first_dep), p);
-}
-
-/* The message that comes in before the action, or goes out after it. */
-static passing passing_of(const etch_unroller *u, etch_action action, bool out)
-{
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    const uint32_t model_chunk = action.chunk * model_chunks->stage_count + u->stage;
-    const bool backward = etch_action_goes_back(action);
-    const bool later = out != backward; /* the other model chunk is the one behind this one */
-    passing p = {.action = action,
-                 .model_chunk = later ? model_chunk : model_chunk - 1,
-                 .other = later ? model_chunk + 1 : model_chunk - 1};
-    if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS ||
-        (later ? model_chunk + 1 == etch_model_chunk_count(model_chunks) : model_chunk == 0))
-        return p;
-    p.message = backward ? &model_chunks->backward[p.model_chunk] : &model_chunks->forward[p.model_chunk];
-    return p;
 }
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
@@ -467,7 +465,7 @@ static etch_frame *frame_of(etch_unroller *u, etch_action action)
 
 static void begin_action(etch_unroller *u, etch_action action)
 {
-    u->interval = etch_chunk_layers(&u->outline->model_chunks, u->stage, action.chunk);
+    u->layers = u->held->chunks[action.chunk];
     u->chunk = action.chunk;
     u->first_half = action.kind != ETCH_ACTION_WEIGHT_GRADIENTS;
     u->weight_half = etch_action_ends(action);
@@ -490,7 +488,7 @@ static void run_action(etch_unroller *u, etch_action action)
     receive(u, &in);
     etch_unroll_begin_interval(u);
     u->action_computes = false;
-    u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->model_chunks.reduce_last;
+    u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
     run_body_of(u, action);
     u->ending = false;
     send(u, &out);
@@ -522,17 +520,12 @@ static void find_gathers(etch_unroller *u, const etch_action *actions, uint64_t 
 
 static void run_actions(etch_unroller *u)
 {
-    const etch_model_chunks *model_chunks = &u->outline->model_chunks;
-    const etch_pipe pipe = {.schedule = model_chunks->schedule,
-                            .stages = model_chunks->stage_count,
-                            .chunks = model_chunks->chunk_count,
-                            .microbatches = u->outline->micro,
-                            .trains = u->outline->backward != NULL};
-    const uint64_t action_count = etch_action_count(&pipe);
-    const etch_action *actions = etch_actions(u->arena, &pipe, u->stage);
-    u->left = ETCH_NEW_ARRAY(u->arena, model_chunks->chunk_count, uint64_t);
-    for (uint32_t i = 0; i < model_chunks->chunk_count; i++)
-        u->left[i] = u->outline->micro;
+    const etch_pipe *pipe = u->outline->pipe;
+    const uint64_t action_count = etch_action_count(pipe);
+    const etch_action *actions = etch_actions(u->arena, pipe, u->stage);
+    u->left = ETCH_NEW_ARRAY(u->arena, pipe->chunks, uint64_t);
+    for (uint32_t i = 0; i < pipe->chunks; i++)
+        u->left[i] = pipe->microbatches;
     find_gathers(u, actions, action_count);
     for (uint64_t i = 0; i < action_count; i++)
         run_action(u, actions[i]);
@@ -554,19 +547,25 @@ static void lengthen_start(etch_unroller *u)
     }
 }
 
-void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
+void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline, uint32_t stage,
                  etch_class_program *program, etch_sums *sums)
 {
+    const etch_size *size = &outline->sizes[stage];
     etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
     etch_unroller *u = ETCH_NEW(scratch, etch_unroller);
-    *u = (etch_unroller){.arena = scratch, .outline = outline, .stage = stage, .sums = sums};
+    *u = (etch_unroller){.arena = scratch,
+                         .job = job,
+                         .outline = outline,
+                         .stage = stage,
+                         .held = &outline->held[stage],
+                         .sums = sums};
     u->nodes = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_node);
     u->deps = ETCH_NEW_ARRAY(arena, (size_t)size->deps, uint32_t);
     u->names = etch_alloc(arena, (size_t)size->name_bytes);
     u->names[0] = '\0';
     if (outline->annotations != 0)
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
-    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->model_chunks.chunk_count + 2, int64_t);
+    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->pipe->chunks + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
     u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
     u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
@@ -574,7 +573,7 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
         u->gradients[i] = u->reduced[i] = ETCH_NO_NODE;
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_interval = u->last_comp = u->last_comm = u->action_comp = u->clipped = ETCH_NO_NODE;
-    u->flows = etch_flows_new(scratch, outline, stage);
+    u->flows = etch_flows_new(scratch, outline, u->held);
     if (outline->backward)
         place_buckets(u);
     run_actions(u);

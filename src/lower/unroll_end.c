@@ -44,10 +44,9 @@ static void send_piece(etch_unroller *u, const etch_stream_piece *piece)
     etch_task task = piece->members[0].task->task;
     task.bytes = piece->bytes;
     task.name = piece->stream->name;
-    task.name_length = piece->stream->name_length;
     task.module = NULL; /* of any */
     etch_prefix_begin(u, false, 0);
-    etch_prefix_extend(&u->prefix, "bucket", 6, piece->number);
+    etch_prefix_extend(&u->prefix, etch_word_of("bucket"), piece->number);
     u->prefix.in_layer = false;
     const uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < piece->member_count; i++)
@@ -70,8 +69,8 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
         return;
     }
     etch_prefix_begin(u, weight_task->every_microbatch, outer.microbatch);
-    if (weight_task->loop_name)
-        etch_prefix_extend(&u->prefix, weight_task->loop_name, weight_task->loop_name_length, weight_group);
+    if (weight_task->loop_name.text)
+        etch_prefix_extend(&u->prefix, weight_task->loop_name, weight_group);
     uint32_t first_dep = u->dep_count;
     wait_for_gradients(u, weight_task, weight_group);
     if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
@@ -83,42 +82,36 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
     make_gradients(u, weight_task, weight_group, id);
 }
 
-/* Calls `run` for the weight groups of the task that the stage holds, in the order of the model or against
- * it. */
-static void each_unit(etch_unroller *u, const etch_weight_task *task, bool backwards,
-                      void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
+/* Calls `run` for the weight groups of the tasks of a role that the stage holds, in the order of the model or
+ * against it. */
+static void each_group(etch_unroller *u, etch_end_role role, bool backwards,
+                       void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
 {
-    for (uint64_t i = 0; i < task->weight_groups; i++) {
-        const uint64_t group = backwards ? task->weight_groups - 1 - i : i;
-        if (etch_class_at(task->classes, group) == task->class &&
-            etch_weight_task_holds(&u->outline->model_chunks, u->stage, task, group))
-            run(u, task, group);
+    for (uint32_t t = 0; t < u->outline->weight_tasks.count; t++) {
+        const etch_weight_task *task = u->outline->weight_tasks.at[t];
+        if (task->role != role || etch_weight_task_groups(u->held, task) == 0)
+            continue;
+        for (uint64_t i = 0; i < task->weight_groups; i++) {
+            const uint64_t group = backwards ? task->weight_groups - 1 - i : i;
+            const uint64_t layer = task->uses.at[0].first + group;
+            if (etch_class_at(task->classes, group) == task->class &&
+                (!task->staged || etch_held_any(u->held, (etch_bound_interval){layer, layer + 1})))
+                run(u, task, group);
+        }
     }
 }
 
-static void run_groups(etch_unroller *u, const etch_weight_tasks *list)
+static void run_reduction(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group)
 {
-    for (uint32_t i = 0; i < list->count; i++)
-        each_unit(u, list->at[i], false, etch_unroll_weight_task);
-}
-
-/* The reductions that wait for the end of the backward pass. Gradients that are sent in pieces are reduced in
- * the order in which the backward pass has made it: the weight groups that were used last come first. */
-static void reduce_last(etch_unroller *u)
-{
-    const etch_weight_tasks *buckets = &u->outline->buckets;
-    for (uint32_t i = 0; i < buckets->count; i++)
-        if (!buckets->at[i]->every_microbatch)
-            each_unit(u, buckets->at[i], u->outline->streams.count > 0, etch_unroll_weight_task);
+    if (!task->every_microbatch)
+        etch_unroll_weight_task(u, task, weight_group);
 }
 
 /* Adds a weight group's work to the norm, which is counted up in the last of the nodes. */
 static void add_to_norm(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group)
 {
-    etch_task *norm = u->norm;
-    const etch_task *task = &weight_task->task;
-    norm->flop += task->flop;
-    norm->bytes += task->bytes;
+    u->norm->flop += weight_task->task.flop;
+    u->norm->bytes += weight_task->task.bytes;
     wait_for_gradients(u, weight_task, weight_group);
 }
 
@@ -131,8 +124,7 @@ static void run_norm(etch_unroller *u)
     etch_task norm = *outline->norm;
     u->norm = &norm;
     uint32_t first_dep = u->dep_count;
-    for (uint32_t i = 0; i < outline->norms.count; i++)
-        each_unit(u, outline->norms.at[i], false, add_to_norm);
+    each_group(u, ETCH_END_NORM, false, add_to_norm);
     u->clipped = etch_unroll_issue(u, &norm, first_dep);
     u->norm = NULL;
     if (!outline->norm_reduce)
@@ -142,13 +134,15 @@ static void run_norm(etch_unroller *u)
     u->clipped = etch_unroll_issue(u, outline->norm_reduce, first_dep);
 }
 
+/* Reductions may wait for the end of the backward pass: gradients that are sent in pieces are reduced in the
+ * order in which that has made them, so that the weight groups that were used last come first. */
 void etch_unroll_end(etch_unroller *u)
 {
     etch_unroll_begin_interval(u);
-    if (u->outline->model_chunks.reduce_last)
-        reduce_last(u);
-    run_groups(u, &u->outline->shared_reductions);
+    if (u->outline->reduce_last)
+        each_group(u, ETCH_END_REDUCE, u->outline->streams.count > 0, run_reduction);
+    each_group(u, ETCH_END_REDUCE_SHARED, false, etch_unroll_weight_task);
     run_norm(u);
-    run_groups(u, &u->outline->updates);
-    run_groups(u, &u->outline->gathers);
+    each_group(u, ETCH_END_UPDATE, false, etch_unroll_weight_task);
+    each_group(u, ETCH_END_GATHER, false, etch_unroll_weight_task);
 }

@@ -58,10 +58,12 @@ typedef struct etch_gather_run {
 typedef struct etch_unroller {
     /* scratch */
     etch_arena *arena;
+    const etch_job *job;
     const etch_outline *outline;
     uint32_t stage;
-    /* units of the chunk at work */
-    etch_bound_interval interval;
+    const etch_held *held;
+    /* of the chunk at work */
+    etch_bound_interval layers;
     uint32_t chunk;
     etch_sums *sums;
     etch_node *nodes;
@@ -132,14 +134,12 @@ typedef struct etch_unroller {
 /* "0.", or ".mb0.stage1." of a full name. */
 void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch);
 /* "layer3." */
-void etch_prefix_extend(etch_prefix *p, const char *loop_name, uint32_t loop_name_length, uint64_t iteration);
+void etch_prefix_extend(etch_prefix *p, etch_word loop, uint64_t iteration);
 /* Records a parent of the next node, unless no node makes the value. */
 void etch_unroll_wait(etch_unroller *u, uint32_t maker);
-/* Fills the node of a task, with a name, and counts it. */
-void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep);
-/* Notes what the node waits for. */
-void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node);
-/* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
+/* Appends the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
+uint32_t etch_unroll_append(etch_unroller *u, const etch_task *task, uint32_t first_dep);
+/* The same, in order: after what it has to follow. */
 uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep);
 /* The next nodes are an interval of their own: nodes that wait for nothing in it wait for what comes before
  * it. That is its last computation, and one that may end still later, because it waits for communication and

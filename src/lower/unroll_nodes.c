@@ -13,50 +13,41 @@ void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch
     p->in_layer = false;
     p->microbatch = microbatch;
     if (full && in_microbatch)
-        etch_text_add_word(p->text, &p->length, ".mb");
+        etch_text_add(p->text, &p->length, etch_word_of(".mb"));
     if (in_microbatch)
         etch_text_add_number(p->text, &p->length, microbatch);
     if (full) {
-        etch_text_add_word(p->text, &p->length, ".stage");
+        etch_text_add(p->text, &p->length, etch_word_of(".stage"));
         etch_text_add_number(p->text, &p->length, u->stage);
     }
     p->text[p->length++] = '.';
 }
 
-void etch_prefix_extend(etch_prefix *p, const char *loop_name, uint32_t loop_name_length, uint64_t iteration)
+void etch_prefix_extend(etch_prefix *p, etch_word loop, uint64_t iteration)
 {
     if (!p->in_layer)
         p->layer = iteration;
     p->in_layer = true;
-    etch_text_add(p->text, &p->length, loop_name, loop_name_length);
+    etch_text_add(p->text, &p->length, loop);
     etch_text_add_number(p->text, &p->length, iteration);
     p->text[p->length++] = '.';
 }
 
-/* F of forward, R, B, S, O. */
-static char phase_letter(etch_phase phase)
-{
-    return (char)(etch_phase_name(phase)[0] - 'a' + 'A');
-}
-
 static uint32_t add_name(etch_unroller *u, const etch_task *task)
 {
-    uint32_t start = u->name_bytes;
-    switch (u->outline->naming) {
-    case ETCH_NAMES_NONE:
+    const uint32_t start = u->name_bytes;
+    const char *phase = etch_phase_name(task->phase);
+    if (u->outline->naming == ETCH_NAMES_NONE)
         return 0; /* where an empty one stands */
-    case ETCH_NAMES_FULL:
-        etch_text_add_word(u->names, &u->name_bytes, etch_type_word(task->type));
+    if (u->outline->naming == ETCH_NAMES_FULL) {
+        etch_text_add(u->names, &u->name_bytes, etch_word_of(etch_type_word(task->type)));
         u->names[u->name_bytes++] = '.';
-        etch_text_add_word(u->names, &u->name_bytes, etch_phase_name(task->phase));
-        break;
-    case ETCH_NAMES_SHORT:
-    case ETCH_NAMING_COUNT:
-        u->names[u->name_bytes++] = phase_letter(task->phase);
-        break;
+        etch_text_add(u->names, &u->name_bytes, etch_word_of(phase));
+    } else { /* F of forward, R, B, S, O */
+        u->names[u->name_bytes++] = (char)(phase[0] - 'a' + 'A');
     }
-    etch_text_add(u->names, &u->name_bytes, u->prefix.text, u->prefix.length);
-    etch_text_add(u->names, &u->name_bytes, task->name, task->name_length);
+    etch_text_add(u->names, &u->name_bytes, (etch_word){u->prefix.text, u->prefix.length});
+    etch_text_add(u->names, &u->name_bytes, task->name);
     u->names[u->name_bytes++] = '\0';
     return start;
 }
@@ -95,19 +86,21 @@ void etch_unroll_wait(etch_unroller *u, uint32_t maker)
 
 static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *node)
 {
-    if (task->type != ETCH_NODE_COMP) {
-        etch_comm_total *row = task->type == ETCH_NODE_SEND   ? &u->sums->send
-                               : task->type == ETCH_NODE_RECV ? &u->sums->recv
-                                                              : &u->sums->comm[task->tally];
-        row->bytes += task->bytes;
-        row->padded += node->bytes - task->bytes;
-        row->count++;
+    etch_sums *sums = u->sums;
+    if (task->type == ETCH_NODE_COMP) {
+        sums->flop += task->flop;
+        sums->padded_flop += node->flop - task->flop;
+        sums->bytes += task->bytes;
+        sums->padded_bytes += node->bytes - task->bytes;
         return;
     }
-    u->sums->flop += task->flop;
-    u->sums->padded_flop += node->flop - task->flop;
-    u->sums->bytes += task->bytes;
-    u->sums->padded_bytes += node->bytes - task->bytes;
+    etch_comm_total *row = task->type == ETCH_NODE_SEND ? &sums->send
+                           : task->type == ETCH_NODE_RECV
+                               ? &sums->recv
+                               : &sums->comm[task->collective * u->job->family_count + task->family];
+    row->bytes += task->bytes;
+    row->padded += node->bytes - task->bytes;
+    row->count++;
 }
 
 /* Says what is asked for and means something of the node. */
@@ -132,7 +125,8 @@ static void annotate(const etch_unroller *u, uint32_t id, const etch_task *task)
     a->value[ETCH_ANNOTATION_MODULE].text = task->module;
 }
 
-void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
+/* Fills the node of a task, with a name, and counts it. */
+static void fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
 {
     const bool computes = task->type == ETCH_NODE_COMP;
     const uint64_t least = computes ? 1 : ETCH_LEAST_PAYLOAD;
@@ -149,7 +143,8 @@ void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint
     add_sums(u, task, node);
 }
 
-void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node)
+/* Notes what the node waits for. */
+static void note_reach(etch_unroller *u, uint32_t id, const etch_node *node)
 {
     etch_reach most = {0};
     for (uint32_t i = 0; i < node->dep_count; i++) {
@@ -175,6 +170,14 @@ void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node)
         u->late_recv = id;
 }
 
+uint32_t etch_unroll_append(etch_unroller *u, const etch_task *task, uint32_t first_dep)
+{
+    const uint32_t id = u->node_count++;
+    fill(u, id, task, first_dep);
+    note_reach(u, id, &u->nodes[id]);
+    return id;
+}
+
 /* A computation that waits for none of the last few waits for the earliest of them. */
 static void keep_in_window(etch_unroller *u, uint32_t first_dep)
 {
@@ -189,15 +192,12 @@ static void keep_in_window(etch_unroller *u, uint32_t first_dep)
 
 uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep)
 {
-    bool communicates = task->type != ETCH_NODE_COMP;
-    uint32_t id = u->node_count++;
+    const bool communicates = task->type != ETCH_NODE_COMP;
     bool inside = false; /* waits for a node of its interval */
+    if (communicates)
+        etch_unroll_wait(u, u->last_comm);
     for (uint32_t i = first_dep; i < u->dep_count; i++)
         inside = inside || u->deps[i] >= u->interval_first;
-    if (communicates && u->last_comm != ETCH_NO_NODE) {
-        inside = inside || u->last_comm >= u->interval_first;
-        etch_unroll_wait(u, u->last_comm);
-    }
     if (!inside) {
         etch_unroll_wait(u, u->before_interval);
         etch_unroll_wait(u, u->ahead_comm);
@@ -206,9 +206,8 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
     if (!communicates)
         keep_in_window(u, first_dep);
     u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
-    assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
-    etch_unroll_fill(u, id, task, first_dep);
-    etch_unroll_reach(u, id, &u->nodes[id]);
+    assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < u->node_count);
+    const uint32_t id = etch_unroll_append(u, task, first_dep);
     if (communicates) {
         u->last_comm = id;
         return id;

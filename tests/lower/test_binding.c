@@ -63,8 +63,8 @@ static void missing_values_are_listed(etch_arena *arena)
     take_value(b, "micro");
     take_value(b, "tp");
     take_value(b, "layers");
-    ASSERT_REPORTS(b, ETCH_EINPUT, "error[E0520]: no value for tp, micro, layers", "mesh axis tp needs tp",
-                   "loop layer needs layers", "--set tp=...,micro=...,layers=...");
+    ASSERT_REPORTS(b, ETCH_EINPUT, "error[E0520]: no value for micro, layers, tp", "mesh axis tp needs tp",
+                   "loop layer needs layers", "--set micro=...,layers=...,tp=...");
     ck_assert_uint_eq(etch_error_count(b->x->diags), 1);
 }
 

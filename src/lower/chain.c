@@ -1,0 +1,148 @@
+/* The chain of layers in numbers: which of them each stage holds, and what goes from one to the next. */
+#include "lower/lower_int.h"
+
+/* ---- questions ----------------------------------------------------------------------------------------- */
+
+bool etch_held_any(const etch_held *held, etch_bound_interval layers)
+{
+    for (uint32_t chunk = 0; chunk < held->count; chunk++)
+        if (etch_overlap(held->chunks[chunk], layers).end > 0)
+            return true;
+    return false;
+}
+
+etch_bound_interval etch_layers_from(etch_bound_interval layers, etch_bound_interval held)
+{
+    const etch_bound_interval both = etch_overlap(layers, held);
+    return both.end > 0 ? (etch_bound_interval){both.first - layers.first, both.end - layers.first} : both;
+}
+
+uint64_t etch_held_members(const etch_held *held, etch_bound_interval layers, const etch_classes *classes,
+                           uint32_t class)
+{
+    uint64_t members = 0;
+    for (uint32_t chunk = 0; chunk < held->count; chunk++)
+        members += etch_class_members(classes, class, etch_layers_from(layers, held->chunks[chunk]));
+    return members;
+}
+
+uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *task)
+{
+    if (task->staged)
+        return etch_held_members(held, task->uses.at[0], task->classes, task->class);
+    for (uint32_t i = 0; i < task->uses.count; i++)
+        if (etch_held_any(held, task->uses.at[i]))
+            return etch_class_members(task->classes, task->class,
+                                      (etch_bound_interval){0, task->weight_groups});
+    return 0;
+}
+
+/* ---- cutting ------------------------------------------------------------------------------------------- */
+
+bool etch_is_cut(const etch_outliner *o)
+{
+    return o->extent->pipe.stages > 1;
+}
+
+/* Of one stage: one layer, whatever the plan would cut. */
+static const etch_bound_interval everything = {0, 1};
+
+etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
+{
+    return etch_is_cut(o) ? etch_layers_of_position(&o->numbers, position) : everything;
+}
+
+/* The sizes of a chain of more than one stage. */
+static etch_stage_numbers numbers_of(etch_outliner *o)
+{
+    const etch_stages *stages = o->placed->stages;
+    const etch_stage_line *line = stages->line;
+    uint64_t *segments = ETCH_NEW_ARRAY(o->arena, stages->segments.count, uint64_t);
+    uint64_t *counts = ETCH_NEW_ARRAY(o->arena, line->count_count, uint64_t);
+    for (uint32_t i = 0; i < stages->segments.count; i++)
+        segments[i] = etch_bound_number(o, stages->segments.at[i].count);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        counts[i] = etch_bound_number(o, line->counts[i]);
+    return (etch_stage_numbers){.stages = o->extent->pipe.stages,
+                                .chunks = o->extent->pipe.chunks,
+                                .layers = etch_bound_number(o, stages->layers),
+                                .segments = segments,
+                                .counts = line->counts ? counts : NULL};
+}
+
+void etch_chain_cut(etch_outliner *o)
+{
+    const uint32_t stages = o->extent->pipe.stages, chunks = o->extent->pipe.chunks;
+    if (etch_is_cut(o)) {
+        o->numbers = numbers_of(o);
+        if (!etch_stage_numbers_fit(o->placed, &o->numbers))
+            o->status = ETCH_EINPUT;
+        else if ((uint64_t)stages * chunks > ETCH_MAX_RANKS)
+            etch_too_many_nodes(o, o->placed->plan->stage->span, "there are too many chunks");
+    }
+    if (o->status != ETCH_OK)
+        return;
+    etch_held *held = o->outline->held = ETCH_NEW_ARRAY(o->arena, stages, etch_held);
+    for (uint32_t stage = 0; stage < stages; stage++) {
+        etch_bound_interval *layers = ETCH_NEW_ARRAY(o->arena, chunks, etch_bound_interval);
+        for (uint32_t i = 0; i < chunks; i++)
+            layers[i] =
+                etch_is_cut(o) ? etch_layers_of_chunk(&o->numbers, (uint64_t)i * stages + stage) : everything;
+        held[stage] = (etch_held){layers, chunks};
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+/* The cut that stands before layer `at`. */
+static const etch_cut *cut_before(etch_outliner *o, uint64_t at)
+{
+    const etch_stages *stages = o->placed->stages;
+    for (uint32_t i = 0; i < stages->cuts.count; i++)
+        if (etch_cut_is_before(&o->numbers, &stages->cuts.at[i], at))
+            return &stages->cuts.at[i];
+    etch_lower_require(o->arena, false);
+    return NULL;
+}
+
+/* The register of a value, or the loop that carries it on as its argument. */
+static etch_passed_value wire_of(etch_outliner *o, const etch_body *body, const etch_value *value)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_repeat *repeat = body->items.at[i].repeat;
+        for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
+            if (etch_loop_carries(repeat->loop)->at[k].in == value)
+                return (etch_passed_value){.item = &body->items.at[i], .carry = k};
+    }
+    return (etch_passed_value){.reg = etch_register_of(o, value, body)};
+}
+
+static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, etch_value *const *values,
+                                     uint32_t count, etch_expr bytes, const char *name)
+{
+    etch_chunk_message message = {.wires = ETCH_NEW_ARRAY(o->arena, count, etch_passed_value)};
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_passed_value wire = wire_of(o, body, values[i]);
+        if (wire.item || wire.reg.body == body)
+            message.wires[message.wire_count++] = wire;
+    }
+    message.bytes = etch_task_number(o, bytes, "bytes", NULL, name);
+    return message;
+}
+
+void etch_chain_messages(etch_outliner *o)
+{
+    etch_outline *outline = o->outline;
+    const uint32_t chunks = o->extent->pipe.stages * o->extent->pipe.chunks;
+    for (int back = 0; back < 2; back++)
+        outline->messages[back] = ETCH_NEW_ARRAY(o->arena, chunks, etch_chunk_message);
+    for (uint32_t i = 0; i + 1 < chunks; i++) {
+        const etch_cut *cut = cut_before(o, etch_layers_of_chunk(&o->numbers, i).end);
+        outline->messages[false][i] = message_of(o, outline->forward, cut->forward.at, cut->forward.count,
+                                                 cut->forward_bytes, "a message to the next stage");
+        if (outline->backward)
+            outline->messages[true][i] =
+                message_of(o, outline->backward, cut->backward.at, cut->backward.count, cut->backward_bytes,
+                           "a message to the stage before");
+    }
+}
