@@ -69,22 +69,18 @@ etch_dtype etch_comm_dtype_of(const etch_placed *placed, const etch_step *collec
                               : collective->comm_dtype;
 }
 
-static etch_expr bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block)
-{
-    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(dtype)));
-    if (!block)
-        return bytes;
-    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, block)));
-    return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
-}
-
 etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective, uint32_t operand,
                           etch_expr elements)
 {
     etch_sym *sym = placed->training->graph->sym;
+    const uint32_t width = etch_dtype_bytes(etch_comm_dtype_of(placed, collective, operand));
     if (collective->copies)
         elements = etch_mul(sym, elements, collective->copies[operand]);
-    return bytes_in_blocks(sym, elements, etch_comm_dtype_of(placed, collective, operand), collective->block);
+    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, width));
+    if (!collective->block)
+        return bytes;
+    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, collective->block)));
+    return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
 }
 
 etch_expr etch_payload_of(const etch_placed *placed, const etch_step *collective, uint32_t operand)

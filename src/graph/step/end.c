@@ -57,9 +57,14 @@ static etch_step_contribution of_weight(const ending *e, const etch_weight_group
                                     .copies = group->copies.at[i]};
 }
 
+/* What is done for one element: FLOP, and bytes. */
+typedef struct amounts {
+    uint32_t flop, read, written, payload;
+} amounts;
+
 static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
 {
-    return etch_mul(e->sym, elements, etch_int(e->sym, constant));
+    return constant ? etch_mul(e->sym, elements, etch_int(e->sym, constant)) : NULL;
 }
 
 /* `sum` and so many times `amount` (NULL: nothing). */
@@ -81,6 +86,21 @@ static void contribute(const ending *e, etch_step_task *task, etch_step_contribu
     task->bytes = plus(e, task->bytes, often, c.payload);
 }
 
+/* Weight `i` of a group, if it has a gradient: so much for each element that a rank updates. */
+static void contribute_weight(const ending *e, etch_step_task *task, const etch_weight_group *group,
+                              uint32_t i, const etch_row *row, amounts of_one)
+{
+    etch_step_contribution c = of_weight(e, group, i, row);
+    const etch_expr elements = etch_held_elements(e->placed, c.tensor, ETCH_HOLDS_STATES);
+    if (!c.gradient)
+        return;
+    c.flop = times(e, elements, of_one.flop);
+    c.read = times(e, elements, of_one.read);
+    c.written = times(e, elements, of_one.written);
+    c.payload = times(e, elements, of_one.payload);
+    contribute(e, task, c);
+}
+
 static void push(const ending *e, etch_step_task *task)
 {
     if (task->contributions.count > 0)
@@ -89,8 +109,47 @@ static void push(const ending *e, etch_step_task *task)
 
 /* ---- collectives --------------------------------------------------------------------------------------- */
 
+/* A collective that a weight takes part in at the end of a step; none without axes. */
+typedef struct ending_collective {
+    etch_collective collective;
+    uint32_t axes;
+    bool every_microbatch;
+    /* payload of one rank, for one copy */
+    etch_expr bytes;
+} ending_collective;
+
+/* Bytes of an element of a gradient on its way to other ranks. */
+static uint32_t sync_width(const ending *e)
+{
+    const etch_dtypes *dtypes = &e->training->graph->dtypes;
+    return etch_dtype_bytes(etch_dtype_or(dtypes->grads_comm, dtypes->grads));
+}
+
+/* The n-th of three, in the order in which they happen. Over axes that divide the states, partial gradients
+ * become shards, and what is left partial is all-reduced as shards; a gradient that is whole on such an axis
+ * is cut without a collective, before anything moves. Where ranks hold gradients in parts, each microbatch
+ * adds to the parts. */
+static ending_collective nth_collective(const ending *e, const etch_tensor *weight, uint32_t n)
+{
+    const etch_placed *placed = e->placed;
+    const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
+    const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
+    const bool each = placed->plan->reduce_each;
+    const etch_dtype_said comm_dtype = e->training->graph->dtypes.weights_comm;
+    const etch_expr shard = etch_held_elements(placed, weight, ETCH_HOLDS_STATES);
+    const etch_expr of_gradient = times(e, shard, sync_width(e));
+    const ending_collective all[] = {
+        {ETCH_REDUCE_SCATTER, partial & zero,
+         each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
+         etch_mul(e->sym, of_gradient, etch_group_size(placed, partial & zero))},
+        {ETCH_ALL_REDUCE, partial & ~zero, each, of_gradient},
+        {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, false,
+         times(e, shard, etch_dtype_bytes(etch_dtype_or(comm_dtype, weight->dtype)))}};
+    return all[n];
+}
+
 static etch_provenance cause_of(const ending *e, const etch_weight_group *group,
-                                const etch_ending_collective *collective)
+                                const ending_collective *collective)
 {
     const bool in_parts = collective->collective != ETCH_ALL_REDUCE;
     return (etch_provenance){collective->collective == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE,
@@ -101,7 +160,7 @@ static etch_provenance cause_of(const ending *e, const etch_weight_group *group,
 /* The collective of the group for this move, made when it is the first of its kind: those from `first` on are
  * the group's, in rising order of axes. */
 static etch_step_task *collective_for(const ending *e, uint32_t first, const etch_weight_group *group,
-                                      const etch_ending_collective *collective)
+                                      const ending_collective *collective)
 {
     uint32_t at = first;
     while (at < e->out->count && e->out->at[at]->axes < collective->axes)
@@ -123,17 +182,13 @@ static void add_collectives(const ending *e, const etch_weight_group *group, uin
 {
     const uint32_t first = e->out->count;
     for (uint32_t i = 0; i < group->weights.count; i++) {
-        const etch_tensor *weight = group->weights.at[i];
-        etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES];
-        if (!e->gradients[weight->id])
-            continue;
-        etch_ending_collectives(e->placed, weight, collectives);
-        if (collectives[n].collective == ETCH_NO_COLLECTIVE)
-            continue;
+        const ending_collective collective = nth_collective(e, group->weights.at[i], n);
         etch_step_contribution c =
-            of_weight(e, group, i, etch_row_of_collective(e->training->graph, collectives[n].collective));
-        c.payload = collectives[n].bytes;
-        contribute(e, collective_for(e, first, group, &collectives[n]), c);
+            of_weight(e, group, i, etch_row_of_collective(e->training->graph, collective.collective));
+        if (!c.gradient || !collective.axes)
+            continue;
+        c.payload = collective.bytes;
+        contribute(e, collective_for(e, first, group, &collective), c);
     }
 }
 
@@ -153,15 +208,10 @@ static void add_shared(const ending *e, const etch_weight_group *group)
         new_collective(e, ETCH_END_REDUCE_SHARED, group, ETCH_ALL_REDUCE, etch_stage_axes(e->placed));
     task->provenance = (etch_provenance){ETCH_RULE_SHARED_WEIGHT, .weight_group = group,
                                          .line = e->placed->stages->line->span};
-    for (uint32_t i = 0; i < group->weights.count; i++) {
-        etch_step_contribution c =
-            of_weight(e, group, i, etch_row_of_collective(e->training->graph, ETCH_ALL_REDUCE));
-        const etch_expr elements = etch_update_elements(e->placed, c.tensor);
-        if (!c.gradient)
-            continue;
-        c.payload = times(e, elements, etch_sync_width(e->training));
-        contribute(e, task, c);
-    }
+    const etch_row *row = etch_row_of_collective(e->training->graph, ETCH_ALL_REDUCE);
+    const amounts of_one = {.payload = sync_width(e)};
+    for (uint32_t i = 0; i < group->weights.count; i++)
+        contribute_weight(e, task, group, i, row, of_one);
     push(e, task);
 }
 
@@ -179,16 +229,11 @@ static void add_norm(const ending *e)
 {
     const etch_row *row = etch_row_for(e->training->graph, ETCH_USE_NORM);
     etch_step_task *task = new_task(e, ETCH_END_NORM, ETCH_FIRST_USER, NULL);
+    const amounts of_one = {.flop = etch_clip_flop(e->training),
+                            .read = etch_dtype_bytes(e->training->graph->dtypes.grads)};
     for (uint32_t u = 0; u < e->placed->weight_groups.count; u++)
-        for (uint32_t i = 0; i < e->placed->weight_groups.at[u]->weights.count; i++) {
-            etch_step_contribution c = of_weight(e, e->placed->weight_groups.at[u], i, row);
-            const etch_expr elements = etch_update_elements(e->placed, c.tensor);
-            if (!c.gradient)
-                continue;
-            c.flop = times(e, elements, etch_clip_flop(e->training));
-            c.read = times(e, elements, etch_clip_bytes(e->training));
-            contribute(e, task, c);
-        }
+        for (uint32_t i = 0; i < e->placed->weight_groups.at[u]->weights.count; i++)
+            contribute_weight(e, task, e->placed->weight_groups.at[u], i, row, of_one);
     etch_step_contribution result = of_norm(e, row);
     result.written = etch_int(e->sym, ETCH_CLIP_RESULT_BYTES);
     contribute(e, task, result);
@@ -210,20 +255,29 @@ static void add_norm_reduce(const ending *e)
 
 /* ---- the optimizer ------------------------------------------------------------------------------------- */
 
+/* Bytes of the optimizer for one element, and how many of them it reads: the gradient, the weight (its master
+ * copy when there is one) and what it keeps. It writes all but the gradient back, and the weight as well when
+ * it has a master copy. A copy of the gradient is written and read besides. */
+static uint32_t update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    const uint32_t main_grad = optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
+    const uint32_t moments = etch_moment_bytes(training) + main_grad;
+    const uint32_t copy = etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
+    const uint32_t own = etch_dtype_bytes(weight->dtype);
+    *reads = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + moments;
+    return *reads + own + (optimizer->master ? copy : 0) + moments;
+}
+
 static void add_update(const ending *e, const etch_weight_group *group)
 {
     etch_step_task *task = new_task(e, ETCH_END_UPDATE, ETCH_ALL_USERS, group);
     for (uint32_t i = 0; i < group->weights.count; i++) {
-        etch_step_contribution c = of_weight(e, group, i, e->training->train.optimizer.row);
-        uint32_t reads;
-        if (!c.gradient)
-            continue;
-        const etch_expr elements = etch_update_elements(e->placed, c.tensor);
-        const uint32_t bytes = etch_update_bytes(e->training, c.tensor, &reads);
-        c.flop = times(e, elements, etch_update_flop(e->training));
-        c.read = times(e, elements, reads);
-        c.written = times(e, elements, bytes - reads);
-        contribute(e, task, c);
+        amounts of_one = {.flop = etch_update_flop(e->training)};
+        const uint32_t bytes = update_bytes(e->training, group->weights.at[i], &of_one.read);
+        of_one.written = bytes - of_one.read;
+        contribute_weight(e, task, group, i, e->training->train.optimizer.row, of_one);
     }
     push(e, task);
 }

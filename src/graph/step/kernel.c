@@ -28,6 +28,8 @@ typedef struct group {
     etch_phase phase;
     /* steps of two stages are no kernel */
     etch_position position;
+    /* a collective; or a loop, which is no kernel: nothing joins it */
+    bool closed;
     /* by something that stands outside */
     bool read;
     /* reads weights that were gathered for it */
@@ -38,15 +40,6 @@ typedef struct group {
     /* of the kernel */
     uint32_t index;
 } group;
-
-/* The producer of a value: a group, a loop, or nothing that runs (region NULL). */
-typedef struct maker {
-    const etch_placed_region *region;
-    /* NULL: a loop */
-    group *group;
-    /* of the loop */
-    uint32_t item;
-} maker;
 
 /* The steps that a granularity lets a step join. */
 typedef struct rule {
@@ -74,8 +67,8 @@ typedef struct grouping {
     uint32_t interval;
     const rule *rule;
     etch_arena *scratch;
-    /* by value id */
-    maker *makers;
+    /* by value id: what makes it; NULL: nothing that runs */
+    group **makers;
     /* by step id; NULL: no node */
     group **groups;
     /* by value id */
@@ -84,7 +77,7 @@ typedef struct grouping {
 
 /* An operand, traced to what makes it. */
 typedef struct origin {
-    maker by;
+    group *by;
     /* a rank's own shard of it is read */
     bool sharded;
 } origin;
@@ -99,23 +92,17 @@ static group *group_now(group *g)
 static origin origin_of(const grouping *g, etch_value *operand)
 {
     origin found = {.sharded = false};
-    found.by = g->makers[etch_value_memory(operand, &found.sharded)->id];
-    if (found.by.group)
-        found.by.group = group_now(found.by.group);
+    group *by = g->makers[etch_value_memory(operand, &found.sharded)->id];
+    found.by = by ? group_now(by) : NULL;
     return found;
-}
-
-static uint32_t item_of(const origin *from)
-{
-    return from->by.group ? from->by.group->item : from->by.item;
 }
 
 static void note_read(const origin *from, group *reader)
 {
-    if (!from->by.group || from->by.group == reader)
+    if (!from->by || from->by == reader)
         return;
-    from->by.group->read = true;
-    if (reader && from->by.group->anchor && from->by.group->anchor->copies)
+    from->by->read = true;
+    if (reader && from->by->anchor && from->by->anchor->copies)
         reader->gathered = true;
 }
 
@@ -123,56 +110,52 @@ static void note_read(const origin *from, group *reader)
  * that another placement shows as a move: a collective makes the operand, or a shard of it is read. */
 static group *group_before(const grouping *g, const etch_placed_region *region, const etch_step *step)
 {
-    origin latest = {.sharded = false};
+    group *latest = NULL;
     for (uint32_t i = 0; i < step->in_count; i++) {
-        origin from = origin_of(g, step->ins[i]);
-        if (from.by.region != region)
+        const origin from = origin_of(g, step->ins[i]);
+        if (!from.by || from.by->region != region)
             continue;
         if (from.sharded)
             return NULL;
-        if (!latest.by.region || item_of(&from) > item_of(&latest))
-            latest = from;
+        if (!latest || from.by->item > latest->item)
+            latest = from.by;
     }
-    group *before = latest.by.group;
-    if (!before || before->phase != step->phase || before->position != step->position)
-        return NULL;
-    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_RESHARD;
-    return collective ? NULL : before;
+    const bool fits = latest && latest->phase == step->phase && latest->position == step->position;
+    return fits && !latest->closed ? latest : NULL;
 }
 
 /* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last
  * until a loop has run. */
 static bool is_free_to_take(const origin *from, const group *taker)
 {
-    const group *taken = from->by.group;
-    if (taken && taken->gathered && taken->interval != taker->interval)
+    const group *taken = from->by;
+    if (!taken || (taken->gathered && taken->interval != taker->interval))
         return false;
-    return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
-           taken->phase == taker->phase && taken->position == taker->position;
+    return !taken->closed && !taken->anchor && !taken->read && !from->sharded &&
+           taken->region == taker->region && taken->phase == taker->phase &&
+           taken->position == taker->position;
 }
 
 static void take_over_operands(const grouping *g, group *taker)
 {
     const etch_step *step = taker->anchor;
     for (uint32_t i = 0; i < step->in_count; i++) { /* a group of which a shard is read as well stays apart */
-        origin from = origin_of(g, step->ins[i]);
+        const origin from = origin_of(g, step->ins[i]);
         if (from.sharded)
             note_read(&from, taker);
     }
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
         if (is_free_to_take(&from, taker))
-            from.by.group->into = taker;
+            from.by->into = taker;
     }
 }
 
-static group *group_new(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *first)
+static group *group_new(const grouping *g, const etch_placed_region *region, uint32_t item)
 {
     group *made = ETCH_NEW(g->scratch, group);
     made->region = region;
     made->item = item;
-    made->phase = first->phase;
-    made->position = first->position;
     made->interval = g->interval;
     return made;
 }
@@ -197,8 +180,12 @@ static group *group_step(const grouping *g, const etch_placed_region *region, ui
     if (role == ETCH_ROLE_FREE)
         return NULL;
     group *own = group_to_join(g, region, step, role, open);
-    if (!own)
-        own = group_new(g, region, item, step);
+    if (!own) {
+        own = group_new(g, region, item);
+        own->phase = step->phase;
+        own->position = step->position;
+        own->closed = role == ETCH_ROLE_RESHARD;
+    }
     if (role != ETCH_ROLE_POINTWISE) {
         own->anchor = step;
         own->item = item;
@@ -210,7 +197,7 @@ static group *group_step(const grouping *g, const etch_placed_region *region, ui
         note_read(&from, own);
     }
     for (uint32_t i = 0; i < step->out_count; i++)
-        g->makers[step->outs[i]->id] = (maker){.region = region, .group = own};
+        g->makers[step->outs[i]->id] = own;
     return own;
 }
 
@@ -258,15 +245,6 @@ static void make_kernels(const grouping *g, etch_placed_region *region)
     }
 }
 
-static void group_region(grouping *g, etch_placed_region *region);
-
-static void group_body(grouping *g, etch_placed_region *body)
-{
-    group_region(g, body);
-    for (uint32_t k = 0; k < body->carries.count; k++)
-        read_by_loop(g, body->carries.at[k].out);
-}
-
 /* Goes as deep as loops are nested. */
 static void group_region(grouping *g, etch_placed_region *region)
 {
@@ -277,21 +255,23 @@ static void group_region(grouping *g, etch_placed_region *region)
         if (step) {
             group *own = g->groups[step->id] = group_step(g, region, i, step, open);
             if (own)
-                open = etch_step_role(step) == ETCH_ROLE_RESHARD ? NULL : own;
+                open = own->closed ? NULL : own;
             continue;
         }
         open = NULL;
         for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
             read_by_loop(g, etch_loop_carries(loop)->at[k].init);
         for (uint32_t b = 0; b < loop->bodies.count; b++)
-            group_body(g, loop->bodies.at[b]);
+            group_region(g, loop->bodies.at[b]);
         g->interval += !region->loop;
-        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
-            const etch_value *result = etch_loop_carries(loop)->at[k].result;
-            if (result)
-                g->makers[result->id] = (maker){.region = region, .item = i};
-        }
+        group *own = group_new(g, region, i);
+        own->closed = true;
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result)
+                g->makers[etch_loop_carries(loop)->at[k].result->id] = own;
     }
+    for (uint32_t k = 0; k < region->carries.count; k++)
+        read_by_loop(g, region->carries.at[k].out);
     make_kernels(g, region);
 }
 
@@ -303,7 +283,7 @@ static void check_order(const grouping *g, const etch_placed_region *region)
         const etch_kernel *kernel = region->kernels.at[i];
         for (uint32_t k = 0; k < kernel->reads.count; k++) {
             origin from = origin_of(g, kernel->reads.at[k]);
-            assert(from.by.region != region || item_of(&from) < kernel->item);
+            assert(!from.by || from.by->region != region || from.by->item < kernel->item);
         }
     }
 }
@@ -316,7 +296,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
         .placed = placed,
         .rule = &rules[granularity],
         .scratch = scratch,
-        .makers = ETCH_NEW_ARRAY(scratch, placed->value_count, maker),
+        .makers = ETCH_NEW_ARRAY(scratch, placed->value_count, group *),
         .groups = ETCH_NEW_ARRAY(scratch, placed->step_count, group *),
         .made_by = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_kernel *),
     };

@@ -30,37 +30,13 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena);
-/* Elements of one copy of a weight that a rank updates: all that it holds, or its part of them, laid out flat
- * and padded to equal parts (R9). */
-etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight);
-
-/* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
-typedef struct etch_ending_collective {
-    /* ETCH_NO_COLLECTIVE: there is none in this place */
-    etch_collective collective;
-    uint32_t axes;
-    bool every_microbatch;
-    /* payload of one rank, for one copy */
-    etch_expr bytes;
-} etch_ending_collective;
-
-enum { ETCH_ENDING_COLLECTIVES = 3 };
-
-void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
-                             etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES]);
-/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads`
- * may be NULL); zero without an optimizer. */
+/* FLOP of the optimizer for one element; zero without one. */
 uint32_t etch_update_flop(const etch_training *training);
 /* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
 uint32_t etch_master_bytes(const etch_training *training);
 uint32_t etch_moment_bytes(const etch_training *training);
-uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
-/* Bytes of an element of a gradient on its way to other ranks. */
-uint32_t etch_sync_width(const etch_training *training);
-/* FLOP and bytes of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES
- * long. */
+/* FLOP of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES long. */
 uint32_t etch_clip_flop(const etch_training *training);
-uint32_t etch_clip_bytes(const etch_training *training);
 
 enum { ETCH_CLIP_RESULT_BYTES = 4 };
 

@@ -43,20 +43,19 @@ static void add_ops(const builder *b, etch_step_task *task)
 static void add_operands(const builder *b, etch_step_task *task)
 {
     const etch_step *collective = task->kernel->anchor;
-    for (uint32_t i = 0; collective->copies && i < collective->in_count; i++) {
+    const uint32_t count = collective->copies ? collective->in_count : 1;
+    for (uint32_t i = 0; i < count; i++) {
         const etch_tensor *weight = collective->ins[i]->tensor;
         etch_step_contribution c = of_step(collective);
-        c.tensor = weight;
-        c.scope = weight->scope;
-        c.span = weight->span;
-        c.payload = etch_payload_of(b->placed, collective, i);
+        c.payload = task->bytes;
+        if (collective->copies) {
+            c.tensor = weight;
+            c.scope = weight->scope;
+            c.span = weight->span;
+            c.payload = etch_payload_of(b->placed, collective, i);
+        }
         ETCH_PUSH(b->arena, &task->contributions, c);
     }
-    if (collective->copies)
-        return;
-    etch_step_contribution c = of_step(collective);
-    c.payload = task->bytes;
-    ETCH_PUSH(b->arena, &task->contributions, c);
 }
 
 static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
@@ -67,6 +66,7 @@ static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
     *task = (etch_step_task){.kind = collective ? ETCH_TASK_COLLECTIVE : ETCH_TASK_COMPUTE,
                              .phase = anchor->phase,
                              .when = anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH,
+                             .weight_half = anchor->weight_half,
                              .collective = anchor->collective,
                              .axes = anchor->axes,
                              .provenance = anchor->provenance,
@@ -133,14 +133,13 @@ static etch_step_task *message_of(const builder *b, etch_phase phase, const etch
 static void add_messages(const builder *b, etch_step_program *program)
 {
     const etch_stages *stages = b->placed->stages;
-    for (uint32_t i = 0; stages && i < stages->cuts.count; i++) {
-        const etch_cut *cut = &stages->cuts.at[i];
-        ETCH_PUSH(b->arena, &program->messages, message_of(b, ETCH_FORWARD, cut, cut->forward_bytes));
-    }
-    for (uint32_t i = 0; stages && program->backward && i < stages->cuts.count; i++) {
-        const etch_cut *cut = &stages->cuts.at[i];
-        ETCH_PUSH(b->arena, &program->messages, message_of(b, ETCH_BACKWARD, cut, cut->backward_bytes));
-    }
+    for (int back = 0; stages && back <= (program->backward != NULL); back++)
+        for (uint32_t i = 0; i < stages->cuts.count; i++) {
+            const etch_cut *cut = &stages->cuts.at[i];
+            ETCH_PUSH(b->arena, &program->messages,
+                      message_of(b, back ? ETCH_BACKWARD : ETCH_FORWARD, cut,
+                                 back ? cut->backward_bytes : cut->forward_bytes));
+        }
 }
 
 /* ---- weight groups ------------------------------------------------------------------------------------- */
@@ -167,11 +166,11 @@ void etch_step_program_make(etch_placed *placed)
     etch_step_program *program = ETCH_NEW(b.arena, etch_step_program);
     program->placed = placed;
     program->micro = training->train.micro ? training->train.micro : etch_int(b.sym, 1);
+    etch_halves_find(placed);
     program->forward = body_of(&b, placed->forward);
     if (placed->backward)
         program->backward = body_of(&b, placed->backward);
     add_messages(&b, program);
-    etch_halves_find(placed, program);
     if (placed->backward)
         etch_step_end(placed, &program->end);
     find_groups(&b, program);
