@@ -1,15 +1,10 @@
 /* Classes of iterations in numbers: which iteration runs which body. */
 #include "lower/lower_int.h"
 
-typedef struct segment {
-    etch_bound_interval iterations;
-    /* by residue */
-    const uint32_t *class_of;
-} segment;
-
 struct etch_classes {
-    uint32_t period, segment_count;
-    segment *segments;
+    const etch_pattern *pattern;
+    /* by segment of the pattern */
+    etch_bound_interval *iterations;
 };
 
 /* Every iteration is of one class. */
@@ -28,14 +23,12 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
     if (!pattern)
         return NULL;
     etch_classes *classes = ETCH_NEW(o->arena, etch_classes);
-    *classes = (etch_classes){.period = pattern->period, .segment_count = pattern->segments.count};
-    classes->segments = ETCH_NEW_ARRAY(o->arena, pattern->segments.count, segment);
+    classes->pattern = pattern;
+    classes->iterations = ETCH_NEW_ARRAY(o->arena, pattern->segments.count, etch_bound_interval);
     for (uint32_t i = 0; i < pattern->segments.count; i++) {
         const etch_segment *from = &pattern->segments.at[i];
-        segment *to = &classes->segments[i];
-        to->class_of = from->class_of;
-        to->iterations.first = etch_bound_number(o, from->first);
-        to->iterations.end = etch_bound_number(o, from->end);
+        classes->iterations[i] =
+            (etch_bound_interval){etch_bound_number(o, from->first), etch_bound_number(o, from->end)};
     }
     check_members(o, loop, classes);
     return classes;
@@ -43,11 +36,9 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
 
 uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration)
 {
-    for (uint32_t i = 0; classes && i < classes->segment_count; i++) {
-        const segment *s = &classes->segments[i];
-        if (s->iterations.first <= iteration && iteration < s->iterations.end)
-            return s->class_of[iteration % classes->period];
-    }
+    for (uint32_t i = 0; classes && i < classes->pattern->segments.count; i++)
+        if (classes->iterations[i].first <= iteration && iteration < classes->iterations[i].end)
+            return classes->pattern->segments.at[i].class_of[iteration % classes->pattern->period];
     return 0;
 }
 
@@ -62,13 +53,12 @@ uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bo
     uint64_t count = 0;
     if (!classes)
         return held.end - held.first;
-    for (uint32_t i = 0; i < classes->segment_count; i++) {
-        const segment *s = &classes->segments[i];
-        const etch_bound_interval both = etch_overlap(held, s->iterations);
-        for (uint32_t r = 0; r < classes->period; r++)
-            if (s->class_of[r] == class)
-                count +=
-                    count_below(both.end, r, classes->period) - count_below(both.first, r, classes->period);
+    const uint32_t period = classes->pattern->period;
+    for (uint32_t i = 0; i < classes->pattern->segments.count; i++) {
+        const etch_bound_interval both = etch_overlap(held, classes->iterations[i]);
+        for (uint32_t r = 0; r < period; r++)
+            if (classes->pattern->segments.at[i].class_of[r] == class)
+                count += count_below(both.end, r, period) - count_below(both.first, r, period);
     }
     return count;
 }

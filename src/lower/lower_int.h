@@ -410,8 +410,6 @@ typedef struct etch_outliner {
 
 /* ---- tasks.c: what the parts of an outline share ------------------------------------------------------- */
 
-/* The collective of a move, as in etch_node. */
-uint8_t etch_collective_code(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);

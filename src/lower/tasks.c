@@ -98,13 +98,34 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
     return 0;
 }
 
+/* As traces call them. */
+static const etch_collective by_code[ETCH_COMM_KINDS] = {
+    [ETCH_COMM_ALL_REDUCE] = ETCH_ALL_REDUCE,
+    [ETCH_COMM_ALL_GATHER] = ETCH_ALL_GATHER,
+    [ETCH_COMM_ALL_TO_ALL] = ETCH_ALL_TO_ALL,
+    [ETCH_COMM_REDUCE_SCATTER] = ETCH_REDUCE_SCATTER,
+};
+
+etch_collective etch_collective_of_code(uint8_t code)
+{
+    return code < ETCH_COMM_KINDS ? by_code[code] : ETCH_NO_COLLECTIVE;
+}
+
+static uint8_t code_of(etch_collective collective)
+{
+    uint8_t code = ETCH_COMM_KINDS - 1;
+    while (code > 0 && etch_collective_of_code(code) != collective)
+        code--;
+    return code;
+}
+
 void etch_task_begin(const etch_outliner *o, etch_task *task, const etch_step_task *of, const etch_row *row)
 {
     const bool computes = of->kind == ETCH_TASK_COMPUTE;
     task->type = computes ? ETCH_NODE_COMP : ETCH_NODE_COLL;
     task->phase = of->phase;
     task->op_type = etch_row_name(row);
-    task->collective = etch_collective_code(of->collective);
+    task->collective = computes ? 0 : code_of(of->collective);
     task->group.axes = of->axes & o->extent->larger_axes;
 }
 
@@ -131,35 +152,6 @@ void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
     etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, span,
                "%s: a program holds fewer than %" PRIu32 " nodes", what, ETCH_MOST_NODES);
     o->status = ETCH_ELIMIT;
-}
-
-/* How traces call collectives. */
-static const struct {
-    etch_collective collective;
-    /* an etch_comm_type */
-    uint8_t code;
-} collectives[] = {
-    {ETCH_ALL_REDUCE, ETCH_COMM_ALL_REDUCE},
-    {ETCH_ALL_GATHER, ETCH_COMM_ALL_GATHER},
-    {ETCH_ALL_TO_ALL, ETCH_COMM_ALL_TO_ALL},
-    {ETCH_REDUCE_SCATTER, ETCH_COMM_REDUCE_SCATTER},
-};
-enum { COLLECTIVE_COUNT = sizeof collectives / sizeof *collectives };
-
-uint8_t etch_collective_code(etch_collective collective)
-{
-    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
-        if (collectives[i].collective == collective)
-            return collectives[i].code;
-    return 0;
-}
-
-etch_collective etch_collective_of_code(uint8_t code)
-{
-    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
-        if (collectives[i].code == code)
-            return collectives[i].collective;
-    return ETCH_NO_COLLECTIVE;
 }
 
 /* The register of what makes `value`, as a task in `reader` finds it: under views, and collectives that move

@@ -7,6 +7,7 @@
  * of them stands for all. */
 #include "lower/unroll_int.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
@@ -304,36 +305,6 @@ static void run_body(etch_unroller *u, const etch_body *body)
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
-/* A message of the action at work, between `model_chunk` and the one after it. */
-typedef struct passing {
-    /* NULL: none */
-    const etch_chunk_message *message;
-    etch_action action;
-    /* the earlier of the two */
-    uint32_t model_chunk;
-    /* the model chunk that it comes from or goes to */
-    uint32_t other;
-} passing;
-
-/* The message that comes in before the action, or goes out after it. */
-static passing passing_of(const etch_unroller *u, etch_action action, bool out)
-{
-    const etch_pipe *pipe = u->outline->pipe;
-    const uint32_t model_chunk = action.chunk * pipe->stages + u->stage;
-    const bool back = etch_action_goes_back(action);
-    const bool later = out != back; /* the other model chunk is the one behind this one */
-    passing p = {.action = action,
-                 .model_chunk = later ? model_chunk : model_chunk - 1,
-                 .other = later ? model_chunk + 1 : model_chunk - 1};
-    const bool ends = later ? p.other == pipe->stages * pipe->chunks : model_chunk == 0;
-    if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || ends)
-        return p;
-    p.message = &u->outline->messages[back][p.model_chunk];
-    if (p.message->wire_count == 0)
-        p.message = NULL;
-    return p;
-}
-
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 {
     const int64_t own = etch_stage_rank(u->job, u->stage);
@@ -344,29 +315,6 @@ static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
     if (i == u->peer_count)
         u->peers[u->peer_count++] = difference;
     return i;
-}
-
-static etch_task task_of(const etch_unroller *u, const passing *p, uint8_t type, char name[ETCH_MESSAGE_NAME])
-{
-    const etch_pipe *pipe = u->outline->pipe;
-    const char *verb = type == ETCH_NODE_SEND ? "send" : "recv";
-    const uint32_t stage = p->other % pipe->stages, chunk = p->other / pipe->stages;
-    const int length = pipe->chunks > 1
-                           ? snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u.chunk%u", verb, stage, chunk)
-                           : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
-    return (etch_task){.type = type,
-                       .bytes = p->message->bytes,
-                       .phase = etch_action_goes_back(p->action) ? ETCH_BACKWARD : ETCH_FORWARD,
-                       .op_type = verb,
-                       .name = {name, (uint32_t)length}};
-}
-
-static void set_message(etch_unroller *u, uint32_t id, const passing *p)
-{
-    const etch_pipe *pipe = u->outline->pipe;
-    const uint64_t chunk = p->action.microbatch * pipe->chunks + p->model_chunk / pipe->stages;
-    u->nodes[id].peer = (uint16_t)peer_of(u, p->other % pipe->stages);
-    u->nodes[id].tag = (uint32_t)(chunk * 2 + etch_action_goes_back(p->action));
 }
 
 /* The register of a value that a message brings. */
@@ -382,36 +330,62 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     return register_at(u, body, body->taken[wire->carry].in);
 }
 
-/* A receive is posted while the action before is at work: it waits for that slot's first computation. */
-static void receive(etch_unroller *u, const passing *p)
+/* The node that sends the values, or that receives them: it is posted while the action before is at work, and
+ * waits for the first computation of that. */
+static uint32_t issue_message(etch_unroller *u, const etch_chunk_message *message, const etch_task *task)
 {
-    char name[ETCH_MESSAGE_NAME];
-    if (!p->message)
-        return;
-    const etch_task task = task_of(u, p, ETCH_NODE_RECV, name);
     const uint32_t first_dep = u->dep_count;
-    etch_unroll_wait(u, u->action_comp);
-    const uint32_t id = etch_unroll_append(u, &task, first_dep);
-    set_message(u, id, p);
-    for (uint32_t i = 0; i < p->message->wire_count; i++)
-        *arrival_of(u, &p->message->wires[i]) = id;
-}
-
-static void send(etch_unroller *u, const passing *p)
-{
-    char name[ETCH_MESSAGE_NAME];
-    if (!p->message)
-        return;
-    const etch_task task = task_of(u, p, ETCH_NODE_SEND, name);
-    const uint32_t first_dep = u->dep_count;
-    for (uint32_t i = 0; i < p->message->wire_count; i++) {
-        const etch_passed_value *wire = &p->message->wires[i];
+    if (task->type == ETCH_NODE_RECV) {
+        etch_unroll_wait(u, u->action_comp);
+        return etch_unroll_append(u, task, first_dep);
+    }
+    for (uint32_t i = 0; i < message->wire_count; i++) {
+        const etch_passed_value *wire = &message->wires[i];
         etch_unroll_wait(u, wire->item ? wire->item->repeat->carrying[wire->carry] : maker_of(u, wire->reg));
     }
-    set_message(u, etch_unroll_issue(u, &task, first_dep), p);
+    return etch_unroll_issue(u, task, first_dep);
+}
+
+/* Receives what comes in before the action, or sends what goes out after it. */
+static void pass(etch_unroller *u, etch_action action, etch_node_type type)
+{
+    const etch_pipe *pipe = u->outline->pipe;
+    const uint32_t model_chunk = action.chunk * pipe->stages + u->stage;
+    const bool back = etch_action_goes_back(action), sends = type == ETCH_NODE_SEND;
+    const bool later = sends != back; /* the other model chunk is the one after this one */
+    const bool ends = model_chunk == (later ? pipe->stages * pipe->chunks - 1 : 0);
+    if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || ends)
+        return;
+    const uint32_t other = later ? model_chunk + 1 : model_chunk - 1, earlier = later ? model_chunk : other;
+    const uint32_t stage = other % pipe->stages, chunk = other / pipe->stages;
+    const etch_chunk_message *message = &u->outline->messages[back][earlier];
+    if (message->wire_count == 0)
+        return;
+    char name[ETCH_MESSAGE_NAME], suffix[ETCH_MESSAGE_NAME / 2] = "";
+    if (pipe->chunks > 1)
+        snprintf(suffix, sizeof suffix, ".chunk%" PRIu32, chunk);
+    snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", stage, suffix);
+    const etch_task task = {.type = (uint8_t)type,
+                            .bytes = message->bytes,
+                            .phase = back ? ETCH_BACKWARD : ETCH_FORWARD,
+                            .op_type = sends ? "send" : "recv",
+                            .name = etch_word_of(name)};
+    const uint32_t id = issue_message(u, message, &task);
+    u->nodes[id].peer = (uint16_t)peer_of(u, stage);
+    u->nodes[id].tag = (uint32_t)((action.microbatch * pipe->chunks + earlier / pipe->stages) * 2 + back);
+    for (uint32_t i = 0; i < message->wire_count && !sends; i++)
+        *arrival_of(u, &message->wires[i]) = id;
 }
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
+
+static uint32_t *makers_new(const etch_unroller *u, uint64_t count, uint32_t maker)
+{
+    uint32_t *makers = ETCH_NEW_ARRAY(u->arena, (size_t)count, uint32_t);
+    for (uint64_t i = 0; i < count; i++)
+        makers[i] = maker;
+    return makers;
+}
 
 /* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only
  * its own. Goes as deep as loops are nested. */
@@ -446,13 +420,10 @@ static etch_frame *frame_of(etch_unroller *u, etch_action action)
         if (!f->taken && !found)
             found = f;
     }
-    size_t registers = (size_t)u->outline->register_count;
     if (!found) {
         ETCH_PUSH(u->arena, &u->frames,
-                  (etch_frame){.registers = ETCH_NEW_ARRAY(u->arena, registers, uint32_t)});
+                  (etch_frame){.registers = makers_new(u, u->outline->register_count, ETCH_UNMADE)});
         found = &u->frames.at[u->frames.count - 1];
-        for (size_t i = 0; i < registers; i++)
-            found->registers[i] = ETCH_UNMADE;
     }
     found->taken = true;
     found->microbatch = action.microbatch;
@@ -481,17 +452,16 @@ static void run_body_of(etch_unroller *u, etch_action action)
 static void run_action(etch_unroller *u, etch_action action)
 {
     const etch_outline *outline = u->outline;
-    const passing in = passing_of(u, action, false), out = passing_of(u, action, true);
     begin_action(u, action);
     etch_frame *f = frame_of(u, action);
     u->registers = f->registers;
-    receive(u, &in);
+    pass(u, action, ETCH_NODE_RECV);
     etch_unroll_begin_interval(u);
     u->action_computes = false;
     u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
     run_body_of(u, action);
     u->ending = false;
-    send(u, &out);
+    pass(u, action, ETCH_NODE_SEND);
     run_due(u);
     if (u->weight_half || !outline->backward)
         f->taken = false;
@@ -500,19 +470,16 @@ static void run_action(etch_unroller *u, etch_action action)
 /* Goes over all that the stage does once, before anything is issued: where there are weights to gather. */
 static void find_gathers(etch_unroller *u, const etch_action *actions, uint64_t action_count)
 {
-    const size_t registers = (size_t)u->outline->register_count;
     if (!u->outline->gathers_weights)
         return;
-    u->registers = u->kept = ETCH_NEW_ARRAY(u->arena, registers, uint32_t);
+    u->kept = makers_new(u, u->outline->register_count, ETCH_NO_NODE);
+    u->registers = makers_new(u, u->outline->register_count, ETCH_UNMADE);
     u->finds_gathers = true;
-    for (size_t i = 0; i < registers; i++)
-        u->kept[i] = ETCH_NO_NODE;
     for (uint64_t i = 0; i < action_count; i++) {
         begin_action(u, actions[i]);
         run_body_of(u, actions[i]);
     }
-    for (size_t i = 0; i < registers; i++)
-        u->kept[i] = ETCH_NO_NODE;
+    u->kept = makers_new(u, u->outline->register_count, ETCH_NO_NODE);
     u->finds_gathers = false;
     u->weight_groups = (etch_weight_group_count){0};
     u->gathers_met = 0;
@@ -567,10 +534,8 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->pipe->chunks + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
-    u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
-    u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_registers, uint32_t);
-    for (uint64_t i = 0; i < outline->gradient_registers; i++)
-        u->gradients[i] = u->reduced[i] = ETCH_NO_NODE;
+    u->gradients = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
+    u->reduced = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_interval = u->last_comp = u->last_comm = u->action_comp = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, u->held);

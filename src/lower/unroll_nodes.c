@@ -106,23 +106,20 @@ static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *n
 /* Says what is asked for and means something of the node. */
 static void annotate(const etch_unroller *u, uint32_t id, const etch_task *task)
 {
+    const etch_prefix *at = &u->prefix;
     if (!u->annotated)
         return;
-    const etch_prefix *at = &u->prefix;
-    const bool means[ETCH_ANNOTATION_COUNT] = {[ETCH_ANNOTATION_PHASE] = true,
-                                               [ETCH_ANNOTATION_LAYER] = at->in_layer,
-                                               [ETCH_ANNOTATION_MICROBATCH] = at->in_microbatch,
-                                               [ETCH_ANNOTATION_OP_TYPE] = true,
-                                               [ETCH_ANNOTATION_MODULE] = task->module != NULL};
-    etch_annotated *a = &u->annotated[id];
-    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++)
-        if (means[i])
-            a->given |= u->outline->annotations & 1u << i;
-    a->value[ETCH_ANNOTATION_PHASE].text = etch_phase_name(task->phase);
-    a->value[ETCH_ANNOTATION_LAYER].number = at->layer;
-    a->value[ETCH_ANNOTATION_MICROBATCH].number = at->microbatch;
-    a->value[ETCH_ANNOTATION_OP_TYPE].text = task->op_type;
-    a->value[ETCH_ANNOTATION_MODULE].text = task->module;
+    const unsigned means = 1u << ETCH_ANNOTATION_PHASE | 1u << ETCH_ANNOTATION_OP_TYPE |
+                           (unsigned)at->in_layer << ETCH_ANNOTATION_LAYER |
+                           (unsigned)at->in_microbatch << ETCH_ANNOTATION_MICROBATCH |
+                           (unsigned)(task->module != NULL) << ETCH_ANNOTATION_MODULE;
+    u->annotated[id] =
+        (etch_annotated){.given = means & u->outline->annotations,
+                         .value = {[ETCH_ANNOTATION_PHASE] = {.text = etch_phase_name(task->phase)},
+                                   [ETCH_ANNOTATION_LAYER] = {.number = at->layer},
+                                   [ETCH_ANNOTATION_MICROBATCH] = {.number = at->microbatch},
+                                   [ETCH_ANNOTATION_OP_TYPE] = {.text = task->op_type},
+                                   [ETCH_ANNOTATION_MODULE] = {.text = task->module}}};
 }
 
 /* Fills the node of a task, with a name, and counts it. */

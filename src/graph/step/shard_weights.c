@@ -3,7 +3,7 @@
  * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same
  * regions with gathers, and steps that read their copies; placed->gatherings.
  *
- * a weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
+ * A weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
  * stage. Where it begins there is one all-gather for each set of axes, of all weights that the weight group
  * reads. Backward has weight groups of its own, which gather again, unless copies last longer: what they
  * read, and the weights whose gradients they make. Units have copies of their own; only what iterations of a
@@ -12,7 +12,6 @@
 
 /* A weight whose whole copy is at hand. */
 typedef struct gathered_copy {
-    const etch_tensor *weight;
     etch_value *whole;
     /* what backward gathers from, if that is no part of the rank's own; else NULL */
     etch_value *shard;
@@ -32,7 +31,13 @@ typedef struct wanted {
     const gathered_copy *kept;
 } wanted;
 
+/* What a weight group wants of all that it reads: what is gathered for others as well, or what is not. */
+typedef enum taking { TAKES_ALL, TAKES_COMMON, TAKES_OWN } taking;
+
 typedef struct weight_group {
+    taking takes;
+    /* of forward, of the loop's iterations; NULL: of the top level */
+    const etch_region *body;
     /* of the top level: counted over its loops */
     uint32_t interval;
     etch_position position;
@@ -128,7 +133,7 @@ static bool is_common(const sharder *s, const etch_tensor *weight)
 static void want(const sharder *s, weight_group *u, etch_value *value, etch_phase phase)
 {
     etch_value *weight = weight_under_views(s, value);
-    if (!weight)
+    if (!weight || (u->takes != TAKES_ALL && is_common(s, weight->tensor) != (u->takes == TAKES_COMMON)))
         return;
     for (uint32_t i = 0; i < u->wants.count; i++)
         if (u->wants.at[i].weight == weight)
@@ -143,7 +148,7 @@ static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop
             want(s, u, etch_loop_carries(loop)->at[i].init, etch_loop_phase(loop->loop));
 }
 
-/* a weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as
+/* A weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as
  * the flat parameters of FSDP. */
 static void want_step(const sharder *s, weight_group *u, const etch_step *step)
 {
@@ -171,16 +176,6 @@ static void want_body(const sharder *s, weight_group *u, const etch_placed_regio
         want(s, u, body->carries.at[k].out, etch_loop_phase(body->loop->loop));
 }
 
-/* Leaves of what the weight group wants that which is common, or that which is not. */
-static void leave(const sharder *s, weight_group *u, uint32_t from, bool common)
-{
-    uint32_t left = from;
-    for (uint32_t i = from; i < u->wants.count; i++)
-        if (is_common(s, u->wants.at[i].weight->tensor) == common)
-            u->wants.at[left++] = u->wants.at[i];
-    u->wants.count = left;
-}
-
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
 /* The forward copy that a weight group finds. */
@@ -190,7 +185,7 @@ static const gathered_copy *kept_copy(const sharder *s, const etch_tensor *weigh
     for (uint32_t i = 0; i < s->kept.count; i++) {
         const gathered_copy *k = &s->kept.at[i];
         const bool here = is_common(s, weight) || (k->body == body && (body || k->position == position));
-        if (k->weight == weight && here)
+        if (k->whole->tensor == weight && here)
             return k;
     }
     return NULL;
@@ -237,15 +232,12 @@ static etch_keep lasting(const sharder *s, uint32_t axes)
     return over_nothing ? ETCH_KEEP_MICROBATCH : s->zero->keep;
 }
 
-static void note_gather(sharder *s, weight_group *u, const etch_placed_region *region, etch_step *gather)
+static void note_gather(sharder *s, weight_group *u, etch_step *gather)
 {
     const etch_gathering g = {.step = gather, .lasts = lasting(s, gather->axes)};
     for (uint32_t i = 0; i < gather->in_count; i++) {
-        const gathered_copy copy = {.weight = gather->outs[i]->tensor,
-                                    .whole = gather->outs[i],
-                                    .shard = leave_shard(s, gather, gather->outs[i]),
-                                    .body = region->loop ? etch_forward_body(region->of) : NULL,
-                                    .position = u->position};
+        const gathered_copy copy = {gather->outs[i], leave_shard(s, gather, gather->outs[i]), u->body,
+                                    u->position};
         ETCH_PUSH(s->scratch, &u->copies, copy);
         if (!s->backward)
             ETCH_PUSH(s->scratch, &s->kept, copy);
@@ -254,38 +246,31 @@ static void note_gather(sharder *s, weight_group *u, const etch_placed_region *r
 }
 
 /* One collective for what the weight group gathers over `axes`. */
-static void add_gather(sharder *s, weight_group *u, const etch_placed_region *region, uint32_t axes)
+static void add_gather(sharder *s, weight_group *u, uint32_t axes)
 {
-    uint32_t count = 0, first = UINT32_MAX;
-    for (uint32_t i = 0; i < u->wants.count; i++) {
-        count += u->wants.at[i].axes == axes;
-        if (u->wants.at[i].axes == axes && first == UINT32_MAX)
-            first = i;
-    }
+    ETCH_VEC(const wanted *) wants = {0};
+    for (uint32_t i = 0; i < u->wants.count; i++)
+        if (u->wants.at[i].axes == axes)
+            ETCH_PUSH(s->scratch, &wants, &u->wants.at[i]);
     const etch_step like = {
         .row = etch_row_of_collective(s->placed->training->graph, ETCH_ALL_GATHER),
         .collective = ETCH_ALL_GATHER,
         .axes = axes,
-        .phase = u->wants.at[first].phase,
-        .scope = u->wants.at[first].weight->tensor->scope,
-        .provenance = {ETCH_RULE_WHOLE, .loop = region->loop ? etch_forward_body(region->of)->loop : NULL,
-                       .line = s->zero->span},
+        .phase = wants.at[0]->phase,
+        .scope = wants.at[0]->weight->tensor->scope,
+        .provenance = {ETCH_RULE_WHOLE, .loop = u->body ? u->body->loop : NULL, .line = s->zero->span},
         .once = s->zero->keep == ETCH_KEEP_STEP,
-        .position = region->loop ? 0 : u->position,
+        .position = u->position,
     };
-    etch_step *gather = add_step(s, &like, count, count);
-    etch_expr *copies = ETCH_NEW_ARRAY(s->arena, count, etch_expr);
-    for (uint32_t i = 0, n = 0; i < u->wants.count; i++) {
-        const wanted *w = &u->wants.at[i];
-        if (w->axes != axes)
-            continue;
-        copies[n] = etch_copies_in_group(s->placed->training->graph->sym, w->weight->tensor);
-        gather->ins[n] = part_of(s, w);
-        set_result(gather, n, value_like(s, w->weight, 0));
-        n++;
+    etch_step *gather = add_step(s, &like, wants.count, wants.count);
+    etch_expr *copies = ETCH_NEW_ARRAY(s->arena, wants.count, etch_expr);
+    for (uint32_t i = 0; i < wants.count; i++) {
+        copies[i] = etch_copies_in_group(s->placed->training->graph->sym, wants.at[i]->weight->tensor);
+        gather->ins[i] = part_of(s, wants.at[i]);
+        set_result(gather, i, value_like(s, wants.at[i]->weight, 0));
     }
     gather->copies = copies;
-    note_gather(s, u, region, gather);
+    note_gather(s, u, gather);
 }
 
 /* The least set of axes above `axes` that the weight group gathers over; 0: none. */
@@ -301,18 +286,18 @@ static uint32_t next_axes(const weight_group *u, uint32_t axes)
 /* Finds the copies that last from before, and gathers the others. */
 static void begin_group(sharder *s, weight_group *u, const etch_placed_region *region)
 {
-    const etch_region *body = region->loop ? etch_forward_body(region->of) : NULL;
+    u->body = region->loop ? etch_forward_body(region->of) : NULL;
     for (uint32_t i = 0; i < u->wants.count; i++) {
         wanted *w = &u->wants.at[i];
         const etch_tensor *weight = w->weight->tensor;
         if (s->backward || is_common(s, weight))
-            w->kept = kept_copy(s, weight, body, u->position);
+            w->kept = kept_copy(s, weight, u->body, u->position);
         w->axes = w->kept && s->zero->keep != ETCH_KEEP_GROUP ? 0 : axes_of(s, weight);
         if (w->axes == 0)
             ETCH_PUSH(s->scratch, &u->copies, *w->kept);
     }
     for (uint32_t axes = 0; (axes = next_axes(u, axes)) != 0;)
-        add_gather(s, u, region, axes);
+        add_gather(s, u, axes);
 }
 
 /* ---- readers ------------------------------------------------------------------------------------------- */
@@ -320,7 +305,7 @@ static void begin_group(sharder *s, weight_group *u, const etch_placed_region *r
 static etch_value *whole_copy(const sharder *s, const weight_group *u, const etch_tensor *weight)
 {
     for (uint32_t i = 0; i < u->copies.count; i++)
-        if (u->copies.at[i].weight == weight)
+        if (u->copies.at[i].whole->tensor == weight)
             return u->copies.at[i].whole;
     return kept_copy(s, weight, NULL, 0)->whole; /* a common one */
 }
@@ -363,14 +348,11 @@ static void read_inits(sharder *s, const weight_group *u, const etch_placed_loop
 /* Views of whole weights have no readers any more. */
 static void read_step(sharder *s, const weight_group *u, etch_step *step)
 {
-    if (is_free(step)) {
-        if (!weight_under_views(s, step->outs[0]))
-            ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.step = step});
-        return;
-    }
-    for (uint32_t i = 0; i < step->in_count; i++)
+    const bool free = is_free(step);
+    for (uint32_t i = 0; i < step->in_count && !free; i++)
         step->ins[i] = seen_by(s, u, step->ins[i]);
-    ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.step = step});
+    if (!free || !weight_under_views(s, step->outs[0]))
+        ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.step = step});
 }
 
 static void set_items(const sharder *s, etch_placed_region *region)
@@ -382,6 +364,8 @@ static void set_items(const sharder *s, etch_placed_region *region)
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
+static void shard_item(sharder *s, weight_group *u, etch_placed_item item, bool begins);
+
 /* `begins`: the region is a weight group; else it is inside of one. Goes as deep as loops are nested. */
 static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bool begins)
 {
@@ -391,17 +375,8 @@ static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bo
     s->first_view = s->views.count;
     if (begins)
         begin_group(s, u, body);
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        etch_placed_loop *loop = body->items.at[i].loop;
-        if (!loop) {
-            read_step(s, u, body->items.at[i].step);
-            continue;
-        }
-        read_inits(s, u, loop);
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            shard_body(s, u, loop->bodies.at[k], false);
-        ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.loop = loop});
-    }
+    for (uint32_t i = 0; i < body->items.count; i++)
+        shard_item(s, u, body->items.at[i], false);
     for (uint32_t k = 0; k < body->carries.count; k++)
         body->carries.at[k].out = seen_by(s, u, body->carries.at[k].out);
     set_items(s, body);
@@ -410,16 +385,21 @@ static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bo
     s->first_view = outer_view;
 }
 
-static void shard_loop(sharder *s, const weight_group *u, etch_placed_loop *loop)
+/* `begins`: the iterations of a loop are weight groups. */
+static void shard_item(sharder *s, weight_group *u, etch_placed_item item, bool begins)
 {
-    read_inits(s, u, loop);
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        weight_group own = {0};
-        want_body(s, &own, loop->bodies.at[k]);
-        leave(s, &own, 0, false);
-        shard_body(s, &own, loop->bodies.at[k], true);
+    if (item.step) {
+        read_step(s, u, item.step);
+        return;
     }
-    ETCH_PUSH(s->scratch, &s->items, (etch_placed_item){.loop = loop});
+    read_inits(s, u, item.loop);
+    for (uint32_t k = 0; k < item.loop->bodies.count; k++) {
+        weight_group own = {.takes = TAKES_OWN};
+        if (begins)
+            want_body(s, &own, item.loop->bodies.at[k]);
+        shard_body(s, begins ? &own : u, item.loop->bodies.at[k], begins);
+    }
+    ETCH_PUSH(s->scratch, &s->items, item);
 }
 
 typedef ETCH_VEC(weight_group) group_list;
@@ -448,10 +428,10 @@ static etch_position position_before(const sharder *s, const etch_placed_loop *l
 static void want_before_loop(const sharder *s, weight_group *u, const etch_placed_loop *loop)
 {
     want_inits(s, u, loop);
-    const uint32_t from = u->wants.count;
+    u->takes = TAKES_COMMON;
     for (uint32_t k = 0; k < loop->bodies.count; k++)
         want_body(s, u, loop->bodies.at[k]);
-    leave(s, u, from, true);
+    u->takes = TAKES_ALL;
 }
 
 static void shard_top(sharder *s, etch_placed_region *region)
@@ -477,11 +457,7 @@ static void shard_top(sharder *s, etch_placed_region *region)
     for (uint32_t i = 0, next = 0; i < count; i++) {
         for (; next < weight_groups.count && weight_groups.at[next].first == i; next++)
             begin_group(s, &weight_groups.at[next], region);
-        const weight_group *u = weight_groups.count ? &weight_groups.at[group_of[i]] : NULL;
-        if (region->items.at[i].loop)
-            shard_loop(s, u, region->items.at[i].loop);
-        else
-            read_step(s, u, region->items.at[i].step);
+        shard_item(s, weight_groups.count ? &weight_groups.at[group_of[i]] : NULL, region->items.at[i], true);
     }
     set_items(s, region);
 }
