@@ -37,12 +37,7 @@ static void swap_in_end(const victim *x, etch_end_role a, etch_end_role b)
 
 static void forget_task(const victim *x, uint32_t place)
 {
-    const etch_step_task *task = x->program->end.at[place];
     TAKE_OUT(x->program->end, place);
-    for (uint32_t g = 0; g < x->program->groups.count; g++)
-        for (uint32_t i = 0; i < x->program->groups.at[g].end.count; i++)
-            if (x->program->groups.at[g].end.at[i] == task)
-                TAKE_OUT(x->program->groups.at[g].end, i);
 }
 
 /* ---- tasks and loops ----------------------------------------------------------------------------------- */
@@ -345,22 +340,6 @@ static void wrong_copies(const victim *x)
     layer_group(x)->copies.at[0] = etch_int(x->sym, 2);
 }
 
-static void group_lacks_task(const victim *x)
-{
-    x->program->groups.at[0].end.count--;
-}
-
-static void group_order(const victim *x)
-{
-    etch_group_end *group = &x->program->groups.at[layer_group(x)->id];
-    SWAP(etch_step_task *, group->end.at[0], group->end.at[1]);
-}
-
-static void drop_group(const victim *x)
-{
-    x->program->groups.count--;
-}
-
 /* ---- gradients ----------------------------------------------------------------------------------------- */
 
 static void add_in_forward(const victim *x)
@@ -507,11 +486,6 @@ static void update_other_gradient(const victim *x)
     update->contributions.at[0].gradient = update->contributions.at[1].gradient;
 }
 
-static void update_by_first(const victim *x)
-{
-    layer_update(x)->doers = ETCH_FIRST_USER;
-}
-
 static void update_each(const victim *x)
 {
     layer_update(x)->when = ETCH_EACH_MICROBATCH;
@@ -589,9 +563,6 @@ static const mistake mistakes[] = {
     {weight_in_no_group, "is in no weight group", 0},
     {weight_of_other_loop, "is in weight group", 0},
     {wrong_copies, "is not as often in its weight group as in its loops", 0},
-    {group_lacks_task, "weight group 0 does not list", 0},
-    {group_order, "does not list reduction of", 0},
-    {drop_group, "weight groups, the placement", 0},
     {add_in_forward, "adds to gradient demb and is not of backward", 0},
     {add_nothing, "in the training graph", 0},
     {partial_elsewhere, "is partial over dp, not tp", 0},
@@ -614,7 +585,6 @@ static const mistake mistakes[] = {
     {update_out_of_order, "out of the order of its weight group", 0},
     {update_other_group, "which is of another weight group", 0},
     {update_other_gradient, "which has another gradient or none", 0},
-    {update_by_first, "is of the wrong weight group or the wrong stages", 0},
     {update_each, "does not wait for the last microbatch", 0},
     {update_copies, "does not count the copies of", 0},
     {end_of_none, "is among the tasks of the end", 0},
@@ -667,21 +637,6 @@ static void same_cut_twice(const victim *x)
     x->program->messages.at[2]->cut = x->program->messages.at[1]->cut;
 }
 
-static void norm_by_all(const victim *x)
-{
-    victim_end(x, ETCH_END_NORM)->doers = ETCH_ALL_USERS;
-}
-
-static void tied_update_by_first(const victim *x)
-{
-    victim_end(x, ETCH_END_UPDATE)->doers = ETCH_FIRST_USER;
-}
-
-static void share_alone(const victim *x)
-{
-    victim_end(x, ETCH_END_REDUCE_SHARED)->doers = ETCH_FIRST_USER;
-}
-
 static void loop_in_a_block(const victim *x)
 {
     x->loop->position = etch_position_at(1, ETCH_FIRST_OF);
@@ -701,9 +656,6 @@ static const mistake of_views[] = {
     {skip_in_fold, "a fold visits", 0},
     {same_cut_twice, "2 messages between 2 chunks", 0},
     {message_once, "message 1 (forward) is sent 1 times, not 2", 0},
-    {norm_by_all, "the stages do norm of emb (emb) 2 times, the chain 1 times", 0},
-    {tied_update_by_first, "reads weight emb and does not update it", 0},
-    {share_alone, "shared-weight reduction of emb (emb)", 0},
     {loop_in_a_block, "stage 1 does not read weight g and updates it", 0},
     {make_in_all, "the stages do forward rms_norm of n (n) 6 times, the chain 2 times", 0},
     {other_use, "stage 1 reads weight emb and does not update it", 0},

@@ -107,13 +107,10 @@ static bool check_groups(const ending *e)
     verifying *v = e->v;
     const etch_training *training = v->placed->training;
     uint32_t place = 0;
-    if (v->program->groups.count != v->placed->weight_groups.count)
-        return verify_wrong(v, "the program has %u weight groups, the placement %u",
-                            (unsigned)v->program->groups.count, (unsigned)v->placed->weight_groups.count);
-    for (uint32_t g = 0; g < v->program->groups.count; g++) {
-        const etch_weight_group *group = v->program->groups.at[g].weights;
-        if (group != v->placed->weight_groups.at[g] || group->id != g)
-            return verify_wrong(v, "weight group %u is not that of the placement", (unsigned)g);
+    for (uint32_t g = 0; g < v->placed->weight_groups.count; g++) {
+        const etch_weight_group *group = v->placed->weight_groups.at[g];
+        if (group->id != g)
+            return verify_wrong(v, "weight group %u is not in its place", (unsigned)g);
         for (uint32_t i = 0; i < group->weights.count; i++)
             if (!check_member(e, group, i, ++place))
                 return false;
@@ -132,20 +129,6 @@ static bool check_groups(const ending *e)
 
 /* ---- tasks of the end ---------------------------------------------------------------------------------- */
 
-static etch_doers doers_of(const etch_step_task *task)
-{
-    switch (task->end) {
-    case ETCH_END_NORM:
-        return ETCH_FIRST_USER;
-    case ETCH_END_NORM_REDUCE:
-        return ETCH_EVERY_STAGE;
-    case ETCH_END_REDUCE_SHARED:
-        return ETCH_SHARED_USERS;
-    default:
-        return ETCH_ALL_USERS;
-    }
-}
-
 static bool check_end_task(const ending *e, const etch_step_task *task)
 {
     verifying *v = e->v;
@@ -156,9 +139,8 @@ static bool check_end_task(const ending *e, const etch_step_task *task)
     if (task->kind != (computes ? ETCH_TASK_COMPUTE : ETCH_TASK_COLLECTIVE) ||
         task->phase != (computes ? ETCH_OPTIMIZER : ETCH_SYNC))
         return verify_wrong(v, "%s is of the wrong kind or phase", verify_task_name(v, task));
-    if (of_all != !task->group || task->doers != doers_of(task))
-        return verify_wrong(v, "%s is of the wrong weight group or the wrong stages",
-                            verify_task_name(v, task));
+    if (of_all != !task->group)
+        return verify_wrong(v, "%s is of the wrong weight group", verify_task_name(v, task));
     if (task->when == ETCH_FIRST_MICROBATCH ||
         (task->when == ETCH_EACH_MICROBATCH && task->end != ETCH_END_REDUCE))
         return verify_wrong(v, "%s does not wait for the last microbatch", verify_task_name(v, task));
@@ -313,27 +295,7 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
                         etch_axes_label(placed, end->gathered), etch_axes_label(placed, gathered));
 }
 
-/* ---- tasks of a group ---------------------------------------------------------------------------------- */
-
-/* All of the end that is of the group: in its order, but what stages do together is last. */
-static bool check_group_tasks(const ending *e, const etch_group_end *group)
-{
-    verifying *v = e->v;
-    const etch_step_tasks *all = &v->program->end;
-    uint32_t found = 0;
-    for (int shared = 0; shared < 2; shared++)
-        for (uint32_t i = 0; i < all->count; i++) {
-            if (all->at[i]->group != group->weights || (all->at[i]->end == ETCH_END_REDUCE_SHARED) != shared)
-                continue;
-            if (found == group->end.count || group->end.at[found] != all->at[i])
-                return verify_wrong(v, "weight group %u does not list %s in its place",
-                                    (unsigned)group->weights->id, verify_task_name(v, all->at[i]));
-            found++;
-        }
-    return found == group->end.count ||
-           verify_wrong(v, "weight group %u lists %u tasks of %u", (unsigned)group->weights->id,
-                        (unsigned)group->end.count, (unsigned)found);
-}
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 bool verify_end(verifying *v)
 {
@@ -347,9 +309,6 @@ bool verify_end(verifying *v)
         return false;
     for (uint32_t i = 0; i < training->graph->weights.count; i++)
         if (!check_weight(&e, training->graph->weights.at[i]))
-            return false;
-    for (uint32_t g = 0; g < v->program->groups.count; g++)
-        if (!check_group_tasks(&e, &v->program->groups.at[g]))
             return false;
     const bool clips = training->train.clip;
     uint32_t reductions = 0;

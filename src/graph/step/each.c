@@ -67,12 +67,14 @@ static void visit_messages(const walk *w)
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
-/* How many iterations of its loop, 1 without one, the stage does something for. */
-static etch_expr groups_of(const walk *w, etch_doers doers, const etch_weight_group *group)
+/* How many iterations of its loop, 1 without one, the stage does something for: every stage that uses the
+ * weights; of the norm the first of them; of a shared reduction those that are not alone. */
+static etch_expr groups_of(const walk *w, etch_end_role role, const etch_weight_group *group)
 {
+    const bool shared = role == ETCH_END_REDUCE_SHARED;
     const etch_expr count = group && group->body ? group->body->count : etch_int(w->sym, 1);
     const etch_positions *uses = group && w->view ? etch_weight_group_uses(w->program->placed, group) : NULL;
-    if (doers == ETCH_SHARED_USERS && (!uses || uses->count == 0))
+    if (shared && (!uses || uses->count == 0))
         return etch_int(w->sym, 0);
     if (!uses)
         return count;
@@ -80,9 +82,9 @@ static etch_expr groups_of(const walk *w, etch_doers doers, const etch_weight_gr
         return etch_stage_iterations(w->sym, w->view, etch_stage_position_of(w->program->placed, group->loop),
                                      group->body);
     return etch_mul(w->sym, count,
-                    doers == ETCH_SHARED_USERS ? etch_stage_shares_weight(w->sym, w->view, uses)
-                    : doers == ETCH_FIRST_USER ? etch_stage_begins(w->sym, w->view, uses)
-                                               : etch_stage_presence(w->sym, w->view, uses));
+                    shared                  ? etch_stage_shares_weight(w->sym, w->view, uses)
+                    : role == ETCH_END_NORM ? etch_stage_begins(w->sym, w->view, uses)
+                                            : etch_stage_presence(w->sym, w->view, uses));
 }
 
 /* The body of the loop around a weight. */
@@ -96,7 +98,7 @@ static const etch_region *body_around(const etch_tensor *weight)
 
 static void visit_ending(const walk *w, const etch_step_task *task, const etch_step_contribution *c)
 {
-    etch_task_place place = {groups_of(w, task->doers, c->group), body_around(c->tensor)};
+    etch_task_place place = {groups_of(w, task->end, c->group), body_around(c->tensor)};
     if (c->copies)
         place.runs = etch_mul(w->sym, place.runs, c->copies);
     if (task->when == ETCH_EACH_MICROBATCH)
@@ -104,48 +106,36 @@ static void visit_ending(const walk *w, const etch_step_task *task, const etch_s
     w->visit(w->data, task, c, &place);
 }
 
-/* Tasks, and how many of the contributions of each have been visited. */
-typedef struct cursors {
-    etch_step_tasks tasks;
-    uint32_t *next;
-} cursors;
-
-static cursors cursors_of(const walk *w, const etch_step_tasks *tasks)
+/* Of a weight comes first what is done for its group alone, then what stages do together, and last what is
+ * done for all groups. */
+static int turn_of(const etch_step_task *task)
 {
-    return (cursors){*tasks, ETCH_NEW_ARRAY(w->scratch, tasks->count, uint32_t)};
+    return !task->group ? 2 : task->end == ETCH_END_REDUCE_SHARED;
 }
 
-/* Of each task what it does with the weight (NULL: what is of none), if that comes next. */
-static void visit_next(const walk *w, cursors *at, const etch_tensor *weight)
+/* Of each task what it does with the weight (NULL: what is of none), if that comes next. `next`: by task, how
+ * many of its contributions have been visited. */
+static void visit_weight(const walk *w, uint32_t *next, const etch_tensor *weight)
 {
-    for (uint32_t i = 0; i < at->tasks.count; i++) {
-        const etch_step_task *task = at->tasks.at[i];
-        const etch_step_contribution *c = &task->contributions.at[at->next[i]];
-        if (at->next[i] == task->contributions.count || c->tensor != weight)
-            continue;
-        visit_ending(w, task, c);
-        at->next[i]++;
-    }
+    const etch_step_tasks *end = &w->program->end;
+    for (int turn = 0; turn < 3; turn++)
+        for (uint32_t i = 0; i < end->count; i++) {
+            const etch_step_task *task = end->at[i];
+            if (turn_of(task) == turn && next[i] < task->contributions.count &&
+                task->contributions.at[next[i]].tensor == weight)
+                visit_ending(w, task, &task->contributions.at[next[i]++]);
+        }
 }
 
 /* Tasks name weights in the order of the groups. */
 static void visit_end(const walk *w)
 {
-    const etch_step_program *program = w->program;
-    etch_step_tasks of_all = {0};
-    for (uint32_t i = 0; i < program->end.count; i++)
-        if (!program->end.at[i]->group)
-            ETCH_PUSH(w->scratch, &of_all, program->end.at[i]);
-    cursors all = cursors_of(w, &of_all);
-    for (uint32_t g = 0; g < program->groups.count; g++) {
-        const etch_weight_group *weights = program->groups.at[g].weights;
-        cursors own = cursors_of(w, &program->groups.at[g].end);
-        for (uint32_t i = 0; i < weights->weights.count; i++) {
-            visit_next(w, &own, weights->weights.at[i]);
-            visit_next(w, &all, weights->weights.at[i]);
-        }
-    }
-    visit_next(w, &all, NULL);
+    const etch_placed *placed = w->program->placed;
+    uint32_t *next = ETCH_NEW_ARRAY(w->scratch, w->program->end.count, uint32_t);
+    for (uint32_t g = 0; g < placed->weight_groups.count; g++)
+        for (uint32_t i = 0; i < placed->weight_groups.at[g]->weights.count; i++)
+            visit_weight(w, next, placed->weight_groups.at[g]->weights.at[i]);
+    visit_weight(w, next, NULL);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

@@ -14,8 +14,7 @@ typedef struct ending {
 
 /* ---- what all of it shares ----------------------------------------------------------------------------- */
 
-static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers doers,
-                                const etch_weight_group *group)
+static etch_step_task *new_task(const ending *e, etch_end_role role, const etch_weight_group *group)
 {
     etch_step_task *task = ETCH_NEW(e->arena, etch_step_task);
     *task = (etch_step_task){.kind = ETCH_TASK_COMPUTE,
@@ -24,7 +23,6 @@ static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers 
                              .flop = etch_int(e->sym, 0),
                              .bytes = etch_int(e->sym, 0),
                              .end = role,
-                             .doers = doers,
                              .group = group};
     return task;
 }
@@ -32,10 +30,7 @@ static etch_step_task *new_task(const ending *e, etch_end_role role, etch_doers 
 static etch_step_task *new_collective(const ending *e, etch_end_role role, const etch_weight_group *group,
                                       etch_collective collective, uint32_t axes)
 {
-    const etch_doers doers = !group                           ? ETCH_EVERY_STAGE
-                             : role == ETCH_END_REDUCE_SHARED ? ETCH_SHARED_USERS
-                                                              : ETCH_ALL_USERS;
-    etch_step_task *task = new_task(e, role, doers, group);
+    etch_step_task *task = new_task(e, role, group);
     task->kind = ETCH_TASK_COLLECTIVE;
     task->phase = ETCH_SYNC;
     task->collective = collective;
@@ -228,7 +223,7 @@ static etch_step_contribution of_norm(const ending *e, const etch_row *row)
 static void add_norm(const ending *e)
 {
     const etch_row *row = etch_row_for(e->training->graph, ETCH_USE_NORM);
-    etch_step_task *task = new_task(e, ETCH_END_NORM, ETCH_FIRST_USER, NULL);
+    etch_step_task *task = new_task(e, ETCH_END_NORM, NULL);
     const amounts of_one = {.flop = etch_clip_flop(e->training),
                             .read = etch_dtype_bytes(e->training->graph->dtypes.grads)};
     for (uint32_t u = 0; u < e->placed->weight_groups.count; u++)
@@ -272,7 +267,7 @@ static uint32_t update_bytes(const etch_training *training, const etch_tensor *w
 
 static void add_update(const ending *e, const etch_weight_group *group)
 {
-    etch_step_task *task = new_task(e, ETCH_END_UPDATE, ETCH_ALL_USERS, group);
+    etch_step_task *task = new_task(e, ETCH_END_UPDATE, group);
     for (uint32_t i = 0; i < group->weights.count; i++) {
         amounts of_one = {.flop = etch_update_flop(e->training)};
         const uint32_t bytes = update_bytes(e->training, group->weights.at[i], &of_one.read);

@@ -142,21 +142,6 @@ static void add_messages(const builder *b, etch_step_program *program)
         }
 }
 
-/* ---- weight groups ------------------------------------------------------------------------------------- */
-
-/* What stages do together comes last. */
-static void find_groups(const builder *b, etch_step_program *program)
-{
-    for (uint32_t i = 0; i < b->placed->weight_groups.count; i++)
-        ETCH_PUSH(b->arena, &program->groups, (etch_group_end){.weights = b->placed->weight_groups.at[i]});
-    for (int shared = 0; shared < 2; shared++)
-        for (uint32_t i = 0; i < program->end.count; i++) {
-            etch_step_task *task = program->end.at[i];
-            if (task->group && (task->end == ETCH_END_REDUCE_SHARED) == shared)
-                ETCH_PUSH(b->arena, &program->groups.at[task->group->id].end, task);
-        }
-}
-
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
 void etch_step_program_make(etch_placed *placed)
@@ -173,6 +158,5 @@ void etch_step_program_make(etch_placed *placed)
     add_messages(&b, program);
     if (placed->backward)
         etch_step_end(placed, &program->end);
-    find_groups(&b, program);
     placed->program = program;
 }

@@ -40,18 +40,6 @@ typedef enum etch_when {
     ETCH_ONCE_A_STEP
 } etch_when;
 
-/* Which stages do what a contribution of the end says for its weight group. */
-typedef enum etch_doers {
-    /* it is of no weight group */
-    ETCH_EVERY_STAGE,
-    /* every stage that uses the weights */
-    ETCH_ALL_USERS,
-    /* the first of them */
-    ETCH_FIRST_USER,
-    /* those of them that are not alone */
-    ETCH_SHARED_USERS
-} etch_doers;
-
 /* What one op, one operand of a collective, or one weight adds to a task. Amounts are those of one rank;
  * NULL: none. */
 typedef struct etch_step_contribution {
@@ -102,8 +90,6 @@ typedef struct etch_step_task {
     /* message: where it crosses */
     const etch_cut *cut;
     etch_end_role end;
-    /* of the end */
-    etch_doers doers;
     /* of the end: the weights that one run is of; NULL: of all groups */
     const etch_weight_group *group;
     ETCH_VEC(etch_step_contribution) contributions;
@@ -132,13 +118,6 @@ typedef struct etch_step_body {
 
 typedef ETCH_VEC(etch_step_task *) etch_step_tasks;
 
-/* Weights that are reduced, updated and gathered together. */
-typedef struct etch_group_end {
-    const etch_weight_group *weights;
-    /* its tasks of the end: by role, but what stages do together is last */
-    etch_step_tasks end;
-} etch_group_end;
-
 typedef struct etch_step_program {
     const etch_placed *placed;
     /* microbatches of a step */
@@ -147,8 +126,6 @@ typedef struct etch_step_program {
     etch_step_body *forward, *backward;
     /* along the chain: forward, then backward; none without stages */
     etch_step_tasks messages;
-    /* in the order of their first use */
-    ETCH_VEC(etch_group_end) groups;
     /* by role; reductions: of the weights that were used last first */
     etch_step_tasks end;
 } etch_step_program;
