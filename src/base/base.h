@@ -82,6 +82,20 @@ char *etch_text(etch_arena *arena, const char *format, ...) ETCH_PRINTF(2, 3);
 /* Used by ETCH_PUSH: doubles `capacity`, copies, returns the new place. */
 void *etch_vec_grow(etch_arena *arena, const void *old, uint32_t *capacity, size_t size);
 
+/* A table in an arena: what is known of each address. */
+typedef struct etch_map_cell {
+    const void *key, *value;
+} etch_map_cell;
+typedef struct etch_map {
+    etch_map_cell *entries;
+    /* the capacity is 0 or a power of two */
+    uint32_t count, capacity;
+} etch_map;
+/* The value of a key; NULL where it has none. */
+const void *etch_map_find(const etch_map *map, const void *key);
+/* Sets the value of a key, which is not NULL, in place of the one that it has. */
+void etch_map_set(etch_arena *arena, etch_map *map, const void *key, const void *value);
+
 /* Text that grows in an arena; always NUL-terminated once something was added. */
 typedef struct etch_buf {
     etch_arena *arena;

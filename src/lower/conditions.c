@@ -21,6 +21,40 @@ static void check_given(etch_bound *b)
     }
 }
 
+/* ---- words --------------------------------------------------------------------------------------------- */
+
+/* "K = kv_heads = 8"; "tp = 3" where the size has the name of its variable. */
+static const char *named(etch_bound *b, const char *name, etch_expr expr)
+{
+    const char *text = etch_bound_text(b, expr), *value = etch_bound_text(b, etch_bound_value(b, expr));
+    const char *var = expr ? etch_var_name(expr) : NULL;
+    if (!expr || etch_is_constant(expr) || etch_bound_value(b, expr) == expr ||
+        (var && strcmp(var, name) == 0))
+        return etch_text(b->arena, "%s = %s", name, value);
+    return etch_text(b->arena, "%s = %s = %s", name, text, value);
+}
+
+static const etch_given *given_to(const etch_bound *b, etch_expr var)
+{
+    for (uint32_t i = 0; i < b->from->given_count; i++)
+        if (b->from->given[i].var == var)
+            return &b->from->given[i];
+    return NULL;
+}
+
+/* Says which values `expr` was computed from, and where those stand. */
+static void note_values(etch_bound *b, etch_diag *diag, etch_expr expr)
+{
+    const etch_expr *vars = NULL;
+    uint32_t count = expr ? etch_vars_of(b->sym, expr, &vars) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_given *given = given_to(b, vars[i]);
+        if (given)
+            etch_note(diag, given->span, "%s = %s (%s)", given->name,
+                      etch_bound_text(b, etch_bound_value(b, vars[i])), given->from);
+    }
+}
+
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
 static const char *low_text(etch_bound *b, const etch_condition *c)
@@ -72,8 +106,8 @@ static void check_number(etch_bound *b, const etch_asked *asked)
     if (!why)
         return;
     etch_diag *diag = etch_error(b->diags, ETCH_E_BOUND_SIZE, asked->span, "%s%s %s", asked->kind,
-                                 etch_bound_named(b, asked->name, asked->expr), why);
-    etch_bound_note(b, diag, asked->expr);
+                                 named(b, asked->name, asked->expr), why);
+    note_values(b, diag, asked->expr);
 }
 
 /* The value of a size, which is at least 1; 0: it has none, or a wrong one. */
@@ -92,15 +126,21 @@ static void ask(etch_bound *b, etch_expr expr, int64_t least, etch_span span, co
         ETCH_PUSH(b->arena, &b->asked, (etch_asked){expr, {.least = least}, span, "", name, false});
 }
 
-static void ask_dims(etch_bound *b)
+/* Those that tensors have, in the order of the graph. */
+static void ask_dims(etch_bound *b, const etch_graph *graph)
 {
     static const etch_condition average = {.fraction = true}, size = {.least = 1};
-    const etch_dim **dims;
-    const uint32_t count = etch_bound_dims(b, &dims);
-    for (uint32_t i = 0; i < count; i++)
-        ETCH_PUSH(b->arena, &b->asked,
-                  (etch_asked){dims[i]->size, dims[i]->average_sized ? average : size, dims[i]->span, "dim ",
-                               dims[i]->name, false});
+    etch_map used = {0};
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        for (uint32_t d = 0; d < graph->tensors.at[i]->rank; d++)
+            etch_map_set(b->arena, &used, graph->tensors.at[i]->dims[d], graph);
+    for (uint32_t i = 0; i < graph->dims.count; i++) {
+        const etch_dim *dim = graph->dims.at[i];
+        if (etch_map_find(&used, dim))
+            ETCH_PUSH(b->arena, &b->asked,
+                      (etch_asked){dim->size, dim->average_sized ? average : size, dim->span, "dim ",
+                                   dim->name, false});
+    }
 }
 
 static void ask_plan(etch_bound *b, const etch_plan *plan)
@@ -160,7 +200,7 @@ void etch_bound_ask(etch_bound *b)
     const etch_span train = training->train.span;
     ask(b, training->train.micro, 1, train, "the number of microbatches");
     ask(b, training->graph->steps, 1, train, "the number of steps");
-    ask_dims(b);
+    ask_dims(b, training->graph);
     for (etch_cursor at = {.root = training->graph->forward}; etch_cursor_next(&at);) {
         const etch_loop *loop = at.item->loop;
         if (loop)
@@ -203,7 +243,7 @@ static void check_ranks(etch_bound *b, const etch_extent *extent)
                                  extent->rank_count);
     etch_note(diag, plan->mesh.count ? plan->mesh.at[0].span : plan->span, "the mesh: %s",
               mesh_text(b, extent));
-    etch_bound_note(b, diag, plan->ranks.count);
+    note_values(b, diag, plan->ranks.count);
     for (uint32_t i = 0; i < plan->mesh.count; i++) {
         const char *name = etch_var_name(plan->mesh.at[i].size);
         const uint64_t size = fitting_size(extent, i, ranks);
@@ -292,45 +332,43 @@ static void check_fact(etch_bound *b, const etch_claim *fact)
                    fact->text, etch_bound_text(b, left), broken[fact->relation], unary ? "" : " ",
                    unary ? "" : etch_bound_text(b, right));
     /* A variable on both sides is noted once. */
-    etch_bound_note(b, diag,
-                    unary ? fact->left : etch_add(b->sym, etch_pow(b->sym, fact->left, 2), fact->right));
+    note_values(b, diag, unary ? fact->left : etch_add(b->sym, etch_pow(b->sym, fact->left, 2), fact->right));
 }
 
 /* ---- requirements of the plan -------------------------------------------------------------------------- */
 
-/* Factors of a divisor, as names and as values. */
-typedef struct factor_list {
-    etch_buf names, values;
-    uint32_t count;
-} factor_list;
-
-static void add_factor(factor_list *list, const char *name, const char *value)
+/* "dp * tp" of "dp" and "tp" */
+static const char *product(etch_bound *b, const char *factors, const char *factor)
 {
-    const char *times = list->count++ > 0 ? " * " : "";
-    etch_buf_printf(&list->names, "%s%s", times, name);
-    etch_buf_printf(&list->values, "%s%s", times, value);
+    return *factors ? etch_text(b->arena, "%s * %s", factors, factor) : factor;
 }
 
 /* The divisor in words: "mesh axis tp = 3", "mesh axes dp * tp = 8 * 3 = 24". */
 static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
 {
-    const etch_placed *placed = b->from->placed;
-    factor_list list = {{.arena = b->arena}, {.arena = b->arena}, 0};
-    for (uint32_t i = 0; i < placed->plan->mesh.count; i++) {
-        const etch_axis *axis = &placed->plan->mesh.at[i];
-        if (r->axes >> i & 1)
-            add_factor(&list, axis->name, etch_bound_text(b, etch_bound_value(b, axis->size)));
+    const etch_plan *plan = b->from->placed->plan;
+    const char *names = "", *values = "";
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        if (r->axes >> i & 1) {
+            names = product(b, names, plan->mesh.at[i].name);
+            values = product(b, values, etch_bound_text(b, etch_bound_value(b, plan->mesh.at[i].size)));
+            axes++;
+        }
+    const char *kind = axes == 0 ? "the number of " : axes == 1 ? "mesh axis " : "mesh axes ";
+    if (r->paired) {
+        names = product(b, names, "2");
+        values = product(b, values, "2");
     }
-    const char *kind = list.count == 0 ? "the number of " : list.count == 1 ? "mesh axis " : "mesh axes ";
-    if (r->paired)
-        add_factor(&list, "2", "2");
-    if (r->micro)
-        add_factor(&list, "microbatches",
-                   etch_bound_text(b, etch_bound_value(b, placed->training->train.micro)));
+    if (r->micro) {
+        const etch_expr micro = b->from->training->train.micro;
+        names = product(b, names, "microbatches");
+        values = product(b, values, etch_bound_text(b, etch_bound_value(b, micro)));
+    }
     const char *total = etch_bound_text(b, etch_bound_value(b, r->divisor));
-    if (list.count <= 1)
-        return list.count == 0 ? total : etch_text(b->arena, "%s%s = %s", kind, list.names.text, total);
-    return etch_text(b->arena, "%s%s = %s = %s", kind, list.names.text, list.values.text, total);
+    if (axes + r->paired + r->micro <= 1)
+        return *names ? etch_text(b->arena, "%s%s = %s", kind, names, total) : total;
+    return etch_text(b->arena, "%s%s = %s = %s", kind, names, values, total);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -414,17 +452,17 @@ static void check_requirement(etch_bound *b, uint32_t index)
         if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
             return;
     etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s is not divisible by %s",
-                                 etch_bound_named(b, r->dim->name, r->size), describe_divisor(b, r));
+                                 named(b, r->dim->name, r->size), describe_divisor(b, r));
     etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
-    etch_bound_note(b, diag, r->size);
-    etch_bound_note(b, diag, r->divisor);
+    note_values(b, diag, r->size);
+    note_values(b, diag, r->divisor);
     if (r->paired)
         etch_note(diag, r->span, "each rank has two chunks of %s, so that all do the same causal work",
                   r->dim->name);
     for (uint32_t i = index + 1; i < b->from->placed->requirements.count; i++)
         if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
             etch_note(diag, all[i].span, "%s is not divisible either",
-                      etch_bound_named(b, all[i].dim->name, all[i].size));
+                      named(b, all[i].dim->name, all[i].size));
     suggest_axis(b, diag, r);
     suggest_two_axes(b, diag, r);
 }

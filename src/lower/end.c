@@ -74,6 +74,7 @@ static void place_bucket(etch_outliner *o, etch_weight_task *bucket, const etch_
 {
     etch_repeat *repeat = reverse_of(o->outline->backward, weight_group->loop);
     etch_lower_require(o->arena, repeat && repeat->count == bucket->weight_groups);
+    repeat->works = true;
     ETCH_PUSH(o->arena, &repeat->bodies[weight_group->body->index]->after_each, bucket);
 }
 
@@ -159,46 +160,35 @@ static void add_weight_task(etch_outliner *o, const etch_step_task *of)
     ETCH_PUSH(o->arena, &o->outline->weight_tasks, w);
 }
 
-/* What the norm does for the weights of one group, which are the contributions from `first` to before `end`.
- * Gradients that several stages hold are counted by the first of them. */
-static void add_norm_of_group(etch_outliner *o, const etch_step_task *of, uint32_t first, uint32_t end)
+/* What the norm does for a weight. Gradients that several stages hold are counted by the first of them. */
+static void add_norm_of_weight(etch_outliner *o, const etch_step_task *of, const etch_step_contribution *c)
 {
     etch_sym *sym = o->bound->sym;
-    etch_step_task work = {.kind = of->kind, .flop = etch_int(sym, 0), .bytes = etch_int(sym, 0)};
-    for (uint32_t i = first; i < end; i++) {
-        const etch_step_contribution *c = &of->contributions.at[i];
-        work.flop = etch_add(sym, work.flop, etch_mul(sym, c->copies, c->flop));
-        work.bytes = etch_add(sym, work.bytes, etch_mul(sym, c->copies, c->read));
-        ETCH_PUSH(o->arena, &work.contributions, *c);
-    }
-    etch_weight_task *w = new_weight_task(o, of->end, of->contributions.at[first].group);
+    const etch_task *norm = o->outline->norm;
+    etch_weight_task *w = new_weight_task(o, of->end, c->group);
     if (!w->staged) {
         w->uses.count = 1;
         w->uses.at[0].end = w->uses.at[0].first + 1;
     }
-    etch_task_begin(o, &w->task, of, of->contributions.at[first].row);
-    w->task.name = o->outline->norm->name;
-    set_work(o, &w->task, &work);
+    w->task.flop = etch_task_number(o, etch_mul(sym, c->copies, c->flop), "FLOP", NULL, norm->name.text);
+    w->task.bytes = etch_task_number(o, etch_mul(sym, c->copies, c->read), "bytes", NULL, norm->name.text);
+    ETCH_PUSH(o->arena, &w->task.gradients, o->gradient_index[c->gradient->id]);
     ETCH_PUSH(o->arena, &o->outline->weight_tasks, w);
 }
 
-/* The sum of squares over the gradients of the rank: one node, whose numbers are those of the groups on the
- * stage. */
+/* The sum of squares over the gradients of the rank: one node, whose numbers are those of the weights on the
+ * stage, and its result. */
 static void add_norm(etch_outliner *o, const etch_step_task *of)
 {
-    const uint32_t count = of->contributions.count;
     etch_task *norm = o->outline->norm = ETCH_NEW(o->arena, etch_task);
     etch_task_begin(o, norm, of, of->contributions.at[0].row);
     norm->name = etch_word_of(norm->op_type);
-    for (uint32_t first = 0, end; first < count; first = end) {
-        const etch_weight_group *group = of->contributions.at[first].group;
-        for (end = first + 1; end < count && of->contributions.at[end].group == group;)
-            end++;
-        if (group)
-            add_norm_of_group(o, of, first, end);
-        else /* its result */
-            norm->bytes =
-                etch_task_number(o, of->contributions.at[first].written, "bytes", NULL, norm->name.text);
+    for (uint32_t i = 0; i < of->contributions.count; i++) {
+        const etch_step_contribution *c = &of->contributions.at[i];
+        if (c->group)
+            add_norm_of_weight(o, of, c);
+        else
+            norm->bytes = etch_task_number(o, c->written, "bytes", NULL, norm->name.text);
     }
     /* No stage does more than all of them. */
     etch_task_number(o, of->flop, "FLOP", NULL, norm->name.text);

@@ -37,14 +37,12 @@ typedef struct etch_word {
     uint32_t length;
 } etch_word;
 
+etch_word etch_word_of(const char *text);
+
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
 void etch_lower_require(etch_arena *arena, bool holds);
 
 /* ---- bind.c: values ------------------------------------------------------------------------------------ */
-
-typedef struct etch_bound_entry {
-    etch_expr expr, value;
-} etch_bound_entry;
 
 /* A variable without a value and the first thing that needs it. */
 typedef struct etch_missing_value {
@@ -83,9 +81,8 @@ typedef struct etch_bound {
     const etch_values *from;
     /* as they are given, and put into one another */
     etch_expr *vars, *values;
-    /* open addressing; capacity is a power of two */
-    etch_bound_entry *entries;
-    size_t entry_count, capacity;
+    /* values of expressions */
+    etch_map known;
     ETCH_VEC(etch_asked) asked;
     ETCH_VEC(etch_missing_value) missing;
 } etch_bound;
@@ -112,12 +109,6 @@ etch_bound *etch_bound_new(etch_arena *scratch, etch_sym *sym, etch_diags *diags
 etch_expr etch_bound_value(etch_bound *bound, etch_expr expr);
 /* Its text, "undefined" for NULL. */
 const char *etch_bound_text(etch_bound *bound, etch_expr expr);
-/* "K = kv_heads = 8"; "tp = 3" where the size has the name of its variable. */
-const char *etch_bound_named(etch_bound *bound, const char *name, etch_expr expr);
-/* Says which values `expr` was computed from, and where those stand. */
-void etch_bound_note(etch_bound *bound, etch_diag *diag, etch_expr expr);
-/* Dims that tensors have, each once, in the order of the graph; returns how many. */
-uint32_t etch_bound_dims(etch_bound *bound, const etch_dim ***dims);
 /* The values given, in their order; texts live in `arena`. */
 const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
@@ -233,19 +224,13 @@ typedef struct etch_stream {
     etch_word name;
 } etch_stream;
 
-/* A loop-carried value, as seen around the loop. */
+/* A loop-carried value, as seen around the loop, or as a body of the loop sees it. */
 typedef struct etch_loop_value {
-    etch_register init;
-    /* index in the body's registers around the loop */
-    uint32_t result;
+    /* what the first iteration takes; what an iteration leaves */
+    etch_register from;
+    /* index in the body's registers: of the result around the loop; of what an iteration takes */
+    uint32_t at;
 } etch_loop_value;
-
-/* The same, as a body of the loop sees it. */
-typedef struct etch_loop_value_in {
-    /* index in the body's registers */
-    uint32_t in;
-    etch_register out;
-} etch_loop_value_in;
 
 typedef struct etch_repeat {
     const etch_placed_loop *loop;
@@ -257,6 +242,8 @@ typedef struct etch_repeat {
     uint64_t count;
     /* it undoes a loop: iterations in falling order */
     bool reverse;
+    /* false: iterations of nothing, of which there may be more than anyone can count */
+    bool works;
     etch_loop_value *carried;
     /* makers on the way from one iteration to the next */
     uint32_t *carrying;
@@ -296,7 +283,7 @@ typedef struct etch_body {
     uint32_t register_count;
     uint64_t first_register;
     /* by loop-carried value */
-    etch_loop_value_in *taken;
+    etch_loop_value *taken;
     /* of the backward body: when the step ends, after each iteration */
     etch_weight_tasks after_each;
 } etch_body;
@@ -502,15 +489,6 @@ void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const
                            const char *what);
 /* The name of a loop as nodes have it. */
 etch_word etch_loop_label(const etch_loop *loop);
-
-/* ---- text.c -------------------------------------------------------------------------------------------- */
-
-etch_word etch_word_of(const char *text);
-/* Adds to a text of so many bytes, without the NUL at its end. */
-void etch_text_add(char *text, uint32_t *length, etch_word word);
-void etch_text_add_number(char *text, uint32_t *length, uint64_t number);
-/* As the timeline tool of Chakra tells types of nodes apart: by these words in a name. */
-const char *etch_type_word(uint8_t type);
 
 /* ---- unroll.c ------------------------------------------------------------------------------------------ */
 

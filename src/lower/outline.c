@@ -39,22 +39,22 @@ static void add_bodies(etch_outliner *o, etch_repeat *repeat, const etch_step_re
     for (uint32_t k = 0; k < repeat->body_count; k++) {
         const etch_placed_region *region = of->bodies.at[k]->region;
         etch_body *body = repeat->bodies[k] = add_body(o, of->bodies.at[k], parent, repeat);
-        body->taken = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, etch_loop_value_in);
+        body->taken = ETCH_NEW_ARRAY(o->arena, repeat->carried_count, etch_loop_value);
         for (uint32_t i = 0; i < repeat->carried_count; i++) {
-            body->taken[i].in = body->register_count++;
-            o->carried[region->carries.at[i].in->id] = (etch_register){body, body->taken[i].in};
+            body->taken[i].at = body->register_count++;
+            o->carried[region->carries.at[i].in->id] = (etch_register){body, body->taken[i].at};
         }
     }
 }
 
 /* Every iteration is looked at, also those of a class that does nothing. Of a loop without any work none
  * is. */
-static void check_runs(etch_outliner *o, const etch_body *around, const etch_repeat *repeat)
+static void check_runs(etch_outliner *o, const etch_body *around, etch_repeat *repeat)
 {
-    bool works = repeat->carried_count > 0;
+    repeat->works = repeat->carried_count > 0;
     for (uint32_t i = 0; i < repeat->body_count; i++)
-        works = works || repeat->bodies[i]->items.count > 0;
-    if (!works || (etch_total)around->runs * repeat->count <= ETCH_MOST_RUNS || o->status != ETCH_OK)
+        repeat->works = repeat->works || repeat->bodies[i]->items.count > 0;
+    if (!repeat->works || (etch_total)around->runs * repeat->count <= ETCH_MOST_RUNS || o->status != ETCH_OK)
         return;
     etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, repeat->loop->loop->span,
                "the loops run too often: more than %d iterations in a microbatch", (int)ETCH_MOST_RUNS);
@@ -77,9 +77,9 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat
     check_runs(o, body, repeat);
     for (uint32_t i = 0; i < repeat->carried_count; i++) {
         const etch_value *result = etch_loop_carries(loop)->at[i].result;
-        repeat->carried[i].result = body->register_count++;
+        repeat->carried[i].at = body->register_count++;
         if (result)
-            o->carried[result->id] = (etch_register){body, repeat->carried[i].result};
+            o->carried[result->id] = (etch_register){body, repeat->carried[i].at};
     }
     etch_body_item item = {.repeat = repeat};
     if (!body->parent) {
@@ -204,7 +204,7 @@ static void link_views(etch_outliner *o, const etch_body *body)
 static void link_body(etch_outliner *o, etch_body *body)
 {
     for (uint32_t k = 0; k < body->region->carries.count; k++)
-        body->taken[k].out = etch_register_of(o, body->region->carries.at[k].out, body);
+        body->taken[k].from = etch_register_of(o, body->region->carries.at[k].out, body);
     for (uint32_t i = 0; i < body->items.count; i++) {
         etch_task *task = body->items.at[i].task;
         const etch_repeat *repeat = body->items.at[i].repeat;
@@ -213,7 +213,7 @@ static void link_body(etch_outliner *o, etch_body *body)
         if (task && body->runs > 0)
             etch_task_size(o, task, task->of);
         for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
-            repeat->carried[k].init = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
+            repeat->carried[k].from = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
     }
     link_views(o, body);
 }

@@ -191,15 +191,6 @@ static void run_due(etch_unroller *u)
     u->due.count = 0;
 }
 
-/* Iterations of nothing: there may be more of them than anyone can count. */
-static bool does_nothing(const etch_repeat *repeat)
-{
-    for (uint32_t i = 0; i < repeat->body_count; i++)
-        if (repeat->bodies[i]->items.count > 0 || repeat->bodies[i]->after_each.count > 0)
-            return false;
-    return repeat->carried_count == 0;
-}
-
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
  * last of all left. What the first iteration of a chunk carries in has come with a message. */
 static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_body *around)
@@ -213,13 +204,13 @@ static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_
     const bool outer_layer = u->prefix.in_layer;
     const uint64_t first_run = u->run[around->depth] * repeat->count;
     for (uint32_t i = 0; begins && i < carried; i++)
-        repeat->carrying[i] = maker_of(u, repeat->carried[i].init);
+        repeat->carrying[i] = maker_of(u, repeat->carried[i].from);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
         const etch_body *body = body_at(repeat, iteration);
         u->run[body->depth] = first_run + iteration;
         for (uint32_t i = 0; (begins || turn > 0) && i < carried; i++)
-            *register_at(u, body, body->taken[i].in) = repeat->carrying[i];
+            *register_at(u, body, body->taken[i].at) = repeat->carrying[i];
         run_due(u);
         etch_prefix_extend(&u->prefix, repeat->name, iteration);
         if (!around->parent) {
@@ -230,13 +221,13 @@ static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_
         u->prefix.length = outer_prefix;
         u->prefix.in_layer = outer_layer;
         for (uint32_t i = 0; i < carried; i++)
-            repeat->carrying[i] = maker_of(u, body->taken[i].out);
+            repeat->carrying[i] = maker_of(u, body->taken[i].from);
         for (uint32_t i = 0; i < body->after_each.count && u->weight_half && !u->finds_gathers; i++)
             if (u->ending || body->after_each.at[i]->every_microbatch)
                 ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < carried; i++)
-        *register_at(u, around, repeat->carried[i].result) = repeat->carrying[i];
+        *register_at(u, around, repeat->carried[i].at) = repeat->carrying[i];
 }
 
 static bool chunk_holds(const etch_unroller *u, uint32_t chunk, const etch_body_item *item)
@@ -281,7 +272,7 @@ static void run_item(etch_unroller *u, const etch_body_item *item, const etch_bo
         take_gather(u, item->task, body);
     else if (item->task)
         run_task(u, item->task, body);
-    else if (!does_nothing(item->repeat))
+    else if (item->repeat->works)
         run_repeat(u, item, body);
 }
 
@@ -327,7 +318,7 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
     const etch_body *body = body_at(repeat, first);
     u->run[body->depth] = first;
-    return register_at(u, body, body->taken[wire->carry].in);
+    return register_at(u, body, body->taken[wire->carry].at);
 }
 
 /* The node that sends the values, or that receives them: it is posted while the action before is at work, and

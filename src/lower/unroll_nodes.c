@@ -3,6 +3,35 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Adds to a text of so many bytes, without the NUL at its end. */
+static void add_word(char *text, uint32_t *length, etch_word word)
+{
+    memcpy(text + *length, word.text, word.length);
+    *length += word.length;
+}
+
+static void add_number(char *text, uint32_t *length, uint64_t number)
+{
+    char digits[20];
+    uint32_t count = 0;
+    do {
+        digits[sizeof digits - ++count] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    add_word(text, length, (etch_word){digits + sizeof digits - count, count});
+}
+
+/* As the timeline tool of Chakra tells types of nodes apart: by these words in a name. */
+static const char *type_word(uint8_t type)
+{
+    static const char *const words[] = {[ETCH_NODE_COMP] = "COMP_NODE",
+                                        [ETCH_NODE_SEND] = "COMM_SEND_NODE",
+                                        [ETCH_NODE_RECV] = "COMM_RECV_NODE",
+                                        [ETCH_NODE_COLL] = "COMM_COLL_NODE"};
+    return words[type];
+}
 
 void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch)
 {
@@ -13,12 +42,12 @@ void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch
     p->in_layer = false;
     p->microbatch = microbatch;
     if (full && in_microbatch)
-        etch_text_add(p->text, &p->length, etch_word_of(".mb"));
+        add_word(p->text, &p->length, etch_word_of(".mb"));
     if (in_microbatch)
-        etch_text_add_number(p->text, &p->length, microbatch);
+        add_number(p->text, &p->length, microbatch);
     if (full) {
-        etch_text_add(p->text, &p->length, etch_word_of(".stage"));
-        etch_text_add_number(p->text, &p->length, u->stage);
+        add_word(p->text, &p->length, etch_word_of(".stage"));
+        add_number(p->text, &p->length, u->stage);
     }
     p->text[p->length++] = '.';
 }
@@ -28,8 +57,8 @@ void etch_prefix_extend(etch_prefix *p, etch_word loop, uint64_t iteration)
     if (!p->in_layer)
         p->layer = iteration;
     p->in_layer = true;
-    etch_text_add(p->text, &p->length, loop);
-    etch_text_add_number(p->text, &p->length, iteration);
+    add_word(p->text, &p->length, loop);
+    add_number(p->text, &p->length, iteration);
     p->text[p->length++] = '.';
 }
 
@@ -40,14 +69,14 @@ static uint32_t add_name(etch_unroller *u, const etch_task *task)
     if (u->outline->naming == ETCH_NAMES_NONE)
         return 0; /* where an empty one stands */
     if (u->outline->naming == ETCH_NAMES_FULL) {
-        etch_text_add(u->names, &u->name_bytes, etch_word_of(etch_type_word(task->type)));
+        add_word(u->names, &u->name_bytes, etch_word_of(type_word(task->type)));
         u->names[u->name_bytes++] = '.';
-        etch_text_add(u->names, &u->name_bytes, etch_word_of(phase));
+        add_word(u->names, &u->name_bytes, etch_word_of(phase));
     } else { /* F of forward, R, B, S, O */
         u->names[u->name_bytes++] = (char)(phase[0] - 'a' + 'A');
     }
-    etch_text_add(u->names, &u->name_bytes, (etch_word){u->prefix.text, u->prefix.length});
-    etch_text_add(u->names, &u->name_bytes, task->name);
+    add_word(u->names, &u->name_bytes, (etch_word){u->prefix.text, u->prefix.length});
+    add_word(u->names, &u->name_bytes, task->name);
     u->names[u->name_bytes++] = '\0';
     return start;
 }

@@ -5,20 +5,9 @@
 
 /* ---- finding ------------------------------------------------------------------------------------------- */
 
-/* Where a name is, or would be, in the table of places: names are interned, so the address is the name. */
-static uint32_t *entry_of(const etch_namespace *space, const char *name)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)name * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t at = (uint32_t)(hash >> 32) & (space->capacity - 1);
-    while (space->places[at] && space->names.at[space->places[at] - 1] != name)
-        at = (at + 1) & (space->capacity - 1);
-    return &space->places[at];
-}
-
 const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name)
 {
-    uint32_t place = space->capacity ? *entry_of(space, name) : 0;
-    return place ? space->symbols.at[place - 1] : NULL;
+    return etch_map_find(&space->by_name, name);
 }
 
 /* Adds a name that the space does not have. */
@@ -26,14 +15,7 @@ static void add_name(etch_arena *arena, etch_namespace *space, const char *name,
 {
     ETCH_PUSH(arena, &space->symbols, symbol);
     ETCH_PUSH(arena, &space->names, name);
-    uint32_t first = space->names.count - 1;
-    if (space->names.count * 2 > space->capacity) {
-        space->capacity = space->capacity ? space->capacity * 2 : 16;
-        space->places = ETCH_NEW_ARRAY(arena, space->capacity, uint32_t);
-        first = 0;
-    }
-    for (uint32_t i = first; i < space->names.count; i++)
-        *entry_of(space, space->names.at[i]) = i + 1;
+    etch_map_set(arena, &space->by_name, name, symbol);
 }
 
 const char *etch_symbol_kind_name(etch_symbol_kind kind)

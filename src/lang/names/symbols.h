@@ -62,10 +62,8 @@ typedef struct etch_namespace {
     /* of each: "x.B" after `import .. as x` */
     ETCH_VEC(const char *) names;
     etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
-    /* 1 + index of a name, by hash of its address */
-    uint32_t *places;
-    /* of places: a power of two */
-    uint32_t capacity;
+    /* the symbols by name: names are interned, so the address is the name */
+    etch_map by_name;
 } etch_namespace;
 
 /* The symbol `name` (interned) that the file sees, or NULL. */
