@@ -33,12 +33,17 @@ static uint32_t stride_of(const etch_job *job, uint32_t axis)
     return stride;
 }
 
+uint32_t etch_rank_coordinate(const etch_job *job, uint32_t rank, uint32_t axis)
+{
+    return rank / stride_of(job, axis) % job->mesh[axis].size;
+}
+
 uint32_t etch_stage_of(const etch_job *job, uint32_t rank)
 {
     uint32_t stage = 0;
     for (uint32_t i = 0; i < job->stage_axis_count; i++) {
-        uint32_t axis = job->stage_axes[i], size = job->mesh[axis].size;
-        stage = stage * size + rank / stride_of(job, axis) % size;
+        const uint32_t axis = job->stage_axes[i];
+        stage = stage * job->mesh[axis].size + etch_rank_coordinate(job, rank, axis);
     }
     return stage;
 }
@@ -74,11 +79,9 @@ uint32_t etch_group_id(const etch_job *job, const etch_group_family *family, uin
         if (place == family->stage_count)
             return 0;
     }
-    for (uint32_t axis = 0; axis < job->mesh_count; axis++) {
-        uint32_t size = job->mesh[axis].size;
+    for (uint32_t axis = 0; axis < job->mesh_count; axis++)
         if (tells_apart(job, family, axis))
-            group = group * size + rank / stride_of(job, axis) % size;
-    }
+            group = group * job->mesh[axis].size + etch_rank_coordinate(job, rank, axis);
     return family->first_id + (family->across ? 0 : place * groups_on_stage(job, family)) + group;
 }
 

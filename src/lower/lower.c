@@ -101,12 +101,10 @@ static uint32_t part_of(const lowering *l, uint32_t rank)
 {
     const etch_job *job = l->job;
     const etch_plan *plan = l->options->values.placed->plan;
-    uint32_t work_share = 0, stride = job->rank_count;
-    for (uint32_t i = 0; i < job->mesh_count; i++) {
-        stride /= job->mesh[i].size;
+    uint32_t work_share = 0;
+    for (uint32_t i = 0; i < job->mesh_count; i++)
         if (l->options->values.placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
-            work_share = work_share * job->mesh[i].size + rank / stride % job->mesh[i].size;
-    }
+            work_share = work_share * job->mesh[i].size + etch_rank_coordinate(job, rank, i);
     return work_share;
 }
 
@@ -207,8 +205,9 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
     return ETCH_OK;
 }
 
-static etch_status lower(lowering *l)
+static etch_status lower(void *data)
 {
+    lowering *l = data;
     const etch_placed *placed = l->options->values.placed;
     etch_job *job = l->job;
     etch_status status = ETCH_OK;
@@ -228,16 +227,11 @@ static etch_status lower(lowering *l)
     return ETCH_OK;
 }
 
-static etch_status lower_guarded(void *data)
-{
-    return lower(data);
-}
-
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, const etch_job **job)
 {
     lowering l = {.arena = arena, .options = options, .job = ETCH_NEW(arena, etch_job)};
     uint32_t errors = etch_error_count(options->values.placed->diags);
-    etch_status status = etch_guard(etch_arena_mem(arena), lower_guarded, &l);
+    etch_status status = etch_guard(etch_arena_mem(arena), lower, &l);
     if (status == ETCH_OK)
         *job = l.job;
     if (status == ETCH_ELIMIT && etch_error_count(options->values.placed->diags) == errors) {

@@ -139,6 +139,8 @@ typedef ETCH_VEC(struct etch_task *) etch_tasks;
 void etch_families_make(etch_arena *arena, const etch_placed *placed, etch_tasks *collectives, etch_job *job);
 /* Numbers the groups that the programs of the job use. */
 void etch_families_number(etch_arena *arena, etch_job *job);
+/* The place of a rank on a mesh axis. */
+uint32_t etch_rank_coordinate(const etch_job *job, uint32_t rank, uint32_t axis);
 /* The first rank of a stage. */
 uint32_t etch_stage_rank(const etch_job *job, uint32_t stage);
 

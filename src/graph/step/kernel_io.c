@@ -119,15 +119,12 @@ static void use_in_region(const io *x, const etch_placed_region *region)
 
 /* ---- one kernel ---------------------------------------------------------------------------------------- */
 
-static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width, bool read)
 {
-    kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
-}
-
-static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
-{
-    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
-    add_bytes(x, kernel, elements, width);
+    const etch_expr bytes = etch_mul(x->sym, elements, etch_int(x->sym, width));
+    kernel->bytes = etch_add(x->sym, kernel->bytes, bytes);
+    if (read)
+        kernel->read = etch_add(x->sym, kernel->read, bytes);
 }
 
 static uint32_t width_of(const etch_value *value)
@@ -183,7 +180,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         x->reader[root->id] = x->kernels;
         etch_expr elements =
             rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
-        add_read(x, kernel, elements, width_of(root));
+        add_bytes(x, kernel, elements, width_of(root), true);
     }
 }
 
@@ -205,8 +202,9 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
     if (!rows)
         x->adder[gradient->id] = x->kernels;
     const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
-    add_read(x, kernel, etch_value_elements(x->placed, added), width);
-    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
+    const etch_expr elements = etch_value_elements(x->placed, added);
+    add_bytes(x, kernel, elements, width, true);
+    add_bytes(x, kernel, elements, width, false);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -219,7 +217,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
             add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
-                      width_of(result));
+                      width_of(result), false);
         }
     }
 }

@@ -76,36 +76,27 @@ static bool check_groups(const etch_placed *placed)
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
 
-/* A weight that is neither read nor trained has nothing to divide before level 3. */
-static bool *updated_weights(const etch_placed *placed, etch_arena *scratch)
+static void divide(etch_placed *placed, const etch_tensor *weight)
 {
-    const etch_training *training = placed->training;
-    bool *updated = ETCH_NEW_ARRAY(scratch, training->graph->tensors.count, bool);
-    for (uint32_t u = 0; u < training->weight_groups.count; u++)
-        for (uint32_t i = 0; i < training->weight_groups.at[u]->weights.count; i++)
-            updated[training->weight_groups.at[u]->weights.at[i]->id] = true;
-    return updated;
+    placed->zero_axes[weight->id] = dividing_axes(placed, weight);
 }
 
+/* A weight that is neither read nor trained has nothing to divide before level 3. */
 bool etch_zero_find(etch_placed *placed)
 {
-    const etch_graph *graph = placed->training->graph;
-    const etch_zero *zero = &placed->plan->zero;
+    const etch_training *training = placed->training;
+    const etch_graph *graph = training->graph;
     uint32_t divided = 0, concerned = 0;
-    if (zero->level == 0)
+    if (placed->plan->zero.level == 0)
         return true;
     if (!check_groups(placed))
         return false;
-    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
-    const bool *updated = updated_weights(placed, scratch);
-    for (uint32_t i = 0; i < graph->weights.count; i++) {
-        const etch_tensor *weight = graph->weights.at[i];
-        if (!updated[weight->id] && zero->level < 3)
-            continue;
-        placed->zero_axes[weight->id] = dividing_axes(placed, weight);
-        divided |= placed->zero_axes[weight->id];
-        concerned++;
-    }
-    etch_arena_free(scratch);
+    for (uint32_t u = 0; u < training->weight_groups.count; u++)
+        for (uint32_t i = 0; i < training->weight_groups.at[u]->weights.count; i++, concerned++)
+            divide(placed, training->weight_groups.at[u]->weights.at[i]);
+    for (uint32_t i = 0; placed->plan->zero.level == 3 && i < graph->weights.count; i++, concerned++)
+        divide(placed, graph->weights.at[i]);
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        divided |= placed->zero_axes[graph->weights.at[i]->id];
     return divided || !concerned || report_nothing_divided(placed);
 }
