@@ -45,13 +45,9 @@ typedef struct weight_group {
     uint32_t first;
     ETCH_VEC(wanted) wants;
     ETCH_VEC(gathered_copy) copies;
+    /* of the region at work: views of weights, and shards of them, to those made anew of the copies */
+    etch_map views;
 } weight_group;
-
-/* A view of a weight, or a rank's shard of one, made anew of a copy. */
-typedef struct view {
-    const etch_value *old, *copy;
-    etch_value *new;
-} view;
 
 typedef ETCH_VEC(etch_placed_item) item_list;
 
@@ -66,11 +62,8 @@ typedef struct sharder {
     bool *shared;
     /* what forward has gathered */
     ETCH_VEC(gathered_copy) kept;
-    /* of the region at work */
-    /* made anew */
+    /* of the region at work, made anew */
     item_list items;
-    ETCH_VEC(view) views;
-    uint32_t first_view;
 } sharder;
 
 /* ---- values -------------------------------------------------------------------------------------------- */
@@ -311,29 +304,28 @@ static etch_value *whole_copy(const sharder *s, const weight_group *u, const etc
 }
 
 /* The same value of the weight group's copy. Views are made anew, before what reads them. */
-static etch_value *seen_by(sharder *s, const weight_group *u, etch_value *value)
+static etch_value *seen_by(sharder *s, weight_group *u, etch_value *value)
 {
     const etch_value *weight = weight_under_views(s, value);
     if (!weight)
         return value;
-    etch_value *copy = whole_copy(s, u, weight->tensor);
     if (value == weight)
-        return copy;
-    for (uint32_t i = s->first_view; i < s->views.count; i++)
-        if (s->views.at[i].old == value && s->views.at[i].copy == copy)
-            return s->views.at[i].new;
+        return whole_copy(s, u, weight->tensor);
+    etch_value *const *known = etch_map_find(&u->views, value);
+    if (known)
+        return *known;
     const etch_step *old = value->step;
     etch_value *before = seen_by(s, u, old->ins[0]);
     etch_step *step = add_step(s, old, 1, old->out_count);
     step->ins[0] = before;
     for (uint32_t i = 0; i < old->out_count; i++) {
         set_result(step, i, value_like(s, old->outs[i], 0));
-        ETCH_PUSH(s->scratch, &s->views, (view){old->outs[i], copy, step->outs[i]});
+        etch_map_set(s->scratch, &u->views, old->outs[i], &step->outs[i]);
     }
     return seen_by(s, u, value);
 }
 
-static void read_inits(sharder *s, const weight_group *u, const etch_placed_loop *loop)
+static void read_inits(sharder *s, weight_group *u, const etch_placed_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
         etch_value *init = etch_loop_carries(loop)->at[i].init;
@@ -346,7 +338,7 @@ static void read_inits(sharder *s, const weight_group *u, const etch_placed_loop
 }
 
 /* Views of whole weights have no readers any more. */
-static void read_step(sharder *s, const weight_group *u, etch_step *step)
+static void read_step(sharder *s, weight_group *u, etch_step *step)
 {
     const bool free = is_free(step);
     for (uint32_t i = 0; i < step->in_count && !free; i++)
@@ -370,9 +362,9 @@ static void shard_item(sharder *s, weight_group *u, etch_placed_item item, bool 
 static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bool begins)
 {
     const item_list outer = s->items;
-    const uint32_t outer_view = s->first_view;
+    const etch_map outer_views = u->views;
     s->items = (item_list){0};
-    s->first_view = s->views.count;
+    u->views = (etch_map){0};
     if (begins)
         begin_group(s, u, body);
     for (uint32_t i = 0; i < body->items.count; i++)
@@ -381,8 +373,7 @@ static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bo
         body->carries.at[k].out = seen_by(s, u, body->carries.at[k].out);
     set_items(s, body);
     s->items = outer;
-    s->views.count = s->first_view;
-    s->first_view = outer_view;
+    u->views = outer_views;
 }
 
 /* `begins`: the iterations of a loop are weight groups. */
@@ -453,7 +444,6 @@ static void shard_top(sharder *s, etch_placed_region *region)
         interval += loop != NULL;
     }
     s->items = (item_list){0};
-    s->first_view = s->views.count = 0;
     for (uint32_t i = 0, next = 0; i < count; i++) {
         for (; next < weight_groups.count && weight_groups.at[next].first == i; next++)
             begin_group(s, &weight_groups.at[next], region);
