@@ -212,7 +212,7 @@ static bool takes_others_apart(const etch_placer *p, const etch_placing *pl, con
     for (uint32_t a = 0; a < p->axis_count; a++) {
         if (a == axis || before[a] != token)
             continue;
-        bool is_inside = etch_map_is_inside(p, token, axis, a);
+        bool is_inside = etch_map_is_inside(p->placed, token, axis, a);
         if (is_inside ? pl->factor[a] != token : before[axis] != token)
             return true;
     }
@@ -270,7 +270,7 @@ static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
             continue;
         for (uint32_t a = 0; a < p->axis_count; a++)
             if (a != b && requested->place[a] == dim && pl->result[0][a] != dim &&
-                etch_map_is_inside(p, dim, b, a))
+                etch_map_is_inside(p->placed, dim, b, a))
                 axes |= 1u << b;
     }
     return axes;

@@ -74,9 +74,9 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
     return NULL;
 }
 
-static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
+static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    for (const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor); plan_region;
+    for (const etch_plan_region *plan_region = etch_plan_region_of(placed->plan_regions, tensor); plan_region;
          plan_region = plan_region->outer)
         for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
             const etch_override *o = plan_region->overrides.at[i];
@@ -84,12 +84,12 @@ static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
             if (pin)
                 return pin;
         }
-    return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
+    return pin_among(placed->plan->pins.at, placed->plan->pins.count, tensor);
 }
 
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
 {
-    const etch_pin *pin = find_pin(p, tensor);
+    const etch_pin *pin = find_pin(p->placed, tensor);
     if (!pin)
         return false;
     clear_place(p, place);
@@ -117,9 +117,9 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
-etch_span etch_map_pin_line(const etch_placer *p, const etch_tensor *tensor)
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_pin *pin = find_pin(p, tensor);
+    const etch_pin *pin = find_pin(placed, tensor);
     return pin ? pin->span : (etch_span){0, 0};
 }
 
@@ -176,10 +176,10 @@ etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const et
 }
 
 /* The first entry of the plan that puts `dim` on all of `axes`, wherever it stands. */
-static const etch_shard *entry_with(const etch_placer *p, const char *dim, uint32_t axes)
+static const etch_shard *entry_with(const etch_placed *placed, const char *dim, uint32_t axes)
 {
-    for (uint32_t i = 0; i < p->plan_regions.lines.count; i++) {
-        const etch_shard *line = p->plan_regions.lines.at[i];
+    for (uint32_t i = 0; i < placed->plan_regions->lines.count; i++) {
+        const etch_shard *line = placed->plan_regions->lines.at[i];
         if (strcmp(line->dim, dim) == 0 && !(axes & ~etch_axes_of(line->axes, line->axis_count)))
             return line;
     }
@@ -193,18 +193,19 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-const etch_shard *etch_map_entry(const etch_placer *p, const etch_dim *dim, uint32_t axes)
+const etch_shard *etch_map_entry(const etch_placed *placed, const etch_dim *dim, uint32_t axes)
 {
-    const etch_shard *entry = entry_with(p, dim->name, axes);
-    for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
-        if (first_of(p->graph->dims.at[i]) == first_of(dim))
-            entry = entry_with(p, p->graph->dims.at[i]->name, axes);
+    const etch_graph *graph = placed->training->graph;
+    const etch_shard *entry = entry_with(placed, dim->name, axes);
+    for (uint32_t i = 0; i < graph->dims.count && !entry; i++)
+        if (first_of(graph->dims.at[i]) == first_of(dim))
+            entry = entry_with(placed, graph->dims.at[i]->name, axes);
     return entry;
 }
 
-bool etch_map_is_inside(const etch_placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
+bool etch_map_is_inside(const etch_placed *placed, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
-    const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
+    const etch_shard *entry = etch_map_entry(placed, dim, (1u << inner) | (1u << outer));
     if (!entry)
         return inner > outer; /* never written together: the mesh's order */
     for (uint32_t i = 0; i < entry->axis_count; i++)
@@ -280,10 +281,10 @@ static etch_requirement *find_requirement(const etch_placer *p, const etch_dim *
 
 static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
-    const etch_shard *entry = axes ? entry_with(p, dim->name, axes) : NULL;
+    const etch_shard *entry = axes ? entry_with(p->placed, dim->name, axes) : NULL;
     for (uint32_t a = 0; !entry && a < p->axis_count; a++)
         if (axes & (1u << a))
-            entry = entry_with(p, dim->name, 1u << a);
+            entry = entry_with(p->placed, dim->name, 1u << a);
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 

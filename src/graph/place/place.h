@@ -205,6 +205,8 @@ etch_value *etch_value_root(etch_value *value);
 /* The value that this one is a view of, or was resharded from: the operand of the view or move that makes
  * it. */
 etch_value *etch_value_before(const etch_value *value);
+/* The line that pins a tensor of the forward pass, or one that is computed again; nowhere: none does. */
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this
  * product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
