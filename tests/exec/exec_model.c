@@ -436,20 +436,18 @@ etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
 static void set_recompute(exec_model *m, const char *text)
 {
     static const char needed[] = "needed";
-    ETCH_VEC(const char *) names = {0};
-    etch_train *train = &m->train;
-    train->recompute_needed = text && strncmp(text, needed, sizeof needed - 1) == 0;
-    const char *at = !text ? "" : train->recompute_needed ? text + sizeof needed - 1 : text;
-    train->recompute_all = text && (strcmp(text, "all") == 0 || strcmp(text, needed) == 0);
-    while (!train->recompute_all && *at) {
+    etch_recompute *recompute = &m->train.recompute;
+    *recompute = (etch_recompute){0};
+    recompute->needed = text && strncmp(text, needed, sizeof needed - 1) == 0;
+    const char *at = !text ? "" : recompute->needed ? text + sizeof needed - 1 : text;
+    recompute->all = text && (strcmp(text, "all") == 0 || strcmp(text, needed) == 0);
+    while (!recompute->all && *at) {
         at += strspn(at, "(,)");
         size_t length = strcspn(at, "(,)");
         if (length > 0)
-            ETCH_PUSH(m->arena, &names, etch_text(m->arena, "%.*s", (int)length, at));
+            ETCH_PUSH(m->arena, &recompute->selectors, etch_text(m->arena, "%.*s", (int)length, at));
         at += length;
     }
-    train->recompute = names.at;
-    train->recompute_count = names.count;
 }
 
 etch_training *exec_try_train(exec_model *m, const char *recompute)

@@ -560,16 +560,16 @@ static void write_selectors(const writer *w, etch_buf *out, const char *const *s
 
 static void write_recompute(const writer *w, etch_buf *out)
 {
-    const etch_train *train = &w->m->train;
-    if (!train->recompute_all && train->recompute_count == 0)
+    const etch_recompute *recompute = &w->m->train.recompute;
+    if (!recompute->all && recompute->selectors.count == 0)
         return;
     etch_buf_puts(out, ", recompute = ");
-    if (train->recompute_all) {
-        etch_buf_puts(out, train->recompute_needed ? "needed" : "full");
+    if (recompute->all) {
+        etch_buf_puts(out, recompute->needed ? "needed" : "full");
         return;
     }
-    etch_buf_puts(out, train->recompute_needed ? "needed" : "");
-    write_selectors(w, out, train->recompute, train->recompute_count);
+    etch_buf_puts(out, recompute->needed ? "needed" : "");
+    write_selectors(w, out, recompute->selectors.at, recompute->selectors.count);
 }
 
 static void write_train(const writer *w, etch_buf *out, const char *model)

@@ -281,7 +281,7 @@ static sample *layered_model(etch_arena *arena)
     etch_graph_end(x->graph, &z, &result, 1);
     sample_loss(x, result);
     sample_shard(x, "B", DP);
-    x->train.recompute_all = true;
+    x->train.recompute.all = true;
     return x;
 }
 

@@ -322,9 +322,8 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
                     etch_dim_list *out);
-typedef ETCH_VEC(const char *) etch_name_list;
-/* Names of loops, modules and tags, for "did you mean". */
-etch_name_list etch_graph_selectors(const etch_graph *graph);
+/* Helps with a name that selects nothing: "did you mean", of loops, modules and tags, or else `otherwise`. */
+void etch_help_selector(const etch_graph *graph, etch_diag *diag, const char *name, const char *otherwise);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
 /* The op of the forward graph that an op derives from, or repeats; a forward one itself. */
@@ -347,7 +346,7 @@ etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const 
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
-/* Leaves out of a region what nobody needs (keep.c). */
+/* What nobody needs of a region (keep.c). */
 typedef struct etch_sift {
     etch_arena *arena;
     /* Is the op needed, whoever reads its results? */
@@ -357,6 +356,10 @@ typedef struct etch_sift {
     /* by tensor id; what is asked for is set */
     bool *needed;
 } etch_sift;
+/* Of the forward pass of a graph, where nothing is asked for yet. */
+etch_sift etch_sift_of(const etch_graph *graph);
+/* Marks what is needed by what is; leaves out all else. */
+void etch_region_mark(const etch_sift *sift, const etch_region *region);
 void etch_region_sift(const etch_sift *sift, etch_region *region);
 
 #endif

@@ -5,22 +5,16 @@
 
 /* ---- maps of scopes --------------------------------------------------------------------------------- */
 
-static void clear_place(const etch_placer *p, etch_state *place)
-{
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        place[a] = NULL;
-}
-
-/* Puts `dim` on the axes of `shard`; false when one of them divides another dim. */
-static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
+/* Puts `dim` on the axes of `shard`. The dim that one of them divides already; NULL: none does. */
+static etch_state put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
 {
     for (uint32_t i = 0; i < shard->axis_count; i++) {
-        uint32_t axis = shard->axes[i];
-        if (place[axis] && place[axis] != dim)
-            return false;
-        place[axis] = dim;
+        etch_state *at = &place[shard->axes[i]];
+        if (*at && *at != dim)
+            return *at;
+        *at = dim;
     }
-    return true;
+    return NULL;
 }
 
 /* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
@@ -42,25 +36,16 @@ static void report_twice(etch_placer *p, const etch_tensor *tensor, const etch_s
     p->failed = true;
 }
 
-static etch_state first_taken(const etch_shard *shard, const etch_state *place, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < shard->axis_count; i++)
-        if (place[shard->axes[i]] && place[shard->axes[i]] != dim)
-            return place[shard->axes[i]];
-    return NULL;
-}
-
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place)
 {
-    clear_place(p, place);
-    for (uint32_t i = 0; i < tensor->rank; i++) {
+    etch_state taken = NULL;
+    memset(place, 0, p->axis_count * sizeof *place);
+    for (uint32_t i = 0; i < tensor->rank && !taken; i++) {
         const etch_shard *shard = etch_map_dim(p->plan, plan_region, tensor->dims[i]);
-        if (!shard || put_dim(shard, tensor->dims[i], place))
-            continue;
-        report_twice(p, tensor, shard,
-                     etch_map_dim(p->plan, plan_region, first_taken(shard, place, tensor->dims[i])), place);
-        return;
+        taken = shard ? put_dim(shard, tensor->dims[i], place) : NULL;
+        if (taken)
+            report_twice(p, tensor, shard, etch_map_dim(p->plan, plan_region, taken), place);
     }
 }
 
@@ -92,23 +77,19 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
     const etch_pin *pin = find_pin(p->placed, tensor);
     if (!pin)
         return false;
-    clear_place(p, place);
-    for (uint32_t i = 0; i < pin->shards.count; i++) {
+    memset(place, 0, p->axis_count * sizeof *place);
+    for (uint32_t i = 0; i < pin->shards.count && !p->failed; i++) {
         const etch_shard *shard = &pin->shards.at[i];
         const etch_dim *dim = NULL;
         for (uint32_t d = 0; d < tensor->rank; d++)
             if (strcmp(tensor->dims[d]->name, shard->dim) == 0)
                 dim = tensor->dims[d];
-        if (p->failed)
-            return true;
-        if (dim && put_dim(shard, dim, place))
-            continue;
-        if (dim) {
-            const etch_state other = first_taken(shard, place, dim);
-            report_twice(p, tensor, shard, etch_shard_find(pin->shards.at, pin->shards.count, other->name),
+        const etch_state taken = dim ? put_dim(shard, dim, place) : NULL;
+        if (taken)
+            report_twice(p, tensor, shard, etch_shard_find(pin->shards.at, pin->shards.count, taken->name),
                          place);
-            return true;
-        }
+        if (dim)
+            continue;
         etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
                                      pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
@@ -134,13 +115,11 @@ void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch
         place[a] = now[a];
         if (!(boundary->axes & (1u << a)))
             continue;
-        place[a] = map[a];
         /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one:
          * whoever reads it knows best where to. */
-        bool keeps = boundary->leaves && !map[a] && now[a] &&
-                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
-        if (keeps)
-            place[a] = now[a];
+        const bool keeps = boundary->leaves && !map[a] && now[a] &&
+                           (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
+        place[a] = keeps ? now[a] : map[a];
     }
 }
 
