@@ -177,7 +177,7 @@ etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, con
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {a, b, c};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     return call_row(m, name, row, ins, c ? 3 : b ? 2 : 1, &attrs, NULL);
 }
 
@@ -193,7 +193,7 @@ etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, 
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {x, g, b};
-    attrs.kept = kept_dims(m, keep, &attrs.kept_count);
+    attrs.kept = kept_dims(m, keep, &attrs.kept.count);
     return call_row(m, name, "batch_norm", ins, b ? 3 : g ? 2 : 1, &attrs, NULL);
 }
 
@@ -207,8 +207,8 @@ static etch_tensor *call_with_map(exec_model *m, const char *name, const char *r
                                   const char *over, const char *to)
 {
     etch_attrs attrs = {0};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.to = kept_dims(m, to, &attrs.map_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
+    attrs.to = kept_dims(m, to, &attrs.to.count);
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }
 
@@ -234,7 +234,7 @@ etch_tensor *exec_concat(exec_model *m, const char *name, const char *over, cons
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {a, b, c};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     return call_row(m, name, "concat", ins, c ? 3 : 2, &attrs, dims);
 }
 
@@ -243,7 +243,7 @@ void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *con
     etch_attrs attrs = {0};
     etch_result_dims want[16];
     uint32_t count = 0;
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     for (; dims[count]; count++)
         want[count].at = kept_dims(m, dims[count], &want[count].count);
     etch_graph_call_several(m->graph, etch_row_named(m->graph->table, "split"), a, &attrs, want, out, count,
@@ -257,8 +257,8 @@ etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const
 {
     etch_attrs attrs = {.causal = causal, .stride = etch_int(m->sym, stride)};
     etch_tensor *ins[] = {x, w};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.kernel = kept_dims(m, kernel, &attrs.kernel_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
+    attrs.kernel = kept_dims(m, kernel, &attrs.kernel.count);
     attrs.size = w ? NULL : etch_int(m->sym, size);
     return call_row(m, row, row, ins, w ? 2 : 1, &attrs, dims);
 }
@@ -267,8 +267,8 @@ etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5
                        const char *state, int chunk)
 {
     etch_attrs attrs = {.chunk = etch_int(m->sym, chunk)};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.state = kept_dims(m, state, &attrs.state_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
+    attrs.state = kept_dims(m, state, &attrs.state.count);
     return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
 }
 
@@ -276,9 +276,9 @@ etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const c
 {
     etch_attrs attrs = {0};
     etch_buf want = {.arena = m->arena};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     for (uint32_t i = 0; i < a->rank; i++)
-        etch_buf_printf(&want, "%s ", a->dims[i] == attrs.over[0] ? to : a->dims[i]->name);
+        etch_buf_printf(&want, "%s ", a->dims[i] == attrs.over.at[0] ? to : a->dims[i]->name);
     return call_row(m, name, "cache", &a, 1, &attrs, want.text);
 }
 
@@ -310,8 +310,8 @@ etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, e
         ins[count++] = options.bias;
     else
         attrs.absent |= 1u << 4;
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.dot = kept_dims(m, dot, &attrs.dot_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
+    attrs.dot = kept_dims(m, dot, &attrs.dot.count);
     return call_row(m, name, "sdpa", ins, count, &attrs, NULL);
 }
 
@@ -319,7 +319,7 @@ etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *s
                                  int window)
 {
     etch_attrs attrs = {.causal = true, .window = number_or_none(m, window)};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     return call_row(m, name, "softmax", &scores, 1, &attrs, NULL);
 }
 
@@ -328,9 +328,9 @@ etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, con
 {
     etch_attrs attrs = {0};
     etch_buf want = {.arena = m->arena};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
     for (uint32_t i = 0; i < scores->rank; i++)
-        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over[0] ? choices : scores->dims[i]->name);
+        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over.at[0] ? choices : scores->dims[i]->name);
     return call_row(m, name, "topk", &scores, 1, &attrs, want.text);
 }
 
@@ -339,8 +339,8 @@ etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {x, idx};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.slots = kept_dims(m, slots, &attrs.slots_count);
+    attrs.over = kept_dims(m, over, &attrs.over.count);
+    attrs.slots = kept_dims(m, slots, &attrs.slots.count);
     return call_row(m, name, "dispatch", ins, 2, &attrs, NULL);
 }
 
@@ -349,7 +349,7 @@ etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {y, idx};
-    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots), &attrs.over_count);
+    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots), &attrs.over.count);
     return call_row(m, name, "collect", ins, 2, &attrs, NULL);
 }
 

@@ -191,7 +191,7 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     if (info->bit == ETCH_KW_OVER && op->row->several)
         write_dims(out, attrs.to, 1); /* the whole */
     else if (info->bit == ETCH_KW_OVER && (op->row->each & info->bit))
-        write_dims(out, attrs.from, attrs.map_count); /* the parts */
+        write_dims(out, attrs.from.at, attrs.from.count); /* the parts */
     else if (field.dims)
         write_dims(out, *field.dims, *field.dim_count);
     else if (field.flag)
@@ -280,7 +280,7 @@ static void write_load_balance(const writer *w, const place *p, const etch_item 
     write_tensor(p->out, result, w->graph->dtypes.act);
     etch_buf_printf(p->out, " = load_balance(%s, %s, over = ", call_of(w, parts[1].op->ins[0]),
                     call_of(w, load->ins[0]));
-    write_dims(p->out, load->attrs.over, load->attrs.over_count);
+    write_dims(p->out, load->attrs.over.at, load->attrs.over.count);
     etch_buf_puts(p->out, ")");
     write_tags(p->out, result);
     etch_buf_puts(p->out, "\n");

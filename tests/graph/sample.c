@@ -88,8 +88,8 @@ etch_tensor *sample_call(sample *x, const char *name, const char *row, etch_tens
     etch_attrs attrs = {.number = number};
     if (over) {
         attrs.over = ETCH_NEW(x->arena, etch_dim *);
-        attrs.over[0] = dim_called(x, over);
-        attrs.over_count = 1;
+        attrs.over.at[0] = dim_called(x, over);
+        attrs.over.count = 1;
     }
     return named(etch_graph_call(x->graph, etch_row_called(x->graph->table, row), ins, b ? 2 : 1, &attrs,
                                  NULL, 0, nowhere),

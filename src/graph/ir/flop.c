@@ -1,18 +1,17 @@
 /* FLOP of one op: as its row says, under a convention of counting. */
 #include "graph/ir/families/family.h"
 
-etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
-                         const void *data)
+etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data)
 {
     etch_expr product = etch_int(sym, 1);
-    for (uint32_t i = 0; i < count; i++)
-        product = etch_mul(sym, product, size ? size(data, dims[i]) : dims[i]->size);
+    for (uint32_t i = 0; i < dims.count; i++)
+        product = etch_mul(sym, product, size ? size(data, dims.at[i]) : dims.at[i]->size);
     return product;
 }
 
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data)
 {
-    return etch_dims_size(sym, tensor->dims, tensor->rank, size, data);
+    return etch_dims_size(sym, (etch_dim_view){tensor->dims, tensor->rank}, size, data);
 }
 
 /* ---- for functions of rows -------------------------------------------------------------------------- */
@@ -22,9 +21,9 @@ etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim)
     return call->size(call->data, dim);
 }
 
-etch_expr etch_flop_product(const etch_flop_call *call, etch_dim *const *dims, uint32_t count)
+etch_expr etch_flop_product(const etch_flop_call *call, etch_dim_view dims)
 {
-    return etch_dims_size(call->sym, dims, count, call->size, call->data);
+    return etch_dims_size(call->sym, dims, call->size, call->data);
 }
 
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor)

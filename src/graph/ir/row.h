@@ -222,7 +222,7 @@ struct etch_row {
     bool (*shape)(struct etch_call *call, etch_dim_list *out);
     /* In its place, of a row with several results, any of which may have a cotangent: completes the attrs
      * from the declared dims of `count` results. NULL: one result. False after an error. */
-    bool (*several)(struct etch_call *call, const etch_result_dims *want, uint32_t count);
+    bool (*several)(struct etch_call *call, const etch_dim_view *want, uint32_t count);
     etch_role role;
     /* what these dims are to the op; all others pass */
     etch_factor over, dot, state;
@@ -309,15 +309,14 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
-etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
-                         const void *data);
+etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data);
 /* FLOP of an op under a rule. */
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
 
 /* ---- dims, names, derived tensors ---------------------------------------------------------------------- */
 
-bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
+bool etch_dim_among(etch_dim_view dims, const etch_dim *dim);
 bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,

@@ -68,20 +68,20 @@ const char *etch_collective_name(etch_collective collective)
 
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
-#define DIMS(word, bit, list)                                                                        \
-    {                                                                                                \
-        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count), 0 \
+#define DIMS(word, bit, member)                                    \
+    {                                                              \
+        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, member), 0 \
     }
-#define NUMBER(word, bit, member, range)                                    \
-    {                                                                       \
-        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0, range \
+#define NUMBER(word, bit, member, range)                                 \
+    {                                                                    \
+        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), range \
     }
 
 static const etch_keyword_info keywords[] = {
     DIMS("over", ETCH_KW_OVER, over),
     DIMS("dot", ETCH_KW_DOT, dot),
-    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count), 0},
-    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0, 0},
+    DIMS("to", ETCH_KW_TO, to),
+    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0},
     NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
     NUMBER("window", ETCH_KW_WINDOW, window, ETCH_COUNT),
     NUMBER("cap", ETCH_KW_CAP, cap, ETCH_POSITIVE),
@@ -96,8 +96,8 @@ static const etch_keyword_info keywords[] = {
     NUMBER("keep", ETCH_KW_KEEP, keep, ETCH_COUNT_OR_NONE),
     NUMBER("limit", ETCH_KW_LIMIT, limit, ETCH_COUNT_OR_NONE),
     DIMS("keep", ETCH_KW_KEPT, kept),
-    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0, 0},
-    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0, 0},
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)
@@ -107,10 +107,10 @@ const etch_keyword_info *etch_keyword_at(uint32_t index)
 
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs)
 {
-    void *field = (char *)attrs + info->field, *count = (char *)attrs + info->count;
+    void *field = (char *)attrs + info->field;
     switch (info->kind) {
     case ETCH_KIND_DIMS:
-        return (etch_keyword_field){.dims = field, .dim_count = count};
+        return (etch_keyword_field){.dims = field};
     case ETCH_KIND_FLAG:
         return (etch_keyword_field){.flag = field};
     case ETCH_KIND_DTYPE:
@@ -124,7 +124,7 @@ etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_att
 bool etch_keyword_is_said(const etch_keyword_field *field)
 {
     if (field->dims)
-        return *field->dim_count > 0;
+        return field->dims->count > 0;
     if (field->flag)
         return *field->flag;
     return field->dtype ? *field->dtype != 0 : *field->number != NULL;

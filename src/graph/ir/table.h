@@ -104,8 +104,6 @@ typedef struct etch_keyword_info {
     etch_keyword_kind kind;
     /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t field;
-    /* of the number of dims in the list */
-    size_t count;
     /* of a number; that of a positional one is the row's */
     etch_number_range range;
 } etch_keyword_info;

@@ -77,7 +77,7 @@ static etch_state factor_of_route(etch_placer *p, const etch_op *op, uint32_t ax
         return state;
     etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
     bool of_tokens = etch_op_dim_linked(op, state) != state;
-    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    bool of_slots = etch_dim_among(op->attrs.to, state);
     if (of_tokens && !*token)
         *token = state;
     return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;

@@ -35,9 +35,9 @@ etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim)
 static const char *hindrance(const etch_op *op, const etch_dim *dim)
 {
     const etch_attrs *a = &op->attrs;
-    if (etch_dim_among(a->from, a->map_count, dim) || etch_dim_among(a->to, a->map_count, dim))
+    if (etch_dim_among(a->from, dim) || etch_dim_among(a->to, dim))
         return "gives its elements another name or place";
-    if (etch_dim_among(a->slots, a->slots_count, dim) || etch_op_dim_linked(op, dim) != dim)
+    if (etch_dim_among(a->slots, dim) || etch_op_dim_linked(op, dim) != dim)
         return "routes along it";
     for (uint32_t i = 0; i < op->in_count; i++)
         if (etch_has_dim(op->ins[i], dim) && etch_op_factor(op, dim) == ETCH_FACTOR_WHOLE)

@@ -12,8 +12,7 @@ static uint64_t model_chunk_count(const etch_stage_numbers *n)
 
 static bool misfit(etch_diag *diag, const char *help)
 {
-    etch_help(diag, "%s", help);
-    return false;
+    return etch_help(diag, "%s", help);
 }
 
 /* "embed 1, layer 32, head 1" */

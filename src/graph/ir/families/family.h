@@ -48,7 +48,7 @@ extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
 /* For functions of rows: the size of a dim, of several together, the elements of a tensor, and the product of
  * all dims of operands and results. */
 etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim);
-etch_expr etch_flop_product(const etch_flop_call *call, etch_dim *const *dims, uint32_t count);
+etch_expr etch_flop_product(const etch_flop_call *call, etch_dim_view dims);
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor);
 etch_expr etch_flop_dims(const etch_flop_call *call);
 /* So many for each of `count`. */

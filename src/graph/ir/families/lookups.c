@@ -6,10 +6,10 @@ static bool look_up(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *table = call->ins[0], *ids = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, table, attrs->over, 1, "over") || !etch_route_fits(call, ids, attrs->over[0]))
+    if (!etch_shape_has(call, table, attrs->over, "over") || !etch_route_fits(call, ids, attrs->over.at[0]))
         return false;
-    etch_dims_add_beside(call, out, ids, NULL, 0);
-    etch_dims_add_beside(call, out, table, attrs->over, attrs->over_count);
+    etch_dims_add_beside(call, out, ids, (etch_dim_view){0});
+    etch_dims_add_beside(call, out, table, attrs->over);
     return true;
 }
 

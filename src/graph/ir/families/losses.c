@@ -4,7 +4,6 @@
 /* Operand 1 (labels) has the dims of operand 0 less `over`. */
 static bool labels_fit(etch_call *call)
 {
-    etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_dim_list left = {0};
@@ -12,13 +11,13 @@ static bool labels_fit(etch_call *call)
         return false;
     if (call->in_count < 2)
         return true;
-    if (attrs->over_count == 0)
+    if (attrs->over.count == 0)
         return etch_shape_first(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
     return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
-                            etch_tensor_text(graph->arena, ins[0]), attrs->over[0]->name,
-                            etch_tensor_text(graph->arena, ins[1]));
+                            etch_call_tensor(call, ins[0]), attrs->over.at[0]->name,
+                            etch_call_tensor(call, ins[1]));
 }
 
 /* A scalar. */

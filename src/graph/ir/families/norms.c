@@ -15,13 +15,12 @@ static bool batch_statistics(etch_call *call, etch_dim_list *out)
             call->row->name);
         return false;
     }
-    if (!etch_shape_has(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
+    if (!etch_shape_has(call, x, call->attrs.kept, "keep"))
         return false;
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
+        if (!etch_dim_among(call->attrs.kept, x->dims[i]))
             etch_dim_add(call->graph, &rest, x->dims[i]);
-    call->attrs.over = rest.at;
-    call->attrs.over_count = rest.count;
+    call->attrs.over = ETCH_DIMS(rest);
     return etch_shape_first(call, out);
 }
 

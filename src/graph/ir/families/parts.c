@@ -12,13 +12,12 @@ static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_
     if (fits == ETCH_YES)
         return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "%s = %s %s the %s = %s elements of %s",
-                                      shorter->name, etch_expr_text(graph->sym, shorter->size),
+                                      shorter->name, etch_call_number(call, shorter->size),
                                       fits == ETCH_NO ? "can be more than" : "is not known to be within",
-                                      longer->name, etch_expr_text(graph->sym, longer->size),
-                                      call->attrs.from[0] == longer ? call->ins[0]->name : "the result");
-    etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, shorter->size),
-              etch_expr_text(graph->sym, longer->size));
-    return false;
+                                      longer->name, etch_call_number(call, longer->size),
+                                      call->attrs.from.at[0] == longer ? call->ins[0]->name : "the result");
+    return etch_help(diag, "add `assume %s <= %s`", etch_call_number(call, shorter->size),
+                     etch_call_number(call, longer->size));
 }
 
 /* slice, pad: `over` (one dim) becomes the dim `to`. */
@@ -26,18 +25,18 @@ static bool has_map(etch_call *call)
 {
     etch_attrs *attrs = &call->attrs;
     attrs->from = attrs->over;
-    return etch_shape_has(call, call->ins[0], attrs->from, 1, "over");
+    return etch_shape_has(call, call->ins[0], attrs->from, "over");
 }
 
 static bool top(etch_call *call, etch_dim_list *out)
 {
-    return has_map(call) && is_longer(call, call->attrs.from[0], call->attrs.to[0]) &&
+    return has_map(call) && is_longer(call, call->attrs.from.at[0], call->attrs.to.at[0]) &&
            etch_shape_replaced(call, out);
 }
 
 static bool padded(etch_call *call, etch_dim_list *out)
 {
-    return has_map(call) && is_longer(call, call->attrs.to[0], call->attrs.from[0]) &&
+    return has_map(call) && is_longer(call, call->attrs.to.at[0], call->attrs.from.at[0]) &&
            etch_shape_replaced(call, out);
 }
 
@@ -64,26 +63,24 @@ static bool sizes_add_up(const etch_call *call, etch_dim *const *parts, uint32_t
         return true;
     etch_diag *diag = etch_call_error(
         call, ETCH_E_UNEQUAL_SIZES, "the parts have %s elements along %s, which are not known to be its %s",
-        etch_expr_text(graph->sym, sum), whole->name, etch_expr_text(graph->sym, whole->size));
-    etch_note(diag, whole->span, "%s is declared here", whole->name);
-    return false;
+        etch_call_number(call, sum), whole->name, etch_call_number(call, whole->size));
+    return etch_note(diag, whole->span, "%s is declared here", whole->name);
 }
 
 /* The parts and the whole are what the op works along: no rank has a part of them alone. */
 static void fill_map(const etch_call *call, etch_attrs *attrs, etch_dim *const *parts, uint32_t count,
                      etch_dim *whole)
 {
-    etch_dim_list over = {0};
-    etch_attrs_map(call->graph->arena, attrs, count);
+    etch_dim_list over = {0}, to = {0};
     for (uint32_t i = 0; i < count; i++) {
-        attrs->from[i] = parts[i];
-        attrs->to[i] = whole;
+        ETCH_PUSH(call->graph->arena, &to, whole);
         if (parts[i])
             etch_dim_add(call->graph, &over, parts[i]);
     }
     etch_dim_add(call->graph, &over, whole);
-    attrs->over = over.at;
-    attrs->over_count = over.count;
+    attrs->from = (etch_dim_view){parts, count};
+    attrs->to = ETCH_DIMS(to);
+    attrs->over = ETCH_DIMS(over);
 }
 
 static bool is_one(const etch_call *call, const etch_dim *dim)
@@ -99,18 +96,18 @@ static etch_dim *joined_dim(const etch_call *call)
 {
     etch_dim *whole = NULL;
     uint32_t fresh = 0;
-    for (uint32_t i = 0; i < call->want_count; i++) {
+    for (uint32_t i = 0; i < call->want.count; i++) {
         bool had = false;
         for (uint32_t k = 0; k < call->in_count; k++)
-            had = had || etch_has_dim(call->ins[k], call->want[i]);
+            had = had || etch_has_dim(call->ins[k], call->want.at[i]);
         if (!had)
-            whole = call->want[i], fresh++;
+            whole = call->want.at[i], fresh++;
     }
     if (fresh == 1)
         return whole;
     etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                                  "%s needs declared result dims with one new dim in place of %s",
-                                 call->row->name, list_text(call, call->attrs.over, call->attrs.over_count));
+                                 call->row->name, etch_call_dims(call, call->attrs.over));
     etch_help(diag, "write y[..,D] = %s(a, b, over = (N,R)), where `dim D = N + R`", call->row->name);
     return NULL;
 }
@@ -119,7 +116,7 @@ static etch_dim *joined_dim(const etch_call *call)
 static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
 {
     const etch_tensor *x = call->ins[i];
-    etch_dim *own = call->attrs.over[i];
+    etch_dim *own = call->attrs.over.at[i];
     const char *text = etch_dims_text(call->graph->arena, x->dims, x->rank);
     *part = own;
     if (!etch_has_dim(x, own)) {
@@ -130,11 +127,10 @@ static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
         }
     }
     for (uint32_t d = 0; d < x->rank; d++) {
-        if (x->dims[d] == own || etch_dim_among(call->want, call->want_count, x->dims[d]))
+        if (x->dims[d] == own || etch_dim_among(call->want, x->dims[d]))
             continue;
         return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s%s has dim %s, which the result %s lacks",
-                                x->name, text, x->dims[d]->name,
-                                list_text(call, call->want, call->want_count));
+                                x->name, text, x->dims[d]->name, etch_call_dims(call, call->want));
     }
     return true;
 }
@@ -143,11 +139,11 @@ static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
 static bool parts_are_gone(const etch_call *call)
 {
     for (uint32_t i = 0; i < call->in_count; i++) {
-        const etch_dim *own = call->attrs.over[i];
-        if (!etch_dim_among(call->want, call->want_count, own))
+        const etch_dim *own = call->attrs.over.at[i];
+        if (!etch_dim_among(call->want, own))
             continue;
         return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s is a part, and the result %s has it as well",
-                                own->name, list_text(call, call->want, call->want_count));
+                                own->name, etch_call_dims(call, call->want));
     }
     return true;
 }
@@ -155,15 +151,14 @@ static bool parts_are_gone(const etch_call *call)
 static bool joined(etch_call *call, etch_dim_list *out)
 {
     etch_attrs *attrs = &call->attrs;
-    for (uint32_t i = 0; i < call->want_count; i++)
-        if (!call->want[i])
+    for (uint32_t i = 0; i < call->want.count; i++)
+        if (!call->want.at[i])
             return false;
-    if (attrs->over_count != call->in_count) {
+    if (attrs->over.count != call->in_count) {
         etch_diag *diag =
             etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "`over` names %u dim%s for %u operands",
-                            attrs->over_count, attrs->over_count == 1 ? "" : "s", call->in_count);
-        etch_help(diag, "name the dim of each operand: %s(a, b, over = (N,R))", call->row->name);
-        return false;
+                            attrs->over.count, attrs->over.count == 1 ? "" : "s", call->in_count);
+        return etch_help(diag, "name the dim of each operand: %s(a, b, over = (N,R))", call->row->name);
     }
     etch_dim *whole = joined_dim(call);
     if (!whole || !parts_are_gone(call))
@@ -175,16 +170,15 @@ static bool joined(etch_call *call, etch_dim_list *out)
     if (!sizes_add_up(call, parts, call->in_count, whole))
         return false;
     fill_map(call, attrs, parts, call->in_count, whole);
-    for (uint32_t i = 0; i < call->want_count; i++)
-        ETCH_PUSH(call->graph->arena, out, call->want[i]);
+    for (uint32_t i = 0; i < call->want.count; i++)
+        ETCH_PUSH(call->graph->arena, out, call->want.at[i]);
     return true;
 }
 
 /* ---- split --------------------------------------------------------------------------------------- */
 
 /* The dim that result `want` has in place of the whole; `*good` false after an error. */
-static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_result_dims *want,
-                         bool *good)
+static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_dim_view *want, bool *good)
 {
     const etch_tensor *x = call->ins[0];
     etch_dim *part = NULL;
@@ -201,20 +195,20 @@ static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etc
     }
     if (fresh <= 1 && kept + 1 == x->rank && kept + fresh == want->count)
         return part;
-    etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "a part of %s along %s cannot be %s",
-                                      etch_tensor_text(call->graph->arena, x), whole->name,
-                                      list_text(call, want->at, want->count));
+    etch_diag *diag =
+        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "a part of %s along %s cannot be %s",
+                        etch_call_tensor(call, x), whole->name, list_text(call, want->at, want->count));
     etch_help(diag, "a part has one dim in place of %s, or none where its size is 1", whole->name);
     *good = false;
     return NULL;
 }
 
-static bool taken_apart(etch_call *call, const etch_result_dims *want, uint32_t count)
+static bool taken_apart(etch_call *call, const etch_dim_view *want, uint32_t count)
 {
     const etch_tensor *x = call->ins[0];
-    if (!etch_shape_has(call, x, call->attrs.over, 1, "over"))
+    if (!etch_shape_has(call, x, call->attrs.over, "over"))
         return false;
-    etch_dim *whole = call->attrs.over[0];
+    etch_dim *whole = call->attrs.over.at[0];
     etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, count, etch_dim *);
     bool good = true;
     for (uint32_t i = 0; i < count && good; i++)

@@ -17,34 +17,31 @@
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
-    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s",
-                            etch_tensor_text(call->graph->arena, t), dim->name, what);
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s", etch_call_tensor(call, t),
+                            dim->name, what);
 }
 
 /* Are the dims of `t` among those of `of`, but for `state`? */
 static bool is_within(const etch_call *call, const etch_tensor *t, const etch_tensor *of)
 {
     for (uint32_t i = 0; i < t->rank; i++)
-        if (!etch_has_dim(of, t->dims[i]) &&
-            !etch_dim_among(call->attrs.state, call->attrs.state_count, t->dims[i]))
-            return scan_error(
-                call, t, t->dims[i],
-                etch_text(call->graph->arena, "which %s lacks", etch_tensor_text(call->graph->arena, of)));
+        if (!etch_has_dim(of, t->dims[i]) && !etch_dim_among(call->attrs.state, t->dims[i]))
+            return scan_error(call, t, t->dims[i],
+                              etch_text(call->graph->arena, "which %s lacks", etch_call_tensor(call, of)));
     return true;
 }
 
 static bool chunks_fit(const etch_call *call)
 {
     etch_graph *graph = call->graph;
-    const etch_dim *over = call->attrs.over[0];
+    const etch_dim *over = call->attrs.over.at[0];
     if (etch_divides(graph->sym, call->attrs.chunk, over->size, NULL) == ETCH_YES)
         return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "chunk = %s is not known to divide %s = %s",
-                                      etch_expr_text(graph->sym, call->attrs.chunk), over->name,
-                                      etch_expr_text(graph->sym, over->size));
-    etch_help(diag, "add `assume %s | %s`", etch_expr_text(graph->sym, call->attrs.chunk),
-              etch_expr_text(graph->sym, over->size));
-    return false;
+                                      etch_call_number(call, call->attrs.chunk), over->name,
+                                      etch_call_number(call, over->size));
+    return etch_help(diag, "add `assume %s | %s`", etch_call_number(call, call->attrs.chunk),
+                     etch_call_number(call, over->size));
 }
 
 static bool has_sequence_and_state(const etch_call *call)
@@ -54,15 +51,15 @@ static bool has_sequence_and_state(const etch_call *call)
     for (uint32_t i = 0; i < call->in_count; i++) {
         const etch_tensor *t = call->ins[i];
         const bool is_rate = i == 2;
-        if (!is_rate && !etch_shape_has(call, t, attrs->over, 1, "over"))
+        if (!is_rate && !etch_shape_has(call, t, attrs->over, "over"))
             return false;
-        if (is_rate && etch_has_dim(t, attrs->over[0]))
-            return scan_error(call, t, attrs->over[0], "but a rate is the same at all positions");
-        if (has_state[i] && !etch_shape_has(call, t, attrs->state, attrs->state_count, "state"))
+        if (is_rate && etch_has_dim(t, attrs->over.at[0]))
+            return scan_error(call, t, attrs->over.at[0], "but a rate is the same at all positions");
+        if (has_state[i] && !etch_shape_has(call, t, attrs->state, "state"))
             return false;
-        for (uint32_t k = 0; k < attrs->state_count && !has_state[i]; k++)
-            if (etch_has_dim(t, attrs->state[k]))
-                return scan_error(call, t, attrs->state[k], "which is of the state");
+        for (uint32_t k = 0; k < attrs->state.count && !has_state[i]; k++)
+            if (etch_has_dim(t, attrs->state.at[k]))
+                return scan_error(call, t, attrs->state.at[k], "which is of the state");
     }
     return true;
 }
@@ -101,9 +98,8 @@ static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const 
     const etch_attrs *attrs = &call->op->attrs;
     etch_expr product = etch_int(call->sym, 1);
     for (uint32_t i = 0; i < t->rank; i++) {
-        bool known = (less && etch_has_dim(less, t->dims[i])) ||
-                     etch_dim_among(attrs->over, attrs->over_count, t->dims[i]) ||
-                     etch_dim_among(attrs->state, attrs->state_count, t->dims[i]);
+        bool known = (less && etch_has_dim(less, t->dims[i])) || etch_dim_among(attrs->over, t->dims[i]) ||
+                     etch_dim_among(attrs->state, t->dims[i]);
         if (!known)
             product = etch_mul(call->sym, product, etch_flop_size(call, t->dims[i]));
     }
@@ -119,9 +115,8 @@ static etch_expr chunk_flop(const etch_flop_call *call)
     const etch_attrs *attrs = &call->op->attrs;
     etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
     etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
-              width = beside(call, ins[0], ins[1]),
-              state = etch_flop_product(call, attrs->state, attrs->state_count);
-    etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over[0]);
+              width = beside(call, ins[0], ins[1]), state = etch_flop_product(call, attrs->state);
+    etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over.at[0]);
     etch_expr pairs = etch_mul(sym, etch_add(sym, chunk, one), etch_ratio(sym, 1, 2)); /* for each position */
     etch_expr scores =
         etch_mul(sym, pairs, etch_flop_times(call, constants[0], etch_mul(sym, groups, state)));

@@ -2,30 +2,34 @@
  * though. */
 #include "graph/ir/families/family.h"
 
-static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+/* The op's map is from one dim to the other; both, in the arena. */
+static etch_dim *const *map_one(etch_call *call, etch_dim *from, etch_dim *to)
 {
-    etch_attrs *attrs = &call->attrs;
-    etch_attrs_map(call->graph->arena, attrs, 1);
-    attrs->from[0] = from, attrs->to[0] = to;
+    etch_dim **pair = ETCH_NEW_ARRAY(call->graph->arena, 2, etch_dim *);
+    pair[0] = from, pair[1] = to;
+    etch_dim_alias(to, from);
+    call->attrs.from = (etch_dim_view){pair, 1};
+    call->attrs.to = (etch_dim_view){pair + 1, 1};
+    return pair;
 }
 
 /* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
 static etch_dim *cache_dim(const etch_call *call)
 {
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, call->ins[0], attrs->over, 1, "over"))
+    if (!etch_shape_has(call, call->ins[0], attrs->over, "over"))
         return NULL;
     etch_dim *to = NULL;
     uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_has_dim(call->ins[0], call->want[i]))
-            to = call->want[i], fresh++;
+    for (uint32_t i = 0; call->want.at && i < call->want.count; i++)
+        if (call->want.at[i] && !etch_has_dim(call->ins[0], call->want.at[i]))
+            to = call->want.at[i], fresh++;
     if (fresh == 1)
         return to;
     etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                                  "%s needs declared result dims with one new dim in place of %s",
-                                 call->called->name, attrs->over[0]->name);
-    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over[0]->name);
+                                 call->called->name, attrs->over.at[0]->name);
+    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over.at[0]->name);
     return NULL;
 }
 
@@ -35,29 +39,25 @@ static bool appended(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
-    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
     if (!to)
         return false;
     const etch_expr zero = etch_int(graph->sym, 0);
     etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
     etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
     if (fits != ETCH_YES) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-                                     "%s: %s = %s %s the %s = %s elements of %s", call->called->name,
-                                     to->name, etch_expr_text(graph->sym, held),
-                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
-                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
-        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
-                  from->name);
-        return false;
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                       "%s: %s = %s %s the %s = %s elements of %s", call->called->name, to->name,
+                       etch_call_number(call, held), fits == ETCH_NO ? "cannot hold" : "is not known to hold",
+                       from->name, etch_call_number(call, from->size), call->ins[0]->name);
+        return etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                         from->name);
     }
     if (graph->step && !to->grows)
         to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
     to->grows = graph->step != NULL;
-    etch_dim_alias(to, from);
-    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
-    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
-    map_one(call, from, to);
+    attrs->over = (etch_dim_view){map_one(call, from, to), 2};
     return etch_shape_replaced(call, out);
 }
 
@@ -66,23 +66,21 @@ static bool cached(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
-    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
     if (!to)
         return false;
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
-                                     "%s = %s is not %s = %s, but training starts with an empty cache",
-                                     to->name, etch_expr_text(graph->sym, to->size), from->name,
-                                     etch_expr_text(graph->sym, from->size));
-        etch_note(diag, to->span, "%s is declared here", to->name);
-        return false;
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
+                       "%s = %s is not %s = %s, but training starts with an empty cache", to->name,
+                       etch_call_number(call, to->size), from->name, etch_call_number(call, from->size));
+        return etch_note(diag, to->span, "%s is declared here", to->name);
     }
     to->size = from->size;
-    etch_dim_alias(to, from);
     map_one(call, from, to);
-    attrs->over_count = 0;
+    attrs->over.count = 0;
     return etch_shape_replaced(call, out);
 }
 

@@ -6,11 +6,6 @@
 
 /* ---- shape --------------------------------------------------------------------------------------- */
 
-static const char *text_of(const etch_call *call, const etch_tensor *t)
-{
-    return etch_text(call->graph->arena, "%s", etch_tensor_text(call->graph->arena, t));
-}
-
 static etch_expr stride_of(const etch_call *call)
 {
     return call->attrs.stride ? call->attrs.stride : etch_int(call->graph->sym, 1);
@@ -26,27 +21,26 @@ static bool kernel_fits(const etch_call *call)
 {
     const etch_attrs *attrs = &call->attrs;
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
-    if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, x, attrs->over, "over"))
         return false;
     if (!w)
         return true;
-    if (!etch_shape_has(call, w, attrs->kernel, attrs->kernel_count, "kernel"))
+    if (!etch_shape_has(call, w, attrs->kernel, "kernel"))
         return false;
-    if (attrs->kernel_count != attrs->over_count) {
+    if (attrs->kernel.count != attrs->over.count) {
         etch_diag *diag = etch_error(
             call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s slides a window of %u dim%s along %u",
-            call->row->name, attrs->kernel_count, attrs->kernel_count == 1 ? "" : "s", attrs->over_count);
-        etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
-        return false;
+            call->row->name, attrs->kernel.count, attrs->kernel.count == 1 ? "" : "s", attrs->over.count);
+        return etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
     }
     const etch_tensor *sides[] = {x, w};
-    etch_dim *const *lists[] = {attrs->kernel, attrs->over};
+    const etch_dim_view lists[] = {attrs->kernel, attrs->over};
     for (uint32_t s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < attrs->over_count; i++)
-            if (etch_has_dim(sides[s], lists[s][i])) {
+        for (uint32_t i = 0; i < attrs->over.count; i++)
+            if (etch_has_dim(sides[s], lists[s].at[i])) {
                 return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
                                         "%s has %s, which the other operand is to have alone",
-                                        text_of(call, sides[s]), lists[s][i]->name);
+                                        etch_call_tensor(call, sides[s]), lists[s].at[i]->name);
             }
     return true;
 }
@@ -58,7 +52,7 @@ static void default_dims(const etch_call *call, etch_dim_list *out)
     for (uint32_t i = 0; i < x->rank; i++)
         etch_dim_add(call->graph, out, x->dims[i]);
     for (uint32_t i = 0; w && i < w->rank; i++)
-        if (!etch_dim_among(call->attrs.kernel, call->attrs.kernel_count, w->dims[i]))
+        if (!etch_dim_among(call->attrs.kernel, w->dims[i]))
             etch_dim_add(call->graph, out, w->dims[i]);
 }
 
@@ -66,11 +60,10 @@ static bool wrong_result(const etch_call *call, const char *why)
 {
     etch_graph *graph = call->graph;
     etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s of %s cannot be %s: %s",
-                                 call->row->name, text_of(call, call->ins[0]),
-                                 etch_dims_text(graph->arena, call->want, call->want_count), why);
-    etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
-              etch_dims_text(graph->arena, call->attrs.over, call->attrs.over_count));
-    return false;
+                                 call->row->name, etch_call_tensor(call, call->ins[0]),
+                                 etch_call_dims(call, call->want), why);
+    return etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
+                     etch_call_dims(call, call->attrs.over));
 }
 
 /* Dims of the operands that the result lacks are summed, when both have them, or replaced. */
@@ -79,13 +72,12 @@ static bool operands_fit(const etch_call *call)
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
     const etch_attrs *attrs = &call->attrs;
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->want, call->want_count, x->dims[i]) &&
-            !etch_dim_among(attrs->over, attrs->over_count, x->dims[i]) &&
+        if (!etch_dim_among(call->want, x->dims[i]) && !etch_dim_among(attrs->over, x->dims[i]) &&
             !(w && etch_has_dim(w, x->dims[i])))
             return wrong_result(call, etch_text(call->graph->arena, "%s is not summed", x->dims[i]->name));
     for (uint32_t i = 0; w && i < w->rank; i++)
-        if (!etch_dim_among(call->want, call->want_count, w->dims[i]) &&
-            !etch_dim_among(attrs->kernel, attrs->kernel_count, w->dims[i]) && !etch_has_dim(x, w->dims[i]))
+        if (!etch_dim_among(call->want, w->dims[i]) && !etch_dim_among(attrs->kernel, w->dims[i]) &&
+            !etch_has_dim(x, w->dims[i]))
             return wrong_result(
                 call, etch_text(call->graph->arena, "%s of %s is not summed", w->dims[i]->name, w->name));
     return true;
@@ -94,54 +86,48 @@ static bool operands_fit(const etch_call *call)
 /* Pairs the dims `over` that are replaced with the declared dims that no operand has, in order. */
 static bool pair_dims(const etch_call *call, etch_attrs *attrs)
 {
+    etch_arena *arena = call->graph->arena;
     const etch_tensor *w = weight_of(call);
-    uint32_t fresh = 0;
-    etch_attrs_map(call->graph->arena, attrs, attrs->over_count);
-    attrs->map_count = 0;
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        if (!etch_dim_among(call->want, call->want_count, attrs->over[i]))
-            attrs->from[attrs->map_count++] = attrs->over[i];
-    for (uint32_t i = 0; i < call->want_count; i++) {
-        if (!call->want[i])
+    etch_dim_list from = {0}, to = {0};
+    for (uint32_t i = 0; i < attrs->over.count; i++)
+        if (!etch_dim_among(call->want, attrs->over.at[i]))
+            ETCH_PUSH(arena, &from, attrs->over.at[i]);
+    for (uint32_t i = 0; i < call->want.count; i++) {
+        etch_dim *dim = call->want.at[i];
+        if (!dim)
             return false;
-        if (etch_has_dim(call->ins[0], call->want[i]) || (w && etch_has_dim(w, call->want[i])))
-            continue;
-        if (fresh < attrs->map_count)
-            attrs->to[fresh] = call->want[i];
-        fresh++;
+        if (!etch_has_dim(call->ins[0], dim) && !(w && etch_has_dim(w, dim)))
+            ETCH_PUSH(arena, &to, dim);
     }
-    if (fresh == attrs->map_count)
-        return true;
-    return wrong_result(call, etch_text(call->graph->arena, "%u new dim%s for %u", fresh,
-                                        fresh == 1 ? "" : "s", attrs->map_count));
+    attrs->from = ETCH_DIMS(from);
+    attrs->to = ETCH_DIMS(to);
+    return from.count == to.count || wrong_result(call, etch_text(arena, "%u new dim%s for %u", to.count,
+                                                                  to.count == 1 ? "" : "s", from.count));
 }
 
 static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
 {
     etch_graph *graph = call->graph;
     etch_expr stride = stride_of(call);
-    for (uint32_t i = 0; i < attrs->map_count; i++) {
-        etch_expr reached = etch_mul(graph->sym, attrs->to[i]->size, stride);
-        if (etch_equal(graph->sym, reached, attrs->from[i]->size, NULL) == ETCH_YES)
+    for (uint32_t i = 0; i < attrs->to.count; i++) {
+        etch_expr reached = etch_mul(graph->sym, attrs->to.at[i]->size, stride);
+        if (etch_equal(graph->sym, reached, attrs->from.at[i]->size, NULL) == ETCH_YES)
             continue;
-        etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES,
-                                          "%s = %s times the stride %s is not known to be %s = %s",
-                                          attrs->to[i]->name, etch_expr_text(graph->sym, attrs->to[i]->size),
-                                          etch_expr_text(graph->sym, stride), attrs->from[i]->name,
-                                          etch_expr_text(graph->sym, attrs->from[i]->size));
-        etch_note(diag, attrs->to[i]->span, "%s is declared here", attrs->to[i]->name);
-        return false;
+        etch_diag *diag =
+            etch_call_error(call, ETCH_E_UNEQUAL_SIZES,
+                            "%s = %s times the stride %s is not known to be %s = %s", attrs->to.at[i]->name,
+                            etch_call_number(call, attrs->to.at[i]->size), etch_call_number(call, stride),
+                            attrs->from.at[i]->name, etch_call_number(call, attrs->from.at[i]->size));
+        return etch_note(diag, attrs->to.at[i]->span, "%s is declared here", attrs->to.at[i]->name);
     }
-    if (attrs->map_count == attrs->over_count || stride == etch_int(graph->sym, 1))
+    if (attrs->to.count == attrs->over.count || stride == etch_int(graph->sym, 1))
         return true;
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                    "%s with a stride of %s needs declared result dims with a new dim in place of each of %s",
-                   call->row->name, etch_expr_text(graph->sym, stride),
-                   etch_dims_text(graph->arena, attrs->over, attrs->over_count));
-    etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter", call->row->name,
-              etch_expr_text(graph->sym, stride), etch_expr_text(graph->sym, stride));
-    return false;
+                   call->row->name, etch_call_number(call, stride), etch_call_dims(call, attrs->over));
+    return etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter",
+                     call->row->name, etch_call_number(call, stride), etch_call_number(call, stride));
 }
 
 /* A run that serves the model goes on from the last places of the one before it, which nothing holds yet. */
@@ -162,14 +148,14 @@ static bool slide(etch_call *call, etch_dim_list *out)
         return false;
     if (!kernel_fits(call))
         return false;
-    if (!call->want) {
+    if (!call->want.at) {
         default_dims(call, out);
         return strides_fit(call, &call->attrs);
     }
     if (!operands_fit(call) || !pair_dims(call, &call->attrs) || !strides_fit(call, &call->attrs))
         return false;
-    for (uint32_t i = 0; i < call->want_count; i++)
-        ETCH_PUSH(call->graph->arena, out, call->want[i]);
+    for (uint32_t i = 0; i < call->want.count; i++)
+        ETCH_PUSH(call->graph->arena, out, call->want.at[i]);
     return true;
 }
 
@@ -180,8 +166,7 @@ static etch_expr size_of_stops(const void *data, const etch_dim *dim)
 {
     const etch_flop_call *call = data;
     const etch_attrs *attrs = &call->op->attrs;
-    return etch_dim_among(attrs->from, attrs->map_count, dim) ? etch_int(call->sym, 1)
-                                                              : etch_flop_size(call, dim);
+    return etch_dim_among(attrs->from, dim) ? etch_int(call->sym, 1) : etch_flop_size(call, dim);
 }
 
 static etch_expr window_flop(const etch_flop_call *call)
@@ -191,7 +176,7 @@ static etch_expr window_flop(const etch_flop_call *call)
     stops.size = size_of_stops;
     stops.data = call;
     etch_expr count = etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(&stops));
-    for (uint32_t i = 0; attrs->size && i < attrs->over_count; i++)
+    for (uint32_t i = 0; attrs->size && i < attrs->over.count; i++)
         count = etch_mul(call->sym, count, attrs->size);
     return count;
 }
