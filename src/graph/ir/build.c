@@ -363,11 +363,16 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
     return emit(graph, etch_row_for(graph, ETCH_USE_PRODUCT), ins, 2, NULL, &dims, span);
 }
 
+etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
+                            const etch_attrs *attrs, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, use), ins, in_count, attrs, NULL, 0, span);
+}
+
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
 {
     etch_tensor *ins[] = {a, b};
-    return etch_graph_call(graph, etch_row_for(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM), ins, 2,
-                           NULL, NULL, 0, span);
+    return etch_graph_use(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM, ins, 2, NULL, span);
 }
 
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
@@ -388,8 +393,7 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
                                 etch_span span)
 {
     const etch_attrs attrs = {.number = number};
-    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
-                       : NULL;
+    return number ? etch_graph_use(graph, use, &x, 1, &attrs, span) : NULL;
 }
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
@@ -409,7 +413,7 @@ etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span 
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_COPY), &x, 1, NULL, NULL, 0, span);
+    return etch_graph_use(graph, ETCH_USE_COPY, &x, 1, NULL, span);
 }
 
 /* ---- scopes and loops ------------------------------------------------------------------------------- */

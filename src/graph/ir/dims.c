@@ -14,12 +14,19 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
     return etch_dim_among((etch_dim_view){tensor->dims, tensor->rank}, dim);
 }
 
+const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
+                                etch_dim_view less)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!etch_has_dim(a, t->dims[i]) && !(b && etch_has_dim(b, t->dims[i])) &&
+            !etch_dim_among(less, t->dims[i]))
+            return t->dims[i];
+    return NULL;
+}
+
 bool etch_covers(const etch_tensor *a, const etch_tensor *b)
 {
-    for (uint32_t i = 0; i < b->rank; i++)
-        if (!etch_has_dim(a, b->dims[i]))
-            return false;
-    return true;
+    return !etch_dim_beside(b, a, NULL, (etch_dim_view){0});
 }
 
 bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other)
@@ -70,6 +77,26 @@ void etch_dim_alias(etch_dim *to, const etch_dim *from)
             return;
     if (!to->alias)
         to->alias = from;
+}
+
+bool etch_call_has(const etch_call *call, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (etch_has_dim(call->ins[i], dim))
+            return true;
+    return false;
+}
+
+etch_dim *etch_call_new_dim(const etch_call *call, const etch_dim *but)
+{
+    etch_dim *found = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call->want.count; i++) {
+        etch_dim *dim = call->want.at[i];
+        if (dim && dim != but && !etch_call_has(call, dim))
+            found = dim, count++;
+    }
+    return count == 1 ? found : NULL;
 }
 
 const char *etch_call_tensor(const etch_call *call, const etch_tensor *tensor)

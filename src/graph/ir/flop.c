@@ -26,6 +26,18 @@ etch_expr etch_flop_product(const etch_flop_call *call, etch_dim_view dims)
     return etch_dims_size(call->sym, dims, call->size, call->data);
 }
 
+etch_expr etch_flop_beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *other,
+                           etch_dim_view a, etch_dim_view b)
+{
+    etch_expr product = etch_int(call->sym, 1);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        const etch_dim *dim = t->dims[i];
+        if (!(other && etch_has_dim(other, dim)) && !etch_dim_among(a, dim) && !etch_dim_among(b, dim))
+            product = etch_mul(call->sym, product, etch_flop_size(call, dim));
+    }
+    return product;
+}
+
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor)
 {
     return etch_elements(call->sym, tensor, call->size, call->data);

@@ -136,7 +136,8 @@ typedef struct etch_operands {
     etch_tensor *at[ETCH_MAX_OPERANDS];
     /* NULL after the last name of a row that takes any number */
     const char *names[ETCH_MAX_OPERANDS];
-    /* operands that must be given, and all */
+    /* Operands that must be given, and all: ETCH_MAX_OPERANDS where the last one is called `x...`, which
+     * stands for any number of them. */
     uint32_t least, most;
 } etch_operands;
 

@@ -33,6 +33,10 @@ typedef struct etch_call {
 /* The same, where nothing more is to be said: false. */
 #define etch_call_refuse(call, ...) (etch_call_error(call, __VA_ARGS__), false)
 
+/* Has an operand this dim? */
+bool etch_call_has(const etch_call *call, const etch_dim *dim);
+/* The one declared dim that no operand has, and that is not `but`; NULL when there is none, or several. */
+etch_dim *etch_call_new_dim(const etch_call *call, const etch_dim *but);
 /* What messages say of a tensor, of dims, of a number. */
 const char *etch_call_tensor(const etch_call *call, const etch_tensor *tensor);
 const char *etch_call_dims(const etch_call *call, etch_dim_view dims);

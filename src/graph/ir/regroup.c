@@ -89,7 +89,7 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
         etch_dim_alias(g->to.at[0], g->from.at[0]);
     }
     const etch_attrs attrs = {.from = ETCH_DIMS(from), .to = ETCH_DIMS(to)};
-    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RENAMING), &a, 1, &attrs, NULL, 0, span);
+    return etch_graph_use(graph, ETCH_USE_RENAMING, &a, 1, &attrs, span);
 }
 
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,

@@ -41,9 +41,8 @@ uint32_t etch_op_index(const etch_op *op, uint32_t slot)
 bool etch_op_sums(const etch_op *op)
 {
     for (uint32_t i = 0; i < op->in_count; i++)
-        for (uint32_t d = 0; d < op->ins[i]->rank; d++)
-            if (!etch_has_dim(op->outs[0], op->ins[i]->dims[d]))
-                return true;
+        if (!etch_covers(op->outs[0], op->ins[i]))
+            return true;
     return false;
 }
 

@@ -276,9 +276,11 @@ struct etch_row {
     const char *help;
 };
 
-/* The row of a use, and of a move. */
+/* The row of a use, and of a move; a call of the row of a use, with no dims declared. */
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective);
+etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
+                            const etch_attrs *attrs, etch_span span);
 
 /* ---- questions about one op ---------------------------------------------------------------------------- */
 
@@ -317,6 +319,9 @@ etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule
 /* ---- dims, names, derived tensors ---------------------------------------------------------------------- */
 
 bool etch_dim_among(etch_dim_view dims, const etch_dim *dim);
+/* The first dim of `t` that neither `a` nor `b` (may be NULL) has, nor `less`; NULL: there is none. */
+const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
+                                etch_dim_view less);
 bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,

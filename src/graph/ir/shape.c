@@ -14,13 +14,13 @@ bool etch_shape_first(etch_call *call, etch_dim_list *out)
     const etch_attrs *attrs = &call->attrs;
     if (!etch_shape_has(call, ins[0], attrs->over, "over"))
         return false;
-    for (uint32_t i = 1; i < call->in_count; i++)
-        for (uint32_t d = 0; d < ins[i]->rank; d++)
-            if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
-                return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
-                                        etch_call_tensor(call, ins[i]), ins[i]->dims[d]->name,
-                                        etch_call_tensor(call, ins[0]));
-            }
+    for (uint32_t i = 1; i < call->in_count; i++) {
+        const etch_dim *dim = etch_dim_beside(ins[i], ins[0], NULL, (etch_dim_view){0});
+        if (dim)
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                    etch_call_tensor(call, ins[i]), dim->name,
+                                    etch_call_tensor(call, ins[0]));
+    }
     etch_dims_add_beside(call, out, ins[0], (etch_dim_view){0});
     return true;
 }

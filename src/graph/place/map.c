@@ -25,15 +25,14 @@ static void report_twice(etch_placer *p, const etch_tensor *tensor, const etch_s
     for (uint32_t i = 0; i < shard->axis_count; i++)
         if (place[shard->axes[i]] && strcmp(place[shard->axes[i]]->name, shard->dim) != 0)
             axis = shard->axes[i];
-    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
-                                 "mesh axis %s would divide both %s and %s of %s",
-                                 p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
+    etch_diag *diag =
+        etch_place_error(p, ETCH_E_AXIS_TWICE, shard->span, "mesh axis %s would divide both %s and %s of %s",
+                         p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
     if (other)
         etch_note(diag, other->span, "it divides %s here", other->dim);
     etch_note(diag, tensor->span, "%s is declared here", tensor->name);
     etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
               tensor->scope ? tensor->scope->module : "MODULE", shard->dim);
-    p->failed = true;
 }
 
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
@@ -90,10 +89,9 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
                          place);
         if (dim)
             continue;
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
-                                     pin->selector, tensor->name, shard->dim);
+        etch_diag *diag = etch_place_error(p, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
+                                           pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
-        p->failed = true;
     }
     return true;
 }
@@ -231,14 +229,13 @@ static bool orders_differ(const etch_shard *a, const etch_shard *b)
 static void report_order(etch_placer *p, const etch_shard *line, const etch_shard *earlier)
 {
     etch_diag *diag =
-        etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
-                   "the axes of %s stand in another order than elsewhere in the plan", line->dim);
+        etch_place_error(p, ETCH_E_AXIS_ORDER, line->span,
+                         "the axes of %s stand in another order than elsewhere in the plan", line->dim);
     etch_note(diag, earlier->span, "here");
     etch_help(
         diag,
         "which part of a dim a rank holds follows from the order, the outer axis first: write one order "
         "in all lines");
-    p->failed = true;
 }
 
 void etch_map_check_orders(etch_placer *p)

@@ -145,17 +145,17 @@ static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const e
 {
     if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
         return;
-    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PLAN_LATER, p->plan->span,
-                                 "ranks that share the queries %s of an attention with a window would not do "
-                                 "equal parts of it, which is not given meaning yet",
-                                 query->name);
+    etch_diag *diag =
+        etch_place_error(p, ETCH_E_PLAN_LATER, p->plan->span,
+                         "ranks that share the queries %s of an attention with a window would not do "
+                         "equal parts of it, which is not given meaning yet",
+                         query->name);
     etch_help(diag, "balance = false in the plan gives them contiguous parts, of unequal work");
     etch_note(diag, pl->op->span, "this attention");
     etch_help(
         diag,
         "shard its heads or the batch instead, or gather %s in the module: for MODULE { shard %s @ () }",
         query->name, query->name);
-    p->failed = true;
 }
 
 /* The axes that divide work which grows along a dim: that of a causal attention along its queries. */

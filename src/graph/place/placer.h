@@ -74,6 +74,9 @@ typedef struct etch_placer {
     bool failed;
 } etch_placer;
 
+/* Reports what cannot be placed; the end of the walk. */
+#define etch_place_error(p, ...) ((p)->failed = true, etch_error((p)->graph->diags, __VA_ARGS__))
+
 /* Places what a training graph computes by the rules R1-R8. NULL after an error. */
 etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan);
 

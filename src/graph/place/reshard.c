@@ -194,7 +194,6 @@ static void refuse_reshard(etch_placer *p, const etch_value *value, const etch_s
             etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
             etch_help(diag, "write %s @ (%s): the part of the outer axis stays when the inner one goes",
                       dim->name, axes_with_last(p, line, b, a));
-            p->failed = true;
         }
 }
 

@@ -366,13 +366,12 @@ static bool check_reader(const staging *s, const char *reader, etch_span span, e
 {
     if (ready == ETCH_NO_POSITION || ready <= position)
         return true;
-    etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->span,
-                                 "unit '%s' of the stages reads what '%s' computes, which comes later",
-                                 unit_at(s, position), unit_at(s, ready));
+    etch_diag *diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                                       "unit '%s' of the stages reads what '%s' computes, which comes later",
+                                       unit_at(s, position), unit_at(s, ready));
     etch_note(diag, span, "%s is read here", reader);
     etch_help(diag, "statements of one tag are one unit: give those behind '%s' a tag of their own",
               unit_at(s, ready));
-    s->p->failed = true;
     return false;
 }
 
@@ -419,13 +418,12 @@ static void check_backward_read(const staging *s, etch_value *value, etch_positi
         return;
     const char *name = value->tensor->name, *unit = unit_at(s, at), *maker = unit_at(s, made);
     etch_diag *diag =
-        etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->span,
-                   "the backward pass of unit '%s' of the stages reads %s, which '%s' %s", unit, name, maker,
-                   recomputed ? "recomputes only after it" : "makes, a later unit");
+        etch_place_error(s->p, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                         "the backward pass of unit '%s' of the stages reads %s, which '%s' %s", unit, name,
+                         maker, recomputed ? "recomputes only after it" : "makes, a later unit");
     etch_note(diag, value->tensor->span, "%s is made here", name);
     if (recomputed)
         etch_help(diag, "let %s be kept, or give '%s' and '%s' one tag, and list that", name, maker, unit);
-    s->p->failed = true;
 }
 
 static void visit_backward(staging *s, void (*visit)(const staging *s, etch_value *value, etch_position at))

@@ -10,11 +10,6 @@ static uint64_t model_chunk_count(const etch_stage_numbers *n)
     return (uint64_t)n->stages * n->chunks;
 }
 
-static bool misfit(etch_diag *diag, const char *help)
-{
-    return etch_help(diag, "%s", help);
-}
-
 /* "embed 1, layer 32, head 1" */
 static void note_units(etch_diag *diag, const etch_placed *placed, const etch_stage_numbers *n)
 {
@@ -31,15 +26,15 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
     uint64_t total = 0;
     bool fits = true;
     if (line->count_count != model_chunk_count(n))
-        return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                 "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
-                                 model_chunk_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
-                      "give one for each chunk of each stage, in the order of the model");
+        return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                    "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
+                                    model_chunk_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
+                         "give one for each chunk of each stage, in the order of the model");
     for (uint32_t i = 0; i < line->count_count && fits; i++) {
         if (n->counts[i] == 0)
-            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                     "count %" PRIu32 " of the stages' units is 0", i + 1),
-                          n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
+            return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                        "count %" PRIu32 " of the stages' units is 0", i + 1),
+                             n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
         fits = !__builtin_add_overflow(total, n->counts[i], &total);
     }
     if (fits && total == n->layers)
@@ -48,7 +43,7 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
                                  "the counts add up to %s%" PRIu64 " units, but the model has %" PRIu64,
                                  fits ? "" : "more than ", fits ? total : UINT64_MAX, n->layers);
     note_units(diag, placed, n);
-    return misfit(diag, "units are the iterations of the loops and the blocks that the line lists");
+    return etch_help(diag, "units are the iterations of the loops and the blocks that the line lists");
 }
 
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
@@ -56,9 +51,9 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
     const etch_stages *stages = placed->stages;
     for (uint32_t i = 0; i < stages->segments.count; i++)
         if (n->segments[i] == 0)
-            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->segments.at[i].loop->span,
-                                     "loop %s of the stages runs 0 times", stages->segments.at[i].name),
-                          "leave it out of the stage line");
+            return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->segments.at[i].loop->span,
+                                        "loop %s of the stages runs 0 times", stages->segments.at[i].name),
+                             "leave it out of the stage line");
     if (n->counts)
         return counts_fit(placed, n);
     if (n->layers >= model_chunk_count(n))
@@ -68,9 +63,9 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
                                  n->layers == 1 ? "unit does" : "units do", model_chunk_count(n),
                                  n->chunks > 1 ? "chunks of stages" : "stages");
     note_units(diag, placed, n);
-    return misfit(diag, n->chunks > 1
-                            ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
-                            : "every stage needs a unit: fewer stages, or more units in the line");
+    return etch_help(diag, n->chunks > 1
+                               ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
+                               : "every stage needs a unit: fewer stages, or more units in the line");
 }
 
 static etch_expr *share_at(const etch_stage_view *view, etch_position position)

@@ -49,11 +49,6 @@ static const etch_tensor *operand(const etch_call *call, uint32_t slot)
     return index == UINT32_MAX ? NULL : call->ins[index];
 }
 
-static bool is_contracted(const etch_call *call, const etch_dim *dim)
-{
-    return etch_dim_among(call->attrs.dot, dim);
-}
-
 /* Every dim of `t` is one of the scores: of the queries or (`keys` not NULL) of the keys, and not summed. */
 static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_tensor *keys,
                         const char *what)
@@ -61,7 +56,7 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
     for (uint32_t i = 0; t && i < t->rank; i++) {
         const etch_dim *dim = t->dims[i];
         bool known = etch_has_dim(call->ins[0], dim) || (keys && etch_has_dim(keys, dim));
-        if (known && !is_contracted(call, dim))
+        if (known && !etch_dim_among(call->attrs.dot, dim))
             continue;
         etch_diag *diag =
             etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the %s %s has dim %s, which %s lack", what,
@@ -121,16 +116,13 @@ static bool has_queries(const etch_call *call, const etch_tensor *keys)
 static bool heads_are_kept(const etch_call *call)
 {
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    for (uint32_t i = 0; i < k->rank; i++) {
-        const etch_dim *dim = k->dims[i];
-        if (etch_has_dim(q, dim) || etch_has_dim(v, dim) || is_contracted(call, dim))
-            continue;
-        return etch_call_refuse(
-            call, ETCH_E_SHAPE_MISMATCH,
-            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
-            etch_call_tensor(call, k), dim->name, etch_call_tensor(call, q), etch_call_tensor(call, v));
-    }
-    return true;
+    const etch_dim *dim = etch_dim_beside(k, q, v, call->attrs.dot);
+    if (!dim)
+        return true;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
+                            etch_call_tensor(call, k), dim->name, etch_call_tensor(call, q),
+                            etch_call_tensor(call, v));
 }
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
@@ -275,9 +267,7 @@ static etch_expr pair_flop(const etch_flop_call *call)
     for (uint32_t i = 0; i < q->rank; i++)
         if (q->dims[i] != query && !is_scored(op, q->dims[i]))
             heads = etch_mul(sym, heads, etch_flop_size(call, q->dims[i]));
-    for (uint32_t i = 0; i < k->rank; i++)
-        if (!etch_has_dim(q, k->dims[i]) && !is_scored(op, k->dims[i]))
-            heads = etch_mul(sym, heads, etch_flop_size(call, k->dims[i]));
+    heads = etch_mul(sym, heads, etch_flop_beside(call, k, q, op->attrs.dot, op->attrs.over));
     for (uint32_t i = 0; i < v->rank; i++) { /* what v has beside heads, batch and keys is its width */
         bool dotted = etch_dim_among(op->attrs.dot, v->dims[i]);
         bool shared = etch_has_dim(k, v->dims[i]) || etch_has_dim(q, v->dims[i]);
@@ -295,46 +285,25 @@ static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "softmax",
-     .operands = "x",
-     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW,
-     .needs = ETCH_KW_OVER,
-     .shape = masked,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {5}},
-     .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"}),
-     .help = "exp(x) over its sum; a mask leaves the FLOP as they are"},
-    {.name = "softmax_dx",
-     .operands = "d p",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {4}},
-     .help = "p (d - sum(d p))"},
-    {.name = "sdpa",
-     .operands = "q k v | sink bias",
-     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
-     .needs = ETCH_KW_OVER | ETCH_KW_DOT,
-     .shape = attend,
-     .over = ETCH_FACTOR_WHOLE,
-     .dot = ETCH_FACTOR_WHOLE,
-     .divide = divide,
-     .seen = seen,
-     .flop = {.by = &per_pair, .constants = {2, 2}},
-     .matmul = true,
-     .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
-     .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"}),
-     .help = "scaled dot-product attention: two products over pairs of query and key; the scores are capped, "
-             "then a bias is added; a sink is one more logit of each row"},
-    {.name = "sdpa_bwd",
-     .operands = "d q k v o stat | sink bias",
-     .over = ETCH_FACTOR_WHOLE,
-     .dot = ETCH_FACTOR_WHOLE,
-     .divide = divide,
-     .seen = seen,
-     .flop = {.by = &per_pair, .constants = {6, 4}, .again = 2},
-     .matmul = true,
-     .scores_first = 1,
-     .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},
+    ETCH_ROW("softmax", "x", "exp(x) over its sum; a mask leaves the FLOP as they are",
+             .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW, .needs = ETCH_KW_OVER, .shape = masked,
+             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(5),
+             .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"})),
+    ETCH_ROW("softmax_dx", "d p", "p (d - sum(d p))", .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(4)),
+    ETCH_ROW("sdpa", "q k v | sink bias",
+             "scaled dot-product attention: two products over pairs of query and key; the scores are capped, "
+             "then a bias is added; a sink is one more logit of each row",
+             .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
+             .needs = ETCH_KW_OVER | ETCH_KW_DOT, .shape = attend, .over = ETCH_FACTOR_WHOLE,
+             .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
+             .flop = {.by = &per_pair, .constants = {2, 2}}, .matmul = true,
+             .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
+             .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"})),
+    ETCH_ROW("sdpa_bwd", "d q k v o stat | sink bias",
+             "gradients of q, k, v, sink and bias: five products, the first of them the scores again",
+             .over = ETCH_FACTOR_WHOLE, .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
+             .flop = {.by = &per_pair, .constants = {6, 4}, .again = 2}, .matmul = true, .scores_first = 1),
 };
 
 ETCH_FAMILY(attention);

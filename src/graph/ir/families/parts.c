@@ -94,16 +94,8 @@ static bool is_one(const etch_call *call, const etch_dim *dim)
 /* The declared dim that no operand has. */
 static etch_dim *joined_dim(const etch_call *call)
 {
-    etch_dim *whole = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; i < call->want.count; i++) {
-        bool had = false;
-        for (uint32_t k = 0; k < call->in_count; k++)
-            had = had || etch_has_dim(call->ins[k], call->want.at[i]);
-        if (!had)
-            whole = call->want.at[i], fresh++;
-    }
-    if (fresh == 1)
+    etch_dim *whole = etch_call_new_dim(call, NULL);
+    if (whole)
         return whole;
     etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                                  "%s needs declared result dims with one new dim in place of %s",
@@ -222,65 +214,26 @@ static bool taken_apart(etch_call *call, const etch_dim_view *want, uint32_t cou
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "slice",
-     .operands = "x",
-     .needs = ETCH_KW_OVER | ETCH_KW_TO,
-     .one = ETCH_KW_OVER | ETCH_KW_TO,
-     .shape = top,
-     .role = ETCH_ROLE_FREE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"slice_dx", "d0", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "the first elements of a dim"},
-    {.name = "slice_dx",
-     .operands = "d",
-     .role = ETCH_ROLE_POINTWISE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .touch = ETCH_TOUCH_ROWS_WRITTEN,
-     .help = "gradient of slice: added into the first elements"},
-    {.name = "concat",
-     .operands = "x y...",
-     .needs = ETCH_KW_OVER,
-     .each = ETCH_KW_OVER,
-     .shape = joined,
-     .role = ETCH_ROLE_POINTWISE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_JOINT,
-     .grads = ETCH_GRADS({"split", "d0", "all"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "operands side by side along a new dim, whose size is the sum; what one lacks is broadcast"},
-    {.name = "split",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .several = taken_apart,
-     .role = ETCH_ROLE_FREE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"concat", "d", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "(a, b) = split(x, over = D): the parts of a dim"},
-    {.name = "pad",
-     .operands = "x",
-     .needs = ETCH_KW_OVER | ETCH_KW_TO,
-     .one = ETCH_KW_OVER | ETCH_KW_TO,
-     .shape = padded,
-     .role = ETCH_ROLE_POINTWISE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"pad_dx", "d0", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "zeros behind the last element of a dim"},
-    {.name = "pad_dx",
-     .operands = "d",
-     .role = ETCH_ROLE_FREE,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "gradient of pad: the first elements"},
+    ETCH_FREE("slice", "x", "the first elements of a dim", .needs = ETCH_KW_OVER | ETCH_KW_TO,
+              .one = ETCH_KW_OVER | ETCH_KW_TO, .shape = top, .over = ETCH_FACTOR_WHOLE,
+              .grads = ETCH_GRADS({"slice_dx", "d0", "0"})),
+    ETCH_POINTWISE("slice_dx", "d", "gradient of slice: added into the first elements",
+                   .over = ETCH_FACTOR_WHOLE, .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_OPERAND(1),
+                   .touch = ETCH_TOUCH_ROWS_WRITTEN),
+    ETCH_POINTWISE(
+        "concat", "x y...",
+        "operands side by side along a new dim, whose size is the sum; what one lacks is broadcast",
+        .needs = ETCH_KW_OVER, .each = ETCH_KW_OVER, .shape = joined, .over = ETCH_FACTOR_WHOLE,
+        .linear = ETCH_LINEAR_JOINT, .grads = ETCH_GRADS({"split", "d0", "all"}),
+        .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_FREE("split", "x", "(a, b) = split(x, over = D): the parts of a dim", .needs = ETCH_KW_OVER,
+              .one = ETCH_KW_OVER, .several = taken_apart, .over = ETCH_FACTOR_WHOLE,
+              .grads = ETCH_GRADS({"concat", "d", "0"})),
+    ETCH_POINTWISE("pad", "x", "zeros behind the last element of a dim", .needs = ETCH_KW_OVER | ETCH_KW_TO,
+                   .one = ETCH_KW_OVER | ETCH_KW_TO, .shape = padded, .over = ETCH_FACTOR_WHOLE,
+                   .linear = ETCH_LINEAR_EACH, .grads = ETCH_GRADS({"pad_dx", "d0", "0"}),
+                   .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_FREE("pad_dx", "d", "gradient of pad: the first elements", .over = ETCH_FACTOR_WHOLE),
 };
 
 ETCH_FAMILY(parts);

@@ -6,17 +6,6 @@
  * `collect` is the way back. */
 #include "graph/ir/families/family.h"
 
-/* The one declared dim that is none of `known`; NULL when there is none or several. */
-static etch_dim *declared_beside(const etch_call *call, const etch_dim_list *known)
-{
-    etch_dim *found = NULL;
-    uint32_t count = 0;
-    for (uint32_t i = 0; call->want.at && i < call->want.count; i++)
-        if (call->want.at[i] && !etch_dim_among(ETCH_DIMS(*known), call->want.at[i]))
-            found = call->want.at[i], count++;
-    return count == 1 ? found : NULL;
-}
-
 /* ---- topk ---------------------------------------------------------------------------------------- */
 
 /* With the values in force. */
@@ -66,9 +55,7 @@ static bool chosen(etch_call *call, etch_dim_list *out)
     if (!etch_shape_has(call, scores, call->attrs.over, "over") || !groups_fit(call))
         return false;
     etch_dims_add_beside(call, out, scores, call->attrs.over);
-    etch_dim_list known = {0};
-    etch_dims_add_beside(call, &known, scores, (etch_dim_view){0});
-    etch_dim *choices = declared_beside(call, &known);
+    etch_dim *choices = etch_call_new_dim(call, NULL);
     if (!choices) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
@@ -143,12 +130,12 @@ static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim 
     return true;
 }
 
-static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const etch_dim_list *known)
+static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const etch_dim *slots)
 {
     etch_dim *experts = indexed_dim(idx);
     if (!experts)
-        experts = declared_beside(call, known);
-    if (experts && !etch_dim_among(ETCH_DIMS(*known), experts))
+        experts = etch_call_new_dim(call, slots);
+    if (experts && experts != slots && !etch_call_has(call, experts))
         return experts;
     etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "which dim do the indices %s choose from?",
                                       etch_call_tensor(call, idx));
@@ -164,14 +151,11 @@ static bool routed(etch_call *call, etch_dim_list *out)
     if (!etch_shape_has(call, x, attrs->over, "over") || !etch_shape_has(call, idx, attrs->over, "over") ||
         !slots_are_new(call, 0, slots))
         return false;
-    etch_dim_list tokens = {0}, known = {0};
+    etch_dim_list tokens = {0};
     for (uint32_t i = 0; i < attrs->over.count; i++)
         etch_dim_add(call->graph, &tokens, attrs->over.at[i]);
     etch_dims_add_beside(call, &tokens, idx, (etch_dim_view){x->dims, x->rank}); /* choices */
-    etch_dims_add_beside(call, &known, x, (etch_dim_view){0});
-    etch_dims_add_beside(call, &known, idx, (etch_dim_view){0});
-    etch_dim_add(call->graph, &known, slots);
-    etch_dim *experts = experts_of(call, idx, &known);
+    etch_dim *experts = experts_of(call, idx, slots);
     if (!experts)
         return false;
     etch_dim_add(call->graph, out, experts);
@@ -240,8 +224,7 @@ static etch_tensor *load_balance(const etch_call *call)
         return NULL;
     const etch_expr count = etch_dims_size(sym, ETCH_DIMS(tokens), NULL, NULL);
     const etch_attrs along = {.over = call->attrs.over};
-    etch_tensor *load =
-        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
+    etch_tensor *load = etch_graph_use(graph, ETCH_USE_LOAD, &idx, 1, &along, call->span);
     etch_tensor *scores = etch_graph_reduce(graph, p, over, 1, call->span);
     etch_tensor *both = etch_graph_product(graph, load, scores, over, 0, call->span);
     return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);
@@ -259,81 +242,35 @@ static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combinat
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "topk",
-     .operands = "scores",
-     .options = ETCH_KW_GROUPS | ETCH_KW_KEEP,
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = chosen,
-     .family = ETCH_FAMILY_CHOICE,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_score_and_choice, .constants = {1}},
-     .dtype = ETCH_RESULT_I32,
-     .help = "indices of the best along a dim: as many as the new dim of the result has; no gradient"},
-    {.name = "dispatch",
-     .operands = "x idx",
-     .options = ETCH_KW_LIMIT,
-     .needs = ETCH_KW_OVER | ETCH_KW_SLOTS,
-     .one = ETCH_KW_SLOTS,
-     .shape = routed,
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_FILLS,
-     .grads = ETCH_GRADS({"dispatch_dx", "d0 x1", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "tokens to the slots of the experts that they choose"},
-    {.name = "dispatch_dx",
-     .operands = "d idx",
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_EMPTIES,
-     .help = "gradient of dispatch: slots back to their tokens, the choices of a token added"},
-    {.name = "collect",
-     .operands = "y idx",
-     .needs = ETCH_KW_OVER,
-     .shape = returned,
-     .linear = ETCH_LINEAR_EACH,
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_EMPTIES,
-     .grads = ETCH_GRADS({"collect_dx", "d0 x1", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "slots of experts back to their tokens, one for each choice"},
-    {.name = "collect_dx",
-     .operands = "d idx",
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_FILLS,
-     .help = "gradient of collect: every choice of a token to its slot"},
-    {.name = "normalize",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .shape = etch_shape_first,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {2}},
-     .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"}),
-     .help = "x over its sum"},
-    {.name = "normalize_dx",
-     .operands = "d x",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {5}},
-     .help = "(d - sum(d x)/sum(x)) over the sum of x"},
-    {.name = "load",
-     .operands = "idx",
-     .shape = indexed,
-     .uncalled = true,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .use = ETCH_USE_LOAD,
-     .dtype = ETCH_RESULT_F32,
-     .help = "share of the choices that fall on each expert"},
-    {.name = "load_balance",
-     .operands = "p idx",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .compose = load_balance,
-     .help = "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even"},
+    ETCH_ROW("topk", "scores",
+             "indices of the best along a dim: as many as the new dim of the result has; no gradient",
+             .options = ETCH_KW_GROUPS | ETCH_KW_KEEP, .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER,
+             .shape = chosen, .family = ETCH_FAMILY_CHOICE, .over = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_score_and_choice, .constants = {1}}, .dtype = ETCH_RESULT_I32),
+    ETCH_ROW("dispatch", "x idx", "tokens to the slots of the experts that they choose",
+             .options = ETCH_KW_LIMIT, .needs = ETCH_KW_OVER | ETCH_KW_SLOTS, .one = ETCH_KW_SLOTS,
+             .shape = routed, .lead = 1, .links = true, .routing = ETCH_ROUTING_FILLS,
+             .grads = ETCH_GRADS({"dispatch_dx", "d0 x1", "0"}), .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_ROW("dispatch_dx", "d idx",
+             "gradient of dispatch: slots back to their tokens, the choices of a token added",
+             .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_OPERAND(1), .lead = 1, .links = true,
+             .routing = ETCH_ROUTING_EMPTIES),
+    ETCH_ROW("collect", "y idx", "slots of experts back to their tokens, one for each choice",
+             .needs = ETCH_KW_OVER, .shape = returned, .linear = ETCH_LINEAR_EACH, .lead = 1, .links = true,
+             .routing = ETCH_ROUTING_EMPTIES, .grads = ETCH_GRADS({"collect_dx", "d0 x1", "0"}),
+             .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_ROW("collect_dx", "d idx", "gradient of collect: every choice of a token to its slot", .lead = 1,
+             .links = true, .routing = ETCH_ROUTING_FILLS),
+    ETCH_ROW("normalize", "x", "x over its sum", .needs = ETCH_KW_OVER, .shape = etch_shape_first,
+             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2),
+             .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"})),
+    ETCH_ROW("normalize_dx", "d x", "(d - sum(d x)/sum(x)) over the sum of x", .over = ETCH_FACTOR_WHOLE,
+             .flop = ETCH_PER_RESULT(5)),
+    ETCH_ROW("load", "idx", "share of the choices that fall on each expert", .shape = indexed,
+             .uncalled = true, .flop = ETCH_PER_OPERAND(1), .use = ETCH_USE_LOAD, .dtype = ETCH_RESULT_F32),
+    ETCH_ROW("load_balance", "p idx",
+             "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even",
+             .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .compose = load_balance),
 };
 
 ETCH_FAMILY(routing);

@@ -24,11 +24,9 @@ static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_d
 /* Are the dims of `t` among those of `of`, but for `state`? */
 static bool is_within(const etch_call *call, const etch_tensor *t, const etch_tensor *of)
 {
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (!etch_has_dim(of, t->dims[i]) && !etch_dim_among(call->attrs.state, t->dims[i]))
-            return scan_error(call, t, t->dims[i],
-                              etch_text(call->graph->arena, "which %s lacks", etch_call_tensor(call, of)));
-    return true;
+    const etch_dim *dim = etch_dim_beside(t, of, NULL, call->attrs.state);
+    return !dim || etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                    etch_call_tensor(call, t), dim->name, etch_call_tensor(call, of));
 }
 
 static bool chunks_fit(const etch_call *call)
@@ -92,20 +90,6 @@ static bool scan(etch_call *call, etch_dim_list *out)
 
 /* ---- FLOP ---------------------------------------------------------------------------------------- */
 
-/* Product of the sizes of the dims of `t` that are not among those of `less`, nor `over` or `state`. */
-static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *less)
-{
-    const etch_attrs *attrs = &call->op->attrs;
-    etch_expr product = etch_int(call->sym, 1);
-    for (uint32_t i = 0; i < t->rank; i++) {
-        bool known = (less && etch_has_dim(less, t->dims[i])) || etch_dim_among(attrs->over, t->dims[i]) ||
-                     etch_dim_among(attrs->state, t->dims[i]);
-        if (!known)
-            product = etch_mul(call->sym, product, etch_flop_size(call, t->dims[i]));
-    }
-    return product;
-}
-
 /* Constants: for each pair of positions in a chunk, those of each element of the state and group and of
  * the width; for each element of the state of each head, those of each position and of each chunk. */
 static etch_expr chunk_flop(const etch_flop_call *call)
@@ -114,8 +98,11 @@ static etch_expr chunk_flop(const etch_flop_call *call)
     const uint32_t *constants = call->op->row->flop.constants;
     const etch_attrs *attrs = &call->op->attrs;
     etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
-    etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
-              width = beside(call, ins[0], ins[1]), state = etch_flop_product(call, attrs->state);
+    const etch_dim_view over = attrs->over, kept = attrs->state;
+    etch_expr heads = etch_flop_beside(call, ins[1], NULL, over, kept),
+              groups = etch_flop_beside(call, ins[3], NULL, over, kept),
+              width = etch_flop_beside(call, ins[0], ins[1], over, kept),
+              state = etch_flop_product(call, attrs->state);
     etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over.at[0]);
     etch_expr pairs = etch_mul(sym, etch_add(sym, chunk, one), etch_ratio(sym, 1, 2)); /* for each position */
     etch_expr scores =
@@ -136,25 +123,14 @@ static const etch_flop per_chunk = {
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "ssd",
-     .operands = "u dt a b c",
-     .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
-     .one = ETCH_KW_OVER,
-     .shape = scan,
-     .over = ETCH_FACTOR_WHOLE,
-     .state = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}},
-     .matmul = true,
-     .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"}),
-     .help = "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h"},
-    {.name = "ssd_bwd",
-     .operands = "d u dt a b c",
-     .over = ETCH_FACTOR_WHOLE,
-     .state = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_chunk, .constants = {6, 4, 10, 6}},
-     .matmul = true,
-     .scores_first = 1,
-     .help = "gradients of all operands; scores and states are computed again"},
+    ETCH_ROW("ssd", "u dt a b c", "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h",
+             .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK, .one = ETCH_KW_OVER, .shape = scan,
+             .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}}, .matmul = true,
+             .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"})),
+    ETCH_ROW("ssd_bwd", "d u dt a b c", "gradients of all operands; scores and states are computed again",
+             .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_chunk, .constants = {6, 4, 10, 6}}, .matmul = true, .scores_first = 1),
 };
 
 ETCH_FAMILY(scan);

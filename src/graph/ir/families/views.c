@@ -19,12 +19,8 @@ static etch_dim *cache_dim(const etch_call *call)
     const etch_attrs *attrs = &call->attrs;
     if (!etch_shape_has(call, call->ins[0], attrs->over, "over"))
         return NULL;
-    etch_dim *to = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want.at && i < call->want.count; i++)
-        if (call->want.at[i] && !etch_has_dim(call->ins[0], call->want.at[i]))
-            to = call->want.at[i], fresh++;
-    if (fresh == 1)
+    etch_dim *to = etch_call_new_dim(call, NULL);
+    if (to)
         return to;
     etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                                  "%s needs declared result dims with one new dim in place of %s",
@@ -85,68 +81,21 @@ static bool cached(etch_call *call, etch_dim_list *out)
 }
 
 static const etch_row rows[] = {
-    {.name = "identity",
-     .operands = "x",
-     .shape = etch_shape_union,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"sum", "d0", "0"}),
-     .use = ETCH_USE_COPY,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x itself"},
-    {.name = "transpose",
-     .operands = "x",
-     .shape = etch_shape_union,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"sum", "d0", "0"}),
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x itself: the order of dims has no meaning"},
-    {.name = "rename",
-     .operands = "x",
-     .shape = etch_shape_replaced,
-     .uncalled = true,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
-     .use = ETCH_USE_RENAMING,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims"},
-    {.name = "renamed_back",
-     .operands = "d",
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .inverts_map = true,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "gradient of rename"},
-    {.name = "cache",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = cached,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .serving = "append",
-     .help = "keys or values that queries may see; in training a renaming"},
-    {.name = "append",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = appended,
-     .uncalled = true,
-     .role = ETCH_ROLE_POINTWISE,
-     .over = ETCH_FACTOR_WHOLE,
-     .touch = ETCH_TOUCH_ROWS_WRITTEN,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .stays = true,
-     .help = "what cache is when a model is served: written behind what is kept"},
+    ETCH_FREE("identity", "x", "x itself", .shape = etch_shape_union, .grads = ETCH_GRADS({"sum", "d0", "0"}),
+              .use = ETCH_USE_COPY, .view = true),
+    ETCH_FREE("transpose", "x", "x itself: the order of dims has no meaning", .shape = etch_shape_union,
+              .grads = ETCH_GRADS({"sum", "d0", "0"}), .view = true),
+    ETCH_FREE("rename", "x", "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims",
+              .shape = etch_shape_replaced, .uncalled = true,
+              .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .use = ETCH_USE_RENAMING, .view = true),
+    ETCH_FREE("renamed_back", "d", "gradient of rename", .inverts_map = true, .view = true),
+    ETCH_FREE("cache", "x", "keys or values that queries may see; in training a renaming",
+              .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = cached,
+              .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .view = true, .serving = "append"),
+    ETCH_POINTWISE("append", "x", "what cache is when a model is served: written behind what is kept",
+                   .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = appended, .uncalled = true,
+                   .over = ETCH_FACTOR_WHOLE, .touch = ETCH_TOUCH_ROWS_WRITTEN,
+                   .dtype = ETCH_RESULT_AS_OPERAND, .stays = true),
 };
 
 ETCH_FAMILY(views);

@@ -185,44 +185,25 @@ static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, 
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-#define POOL(label, sums, args, text)                                                                    \
-    {                                                                                                    \
-        .name = label, .operands = "x", .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
-        .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums,                                       \
-        .flop = {.by = &per_stop, .constants = {1}}, .grads = ETCH_GRADS({label "_dx", args, "0"}),      \
-        .help = text                                                                                     \
-    }
-#define POOL_DX(label, names, sums, text)                                            \
-    {                                                                                \
-        .name = label, .operands = names, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
-        .flop = {.by = &per_stop, .constants = {1}}, .help = text                    \
-    }
+#define POOL(label, sums, args, text)                                                           \
+    ETCH_ROW(label, "x", text, .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
+             .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums,                         \
+             .flop = {.by = &per_stop, .constants = {1}}, .grads = ETCH_GRADS({label "_dx", args, "0"}))
+#define POOL_DX(label, names, sums, text)                                   \
+    ETCH_ROW(label, names, text, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
+             .flop = {.by = &per_stop, .constants = {1}})
 
 static const etch_row rows[] = {
-    {.name = "conv",
-     .operands = "x w",
-     .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
-     .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
-     .shape = slide,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
-     .help = "convolution: dims of both operands that the result has are not summed (depthwise, groups)"},
-    {.name = "conv_dx",
-     .operands = "d w",
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .help = "gradient of what is convolved"},
-    {.name = "conv_dw",
-     .operands = "d x",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .help = "gradient of the kernel"},
+    ETCH_ROW("conv", "x w",
+             "convolution: dims of both operands that the result has are not summed (depthwise, groups)",
+             .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL, .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
+             .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = ETCH_LINEAR_EACH,
+             .flop = {.by = &per_stop, .constants = {2}}, .matmul = true,
+             .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"})),
+    ETCH_ROW("conv_dx", "d w", "gradient of what is convolved", .over = ETCH_FACTOR_WHOLE,
+             .linear = ETCH_LINEAR_EACH, .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
+    ETCH_ROW("conv_dw", "d x", "gradient of the kernel", .over = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
     POOL("max_pool", ETCH_LINEAR_NO, "d0 x0 y0", "the largest element of each window"),
     POOL_DX("max_pool_dx", "d x y", ETCH_LINEAR_NO,
             "the cotangent goes to the first element that is the largest; found by comparing again"),
