@@ -269,9 +269,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     if (!row->shape || !row->shape(&call, &dims))
         return NULL;
     if (want && !are_among(&dims, call.want)) {
-        for (uint32_t i = 0; i < want_rank; i++)
-            if (!want[i])
-                return NULL; /* reported where the dim was looked up */
+        if (etch_dim_among(call.want, NULL))
+            return NULL; /* reported where the dim was looked up */
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
                    etch_dims_text(graph->arena, dims.at, dims.count),
                    etch_dims_text(graph->arena, want, want_rank));

@@ -79,6 +79,13 @@ void etch_dim_alias(etch_dim *to, const etch_dim *from)
         to->alias = from;
 }
 
+bool etch_call_later(const etch_call *call, const char *what, const char *more)
+{
+    etch_error(call->graph->diags, ETCH_E_LATER, call->span,
+               "%s%s is part of the language but is not given meaning yet%s", call->row->name, what, more);
+    return false;
+}
+
 bool etch_call_has(const etch_call *call, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < call->in_count; i++)
@@ -127,6 +134,12 @@ bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim_view d
         return false;
     }
     return true;
+}
+
+void etch_dims_add(const etch_call *call, etch_dim_list *out, etch_dim_view dims)
+{
+    for (uint32_t i = 0; i < dims.count; i++)
+        ETCH_PUSH(call->graph->arena, out, dims.at[i]);
 }
 
 void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t, etch_dim_view less)

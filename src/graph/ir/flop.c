@@ -48,6 +48,11 @@ etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_ex
     return etch_mul(call->sym, etch_int(call->sym, constant), count);
 }
 
+etch_expr etch_flop_each(const etch_flop_call *call, etch_expr count)
+{
+    return etch_flop_times(call, call->op->row->flop.constants[0], count);
+}
+
 etch_expr etch_flop_dims(const etch_flop_call *call)
 {
     const etch_op *op = call->op;
@@ -68,14 +73,12 @@ etch_expr etch_flop_dims(const etch_flop_call *call)
 
 static etch_expr result_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0],
-                           etch_flop_elements(call, call->op->outs[0]));
+    return etch_flop_each(call, etch_flop_elements(call, call->op->outs[0]));
 }
 
 static etch_expr operand_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0],
-                           etch_flop_elements(call, call->op->ins[0]));
+    return etch_flop_each(call, etch_flop_elements(call, call->op->ins[0]));
 }
 
 const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};

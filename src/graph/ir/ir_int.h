@@ -33,6 +33,9 @@ typedef struct etch_call {
 /* The same, where nothing more is to be said: false. */
 #define etch_call_refuse(call, ...) (etch_call_error(call, __VA_ARGS__), false)
 
+/* Reports what the language has and no rank does yet: "conv(.., causal = true) .. is part of the language but
+ * is not given meaning yet", and what else there is to say. False. */
+bool etch_call_later(const etch_call *call, const char *what, const char *more);
 /* Has an operand this dim? */
 bool etch_call_has(const etch_call *call, const etch_dim *dim);
 /* The one declared dim that no operand has, and that is not `but`; NULL when there is none, or several. */
@@ -46,7 +49,8 @@ const char *etch_call_number(const etch_call *call, etch_expr number);
 bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim_view dims, const char *what);
-/* Adds the dims of `t` but those of `less`. */
+/* Adds dims as they are; those of `t` but those of `less`, each once. */
+void etch_dims_add(const etch_call *call, etch_dim_list *out, etch_dim_view dims);
 void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
                           etch_dim_view less);
 

@@ -237,14 +237,12 @@ static etch_expr seen(const etch_flop_call *call, etch_expr share, etch_expr par
     const etch_attrs *attrs = &call->op->attrs;
     if (call->rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
         return NULL;
-    const etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op)),
-                    all = etch_flop_product(call, attrs->over),
-                    others =
-                        etch_flop_product(call, (etch_dim_view){attrs->over.at + 1, attrs->over.count - 1}),
-                    end =
-                        etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
+    const etch_dim_view other_keys = {attrs->over.at + 1, attrs->over.count - 1};
+    etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op));
+    etch_expr before = etch_sub(sym, etch_flop_product(call, attrs->over), queries);
+    etch_expr end = etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
     *keys = attrs->over.at[0];
-    return etch_div(sym, etch_add(sym, etch_sub(sym, all, queries), end), others);
+    return etch_div(sym, etch_add(sym, before, end), etch_flop_product(call, other_keys));
 }
 
 /* Is it a dim that the scores sum, or one of the keys? */

@@ -79,7 +79,8 @@ etch_expr etch_flop_beside(const etch_flop_call *call, const etch_tensor *t, con
                            etch_dim_view a, etch_dim_view b);
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor);
 etch_expr etch_flop_dims(const etch_flop_call *call);
-/* So many for each of `count`. */
+/* So many for each of `count`: as the row's first constant says, or another. */
+etch_expr etch_flop_each(const etch_flop_call *call, etch_expr count);
 etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_expr count);
 
 /* ---- routing ------------------------------------------------------------------------------------- */

@@ -34,8 +34,7 @@ static bool token_loss(etch_call *call, etch_dim_list *out)
 
 static etch_expr label_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0],
-                           etch_flop_elements(call, call->op->ins[1]));
+    return etch_flop_each(call, etch_flop_elements(call, call->op->ins[1]));
 }
 
 static const etch_flop per_label = {label_flop, "# FLOP per element of the second operand"};

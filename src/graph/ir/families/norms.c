@@ -7,19 +7,11 @@ static bool batch_statistics(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0];
     etch_dim_list rest = {0};
-    if (call->attrs.sync) {
-        etch_error(
-            call->graph->diags, ETCH_E_LATER, call->span,
-            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
-            "statistics of what it has",
-            call->row->name);
-        return false;
-    }
+    if (call->attrs.sync)
+        return etch_call_later(call, "(.., sync = true)", ": each rank takes the statistics of what it has");
     if (!etch_shape_has(call, x, call->attrs.kept, "keep"))
         return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.kept, x->dims[i]))
-            etch_dim_add(call->graph, &rest, x->dims[i]);
+    etch_dims_add_beside(call, &rest, x, call->attrs.kept);
     call->attrs.over = ETCH_DIMS(rest);
     return etch_shape_first(call, out);
 }

@@ -40,53 +40,29 @@ static bool padded(etch_call *call, etch_dim_list *out)
            etch_shape_replaced(call, out);
 }
 
-static const char *list_text(const etch_call *call, etch_dim *const *dims, uint32_t count)
-{
-    return etch_dims_text(call->graph->arena, dims, count);
-}
-
-/* The elements of all parts together. */
-static etch_expr sum_of(const etch_call *call, etch_dim *const *parts, uint32_t count)
-{
-    etch_sym *sym = call->graph->sym;
-    etch_expr sum = etch_int(sym, 0);
-    for (uint32_t i = 0; i < count; i++)
-        sum = etch_add(sym, sum, parts[i] ? parts[i]->size : etch_int(sym, 1));
-    return sum;
-}
-
-static bool sizes_add_up(const etch_call *call, etch_dim *const *parts, uint32_t count, const etch_dim *whole)
+/* The map: the dim of each part (NULL: of size 1) -> the dim of the whole. The op works along all of them:
+ * no rank has a part of them alone. False when their sizes do not add up. */
+static bool map_parts(etch_call *call, etch_dim_view parts, etch_dim *whole)
 {
     etch_graph *graph = call->graph;
-    etch_expr sum = sum_of(call, parts, count);
+    etch_expr sum = etch_int(graph->sym, 0), one = etch_int(graph->sym, 1);
+    etch_dim_list over = {0}, to = {0};
+    for (uint32_t i = 0; i < parts.count; i++) {
+        sum = etch_add(graph->sym, sum, parts.at[i] ? parts.at[i]->size : one);
+        ETCH_PUSH(graph->arena, &to, whole);
+        if (parts.at[i])
+            etch_dim_add(graph, &over, parts.at[i]);
+    }
+    etch_dim_add(graph, &over, whole);
+    call->attrs.from = parts;
+    call->attrs.to = ETCH_DIMS(to);
+    call->attrs.over = ETCH_DIMS(over);
     if (etch_equal(graph->sym, sum, whole->size, NULL) == ETCH_YES)
         return true;
     etch_diag *diag = etch_call_error(
         call, ETCH_E_UNEQUAL_SIZES, "the parts have %s elements along %s, which are not known to be its %s",
         etch_call_number(call, sum), whole->name, etch_call_number(call, whole->size));
     return etch_note(diag, whole->span, "%s is declared here", whole->name);
-}
-
-/* The parts and the whole are what the op works along: no rank has a part of them alone. */
-static void fill_map(const etch_call *call, etch_attrs *attrs, etch_dim *const *parts, uint32_t count,
-                     etch_dim *whole)
-{
-    etch_dim_list over = {0}, to = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        ETCH_PUSH(call->graph->arena, &to, whole);
-        if (parts[i])
-            etch_dim_add(call->graph, &over, parts[i]);
-    }
-    etch_dim_add(call->graph, &over, whole);
-    attrs->from = (etch_dim_view){parts, count};
-    attrs->to = ETCH_DIMS(to);
-    attrs->over = ETCH_DIMS(over);
-}
-
-static bool is_one(const etch_call *call, const etch_dim *dim)
-{
-    etch_sym *sym = call->graph->sym;
-    return etch_equal(sym, dim->size, etch_int(sym, 1), NULL) == ETCH_YES;
 }
 
 /* ---- concat -------------------------------------------------------------------------------------- */
@@ -109,43 +85,35 @@ static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
 {
     const etch_tensor *x = call->ins[i];
     etch_dim *own = call->attrs.over.at[i];
-    const char *text = etch_dims_text(call->graph->arena, x->dims, x->rank);
-    *part = own;
-    if (!etch_has_dim(x, own)) {
-        *part = NULL;
-        if (!is_one(call, own)) {
-            return etch_call_refuse(call, ETCH_E_MISSING_DIM, "%s%s has no dim %s, which `over` names for it",
-                                    x->name, text, own->name);
-        }
-    }
-    for (uint32_t d = 0; d < x->rank; d++) {
-        if (x->dims[d] == own || etch_dim_among(call->want, x->dims[d]))
-            continue;
-        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s%s has dim %s, which the result %s lacks",
-                                x->name, text, x->dims[d]->name, etch_call_dims(call, call->want));
-    }
+    etch_sym *sym = call->graph->sym;
+    *part = etch_has_dim(x, own) ? own : NULL;
+    if (!*part && etch_equal(sym, own->size, etch_int(sym, 1), NULL) != ETCH_YES)
+        return etch_call_refuse(call, ETCH_E_MISSING_DIM, "%s has no dim %s, which `over` names for it",
+                                etch_call_tensor(call, x), own->name);
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (x->dims[d] != own && !etch_dim_among(call->want, x->dims[d]))
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which the result %s lacks",
+                                    etch_call_tensor(call, x), x->dims[d]->name,
+                                    etch_call_dims(call, call->want));
     return true;
 }
 
 /* No part is a dim of the result as well: which of the two would an operand mean? */
 static bool parts_are_gone(const etch_call *call)
 {
-    for (uint32_t i = 0; i < call->in_count; i++) {
-        const etch_dim *own = call->attrs.over.at[i];
-        if (!etch_dim_among(call->want, own))
-            continue;
-        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s is a part, and the result %s has it as well",
-                                own->name, etch_call_dims(call, call->want));
-    }
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (etch_dim_among(call->want, call->attrs.over.at[i]))
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                    "%s is a part, and the result %s has it as well",
+                                    call->attrs.over.at[i]->name, etch_call_dims(call, call->want));
     return true;
 }
 
 static bool joined(etch_call *call, etch_dim_list *out)
 {
     etch_attrs *attrs = &call->attrs;
-    for (uint32_t i = 0; i < call->want.count; i++)
-        if (!call->want.at[i])
-            return false;
+    if (etch_dim_among(call->want, NULL))
+        return false;
     if (attrs->over.count != call->in_count) {
         etch_diag *diag =
             etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "`over` names %u dim%s for %u operands",
@@ -159,56 +127,42 @@ static bool joined(etch_call *call, etch_dim_list *out)
     for (uint32_t i = 0; i < call->in_count; i++)
         if (!part_fits(call, i, &parts[i]))
             return false;
-    if (!sizes_add_up(call, parts, call->in_count, whole))
-        return false;
-    fill_map(call, attrs, parts, call->in_count, whole);
-    for (uint32_t i = 0; i < call->want.count; i++)
-        ETCH_PUSH(call->graph->arena, out, call->want.at[i]);
-    return true;
+    etch_dims_add(call, out, call->want);
+    return map_parts(call, (etch_dim_view){parts, call->in_count}, whole);
 }
 
 /* ---- split --------------------------------------------------------------------------------------- */
 
-/* The dim that result `want` has in place of the whole; `*good` false after an error. */
-static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_dim_view *want, bool *good)
+/* The dim that result `want` has in place of the whole; NULL for none. */
+static bool find_part(const etch_call *call, const etch_dim *whole, etch_dim_view want, etch_dim **part)
 {
     const etch_tensor *x = call->ins[0];
-    etch_dim *part = NULL;
     uint32_t fresh = 0, kept = 0;
-    for (uint32_t i = 0; i < want->count; i++) {
-        if (!want->at[i]) {
-            *good = false;
-            return NULL;
-        }
-        if (!etch_has_dim(x, want->at[i]))
-            part = want->at[i], fresh++;
+    for (uint32_t i = 0; i < want.count; i++) {
+        if (!want.at[i])
+            return false;
+        if (!etch_has_dim(x, want.at[i]))
+            *part = want.at[i], fresh++;
         else
-            kept += want->at[i] != whole;
+            kept += want.at[i] != whole;
     }
-    if (fresh <= 1 && kept + 1 == x->rank && kept + fresh == want->count)
-        return part;
-    etch_diag *diag =
-        etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "a part of %s along %s cannot be %s",
-                        etch_call_tensor(call, x), whole->name, list_text(call, want->at, want->count));
-    etch_help(diag, "a part has one dim in place of %s, or none where its size is 1", whole->name);
-    *good = false;
-    return NULL;
+    if (fresh <= 1 && kept + 1 == x->rank && kept + fresh == want.count)
+        return true;
+    etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "a part of %s along %s cannot be %s",
+                                      etch_call_tensor(call, x), whole->name, etch_call_dims(call, want));
+    return etch_help(diag, "a part has one dim in place of %s, or none where its size is 1", whole->name);
 }
 
 static bool taken_apart(etch_call *call, const etch_dim_view *want, uint32_t count)
 {
-    const etch_tensor *x = call->ins[0];
-    if (!etch_shape_has(call, x, call->attrs.over, "over"))
+    if (!etch_shape_has(call, call->ins[0], call->attrs.over, "over"))
         return false;
     etch_dim *whole = call->attrs.over.at[0];
     etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, count, etch_dim *);
-    bool good = true;
-    for (uint32_t i = 0; i < count && good; i++)
-        parts[i] = part_of(call, whole, &want[i], &good);
-    if (!good || !sizes_add_up(call, parts, count, whole))
-        return false;
-    fill_map(call, &call->attrs, parts, count, whole);
-    return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (!find_part(call, whole, want[i], &parts[i]))
+            return false;
+    return map_parts(call, (etch_dim_view){parts, count}, whole);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------- */

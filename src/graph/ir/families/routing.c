@@ -8,26 +8,24 @@
 
 /* ---- topk ---------------------------------------------------------------------------------------- */
 
-/* With the values in force. */
-static etch_expr in_force(const etch_graph *graph, etch_expr number)
+/* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force. */
+static bool is_less(const etch_call *call, etch_expr *a, etch_expr *b)
 {
-    return etch_subst(graph->sym, number, graph->default_count, graph->default_vars, graph->default_values);
+    const etch_graph *graph = call->graph;
+    *a = etch_subst(graph->sym, *a, graph->default_count, graph->default_vars, graph->default_values);
+    *b = etch_subst(graph->sym, *b, graph->default_count, graph->default_vars, graph->default_values);
+    return etch_is_constant(*a) && etch_is_constant(*b) &&
+           etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
 }
 
 /* Groups are kept only where there are groups, and no more than there are. */
 static bool groups_fit(const etch_call *call)
 {
-    etch_graph *graph = call->graph;
     etch_expr groups = call->attrs.groups, keep = call->attrs.keep;
     if (!keep)
         return true;
-    if (groups) {
-        groups = in_force(graph, groups);
-        keep = in_force(graph, keep);
-        bool known = etch_is_constant(groups) && etch_is_constant(keep);
-        if (!known || etch_at_least(graph->sym, groups, keep, NULL) == ETCH_YES)
-            return true;
-    }
+    if (groups && !is_less(call, &groups, &keep))
+        return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "keep = %s, but there %s %s",
                                       etch_call_number(call, keep), groups ? "are groups =" : "are no",
                                       groups ? etch_call_number(call, groups) : "groups");
@@ -37,11 +35,9 @@ static bool groups_fit(const etch_call *call)
 /* Nothing is chosen twice, as far as sizes are known. */
 static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
 {
-    etch_graph *graph = call->graph;
     const etch_dim *from = call->attrs.over.at[0];
-    etch_expr most = in_force(graph, from->size), count = in_force(graph, choices->size);
-    bool known = etch_is_constant(most) && etch_is_constant(count);
-    if (!known || etch_at_least(graph->sym, most, count, NULL) == ETCH_YES)
+    etch_expr most = from->size, count = choices->size;
+    if (!is_less(call, &most, &count))
         return true;
     return etch_call_refuse(call, ETCH_E_UNEQUAL_SIZES, "%s = %s is more than the %s = %s of %s",
                             choices->name, etch_call_number(call, count), from->name,
@@ -120,13 +116,11 @@ static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim 
                                 "the indices %s choose from %s, which is to be that of the slots",
                                 etch_call_tensor(call, call->ins[1]), slots->name);
     }
-    for (uint32_t i = first; i < call->in_count; i++) {
-        if (!etch_has_dim(call->ins[i], slots))
-            continue;
-        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
-                                "%s has the dim %s, which is to be that of the slots",
-                                etch_call_tensor(call, call->ins[i]), slots->name);
-    }
+    for (uint32_t i = first; i < call->in_count; i++)
+        if (etch_has_dim(call->ins[i], slots))
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                    "%s has the dim %s, which is to be that of the slots",
+                                    etch_call_tensor(call, call->ins[i]), slots->name);
     return true;
 }
 
@@ -152,8 +146,7 @@ static bool routed(etch_call *call, etch_dim_list *out)
         !slots_are_new(call, 0, slots))
         return false;
     etch_dim_list tokens = {0};
-    for (uint32_t i = 0; i < attrs->over.count; i++)
-        etch_dim_add(call->graph, &tokens, attrs->over.at[i]);
+    etch_dims_add(call, &tokens, attrs->over);
     etch_dims_add_beside(call, &tokens, idx, (etch_dim_view){x->dims, x->rank}); /* choices */
     etch_dim *experts = experts_of(call, idx, slots);
     if (!experts)
@@ -177,9 +170,8 @@ static bool returned(etch_call *call, etch_dim_list *out)
                                 "`over` is the dims of experts and of slots, but it is %s",
                                 etch_call_dims(call, attrs->over));
     }
-    if (!etch_shape_has(call, y, attrs->over, "over"))
-        return false;
-    if (!etch_route_fits(call, idx, attrs->over.at[0]) || !slots_are_new(call, 1, attrs->over.at[1]))
+    if (!etch_shape_has(call, y, attrs->over, "over") || !etch_route_fits(call, idx, attrs->over.at[0]) ||
+        !slots_are_new(call, 1, attrs->over.at[1]))
         return false;
     etch_dim_list tokens = {0};
     etch_dims_add_beside(call, &tokens, idx, (etch_dim_view){y->dims, y->rank});
@@ -194,8 +186,7 @@ static bool returned(etch_call *call, etch_dim_list *out)
 /* `over`: what the indices choose among. */
 static bool indexed(etch_call *call, etch_dim_list *out)
 {
-    for (uint32_t i = 0; i < call->attrs.over.count; i++)
-        etch_dim_add(call->graph, out, call->attrs.over.at[i]);
+    etch_dims_add(call, out, call->attrs.over);
     return true;
 }
 
@@ -213,14 +204,11 @@ static etch_tensor *load_balance(const etch_call *call)
         return NULL;
     etch_dim_list tokens = {0};
     etch_dims_add_beside(call, &tokens, p, call->attrs.over);
-    for (uint32_t i = 0; i < tokens.count; i++) {
-        if (etch_has_dim(idx, tokens.at[i]))
-            continue;
+    const etch_dim *lacks = etch_dim_beside(p, idx, NULL, call->attrs.over);
+    if (lacks)
         etch_call_error(call, ETCH_E_MISSING_DIM, "the scores are %s, and %s has no dim %s",
-                        etch_call_tensor(call, p), etch_call_tensor(call, idx), tokens.at[i]->name);
-        return NULL;
-    }
-    if (!etch_dims_have_elements(graph, ETCH_DIMS(tokens)))
+                        etch_call_tensor(call, p), etch_call_tensor(call, idx), lacks->name);
+    if (lacks || !etch_dims_have_elements(graph, ETCH_DIMS(tokens)))
         return NULL;
     const etch_expr count = etch_dims_size(sym, ETCH_DIMS(tokens), NULL, NULL);
     const etch_attrs along = {.over = call->attrs.over};
@@ -234,7 +222,7 @@ static etch_tensor *load_balance(const etch_call *call)
 
 static etch_expr choice_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(call));
+    return etch_flop_each(call, etch_flop_dims(call));
 }
 
 static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combination of dims"};

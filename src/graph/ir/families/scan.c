@@ -62,29 +62,16 @@ static bool has_sequence_and_state(const etch_call *call)
     return true;
 }
 
-/* A run that serves the model goes on from the state of the one before it, which nothing holds yet. */
-static bool is_kept_between_runs(const etch_call *call)
-{
-    if (call->graph->serves)
-        etch_error(
-            call->graph->diags, ETCH_E_LATER, call->span,
-            "%s while serving a model, from a state that is kept, is part of the language but is not given "
-            "meaning yet",
-            call->row->name);
-    return call->graph->serves;
-}
-
 static bool scan(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *u = call->ins[0], *dt = call->ins[1], *a = call->ins[2], *b = call->ins[3],
                       *c = call->ins[4];
-    if (is_kept_between_runs(call))
-        return false;
+    if (call->graph->serves) /* from the state of the run before, which nothing holds yet */
+        return etch_call_later(call, " while serving a model, from a state that is kept,", "");
     if (!has_sequence_and_state(call) || !is_within(call, dt, u) || !is_within(call, a, dt) ||
         !is_within(call, b, dt) || !is_within(call, b, c) || !is_within(call, c, b) || !chunks_fit(call))
         return false;
-    for (uint32_t i = 0; i < u->rank; i++)
-        ETCH_PUSH(call->graph->arena, out, u->dims[i]);
+    etch_dims_add_beside(call, out, u, (etch_dim_view){0});
     return true;
 }
 

@@ -49,11 +49,9 @@ static bool kernel_fits(const etch_call *call)
 static void default_dims(const etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
-    for (uint32_t i = 0; i < x->rank; i++)
-        etch_dim_add(call->graph, out, x->dims[i]);
-    for (uint32_t i = 0; w && i < w->rank; i++)
-        if (!etch_dim_among(call->attrs.kernel, w->dims[i]))
-            etch_dim_add(call->graph, out, w->dims[i]);
+    etch_dims_add_beside(call, out, x, (etch_dim_view){0});
+    if (w)
+        etch_dims_add_beside(call, out, w, call->attrs.kernel);
 }
 
 static bool wrong_result(const etch_call *call, const char *why)
@@ -130,22 +128,12 @@ static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
                      call->row->name, etch_call_number(call, stride), etch_call_number(call, stride));
 }
 
-/* A run that serves the model goes on from the last places of the one before it, which nothing holds yet. */
-static bool is_kept_between_runs(const etch_call *call)
-{
-    bool kept = call->graph->serves && call->attrs.causal;
-    if (kept)
-        etch_error(call->graph->diags, ETCH_E_LATER, call->span,
-                   "%s(.., causal = true) while serving a model, from places that are kept, is part of the "
-                   "language but is not given meaning yet",
-                   call->row->name);
-    return kept;
-}
-
 static bool slide(etch_call *call, etch_dim_list *out)
 {
-    if (is_kept_between_runs(call))
-        return false;
+    if (call->graph->serves &&
+        call->attrs.causal) /* from the last places of a run, which nothing holds yet */
+        return etch_call_later(call, "(.., causal = true) while serving a model, from places that are kept,",
+                               "");
     if (!kernel_fits(call))
         return false;
     if (!call->want.at) {
@@ -154,8 +142,7 @@ static bool slide(etch_call *call, etch_dim_list *out)
     }
     if (!operands_fit(call) || !pair_dims(call, &call->attrs) || !strides_fit(call, &call->attrs))
         return false;
-    for (uint32_t i = 0; i < call->want.count; i++)
-        ETCH_PUSH(call->graph->arena, out, call->want.at[i]);
+    etch_dims_add(call, out, call->want);
     return true;
 }
 
@@ -175,7 +162,7 @@ static etch_expr window_flop(const etch_flop_call *call)
     etch_flop_call stops = *call;
     stops.size = size_of_stops;
     stops.data = call;
-    etch_expr count = etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(&stops));
+    etch_expr count = etch_flop_each(call, etch_flop_dims(&stops));
     for (uint32_t i = 0; attrs->size && i < attrs->over.count; i++)
         count = etch_mul(call->sym, count, attrs->size);
     return count;
