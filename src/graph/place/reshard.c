@@ -186,9 +186,9 @@ static void refuse_reshard(etch_placer *p, const etch_value *value, const etch_s
             const char *name = p->plan->mesh.at[a].name, *other = p->plan->mesh.at[b].name;
             const etch_shard *line = etch_map_entry(p->placed, dim, (1u << a) | (1u << b));
             const etch_shard *of_one = line ? line : etch_map_entry(p->placed, dim, 1u << b);
-            etch_diag *diag = etch_error(
-                p->graph->diags, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
-                "%s must be last on %s: %s is moved while %s stays on it", name, dim->name, name, other);
+            etch_diag *diag = etch_place_error(p, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
+                                               "%s must be last on %s: %s is moved while %s stays on it",
+                                               name, dim->name, name, other);
             if (provenance->line.end)
                 etch_note(diag, provenance->line, "this line moves it");
             etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
