@@ -176,7 +176,7 @@ static double left_before(exec_call *call, const exec_walk *w)
 static void run_append(exec_call *call)
 {
     const exec_array *x = call->ins[0];
-    etch_dim *const *from = call->op->attrs.from, *const *to = call->op->attrs.to;
+    etch_dim *const *from = call->op->attrs.from.at, *const *to = call->op->attrs.to.at;
     if (!exec_whole_dims(call, x, from, 1) || !exec_whole_dims(call, call->outs[0], to, 1))
         return;
     const uint32_t past = exec_size(call->env, to[0]) - exec_size(call->env, from[0]);
@@ -192,7 +192,7 @@ static void run_slice(exec_call *call)
 {
     const exec_array seen = renamed(call, call->ins[0]);
     if (!exec_agree(call, call->ins[0], call->outs[0]) ||
-        !exec_whole_dims(call, call->ins[0], call->op->attrs.from, 1))
+        !exec_whole_dims(call, call->ins[0], call->op->attrs.from.at, 1))
         return;
     exec_walk w = WALK(call->outs[0]);
     while (exec_walk_next(&w))
@@ -203,7 +203,7 @@ static void run_slice_dx(exec_call *call)
 {
     const exec_array seen = renamed(call, call->outs[0]);
     if (!exec_agree(call, call->ins[0], call->outs[0]) ||
-        !exec_whole_dims(call, call->outs[0], call->op->attrs.from, 1))
+        !exec_whole_dims(call, call->outs[0], call->op->attrs.from.at, 1))
         return;
     exec_walk w = WALK(call->ins[0]);
     while (exec_walk_next(&w)) {

@@ -189,11 +189,11 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
     if (info->bit == ETCH_KW_OVER && op->row->several)
-        write_dims(out, attrs.to, 1); /* the whole */
+        write_dims(out, attrs.to.at, 1); /* the whole */
     else if (info->bit == ETCH_KW_OVER && (op->row->each & info->bit))
         write_dims(out, attrs.from.at, attrs.from.count); /* the parts */
     else if (field.dims)
-        write_dims(out, *field.dims, *field.dim_count);
+        write_dims(out, field.dims->at, field.dims->count);
     else if (field.flag)
         etch_buf_puts(out, "true");
     else if (field.dtype)

@@ -13,9 +13,9 @@
 static bool excite_dims(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *w = call->ins[1];
-    if (!etch_shape_has(call, x, w->dims, w->rank, "w"))
+    if (!etch_shape_has(call, x, (etch_dim_view){w->dims, w->rank}, "w"))
         return false;
-    etch_dims_add_beside(call, out, x, NULL, 0);
+    etch_dims_add_beside(call, out, x, (etch_dim_view){0});
     return true;
 }
 

@@ -93,7 +93,8 @@ typedef struct etch_dim_view {
     uint32_t count;
 } etch_dim_view;
 
-/* Of a growing list of dims, or of several. */
+/* Dims in the making, and as they are then. */
+typedef ETCH_VEC(etch_dim *) etch_dim_list;
 #define ETCH_DIMS(list) ((etch_dim_view){(list).at, (list).count})
 
 /* The attributes of an op beside its operands. Unused fields are zero. */

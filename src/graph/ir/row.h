@@ -5,9 +5,6 @@
 
 #include "graph/ir/builder.h"
 
-/* Dims in the making. */
-typedef ETCH_VEC(etch_dim *) etch_dim_list;
-
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
     /* a node of its own, which pointwise neighbours join */

@@ -46,26 +46,34 @@ static bool is_same(const etch_choice *a, const etch_choice *b)
     return a->call == b->call && a->loop == b->loop && a->result == b->result;
 }
 
-/* The index of the region among the areas, a new one unless it was chosen before. */
-static uint32_t area_of(finder *f, etch_choice what)
+/* By tensor: is it read, and by no op that the area has not? */
+static void find_readers(const finder *f, area *a)
+{
+    const etch_graph *graph = f->graph;
+    bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        for (uint32_t k = 0; at.item->op && k < at.item->op->in_count; k++) {
+            const uint32_t id = at.item->op->ins[k]->id;
+            a->only_reader[id] = true;
+            elsewhere[id] = elsewhere[id] || !a->has[at.item->op->id];
+        }
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
+}
+
+/* The area of a region, a new one unless it was chosen before. */
+static area *area_of(finder *f, etch_choice what)
 {
     for (uint32_t i = 0; i < f->areas.count; i++)
         if (is_same(&f->areas.at[i]->plan_region.what, &what))
-            return i;
+            return f->areas.at[i];
     area *a = ETCH_NEW(f->arena, area);
     *a = (area){.plan_region = {.what = what}, .has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
     take(a, f->graph, &what);
+    find_readers(f, a);
     ETCH_PUSH(f->arena, &f->areas, a);
-    return f->areas.count - 1;
-}
-
-typedef ETCH_VEC(uint32_t) index_list;
-
-static void choose(finder *f, const char *selector, index_list *out)
-{
-    const etch_choices chosen = etch_choose(f->graph, selector);
-    for (uint32_t i = 0; i < chosen.count; i++)
-        ETCH_PUSH(f->arena, out, area_of(f, chosen.at[i]));
+    return a;
 }
 
 /* ---- nesting ------------------------------------------------------------------------------------------- */
@@ -170,24 +178,6 @@ static void place_given(const finder *f, const etch_plan_regions *plan_regions)
     }
 }
 
-/* ---- weights of statements ----------------------------------------------------------------------------- */
-
-/* By tensor: is it read, and by no op that the area has not? */
-static void find_readers(const finder *f, area *a)
-{
-    const etch_graph *graph = f->graph;
-    bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
-    a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
-    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
-        for (uint32_t k = 0; at.item->op && k < at.item->op->in_count; k++) {
-            const uint32_t id = at.item->op->ins[k]->id;
-            a->only_reader[id] = true;
-            elsewhere[id] = elsewhere[id] || !a->has[at.item->op->id];
-        }
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
-}
-
 /* ---- scopes of the plan -------------------------------------------------------------------------------- */
 
 /* Has the scope of the plan chosen the area? */
@@ -208,51 +198,35 @@ static bool is_inside(const finder *f, const etch_override *o, const area *inner
     return false;
 }
 
-static void add_override(finder *f, const etch_override *o, const index_list *chosen)
+static void add_override(finder *f, const etch_override *o, area *a)
 {
     const etch_override *outer = o->outer ? &f->plan->overrides.at[o->outer - 1] : NULL;
-    bool *taken = ETCH_NEW_ARRAY(f->arena, f->areas.count, bool);
-    for (uint32_t i = 0; i < chosen->count; i++) {
-        area *a = f->areas.at[chosen->at[i]];
-        if (!taken[chosen->at[i]] && (!outer || is_inside(f, outer, a)))
-            ETCH_PUSH(f->arena, &a->plan_region.overrides, o);
-        taken[chosen->at[i]] = true;
-    }
+    if (!is_of(a, o) && (!outer || is_inside(f, outer, a)))
+        ETCH_PUSH(f->arena, &a->plan_region.overrides, o);
 }
 
 static void find_areas(finder *f)
 {
-    const etch_plan *plan = f->plan;
-    index_list *chosen = ETCH_NEW_ARRAY(f->arena, plan->overrides.count, index_list);
-    for (uint32_t i = 0; i < plan->overrides.count; i++)
-        for (uint32_t k = 0; k < plan->overrides.at[i].selector_count; k++)
-            choose(f, plan->overrides.at[i].selectors[k], &chosen[i]);
-    for (uint32_t i = 0; i < f->areas.count; i++)
-        find_readers(f, f->areas.at[i]);
-    for (uint32_t i = 0; i < plan->overrides.count; i++) /* a scope comes before those inside it */
-        add_override(f, &plan->overrides.at[i], &chosen[i]);
-}
-
-/* The entry that the region's own scopes give, or NULL. */
-static const etch_shard *own_entry(const etch_plan_region *plan_region, const char *dim)
-{
-    for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
-        const etch_override *o = plan_region->overrides.at[i];
-        const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim);
-        if (shard)
-            return shard;
+    for (uint32_t i = 0; i < f->plan->overrides.count; i++) { /* a scope comes before those inside it */
+        const etch_override *o = &f->plan->overrides.at[i];
+        for (uint32_t k = 0; k < o->selector_count; k++) {
+            const etch_choices chosen = etch_choose(f->graph, o->selectors[k]);
+            for (uint32_t c = 0; c < chosen.count; c++)
+                add_override(f, o, area_of(f, chosen.at[c]));
+        }
     }
-    return NULL;
 }
 
 const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_region *plan_region,
                                const etch_dim *dim)
 {
-    for (; plan_region; plan_region = plan_region->outer) {
-        const etch_shard *shard = own_entry(plan_region, dim->name);
-        if (shard)
-            return shard;
-    }
+    for (; plan_region; plan_region = plan_region->outer)
+        for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
+            const etch_override *o = plan_region->overrides.at[i];
+            const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim->name);
+            if (shard)
+                return shard;
+        }
     return etch_shard_find(plan->shards.at, plan->shards.count, dim->name);
 }
 
