@@ -186,9 +186,9 @@ etch_diag *etch_warning(etch_diags *diags, etch_code code, etch_span span, const
     ETCH_PRINTF(4, 5);
 etch_diag *etch_remark(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
     ETCH_PRINTF(4, 5);
-/* What is known (a place, or nowhere) and what would help. */
-void etch_note(etch_diag *diag, etch_span span, const char *format, ...) ETCH_PRINTF(3, 4);
-void etch_help(etch_diag *diag, const char *format, ...) ETCH_PRINTF(2, 3);
+/* What is known (a place, or nowhere) and what would help. False, for checks that end with it. */
+bool etch_note(etch_diag *diag, etch_span span, const char *format, ...) ETCH_PRINTF(3, 4);
+bool etch_help(etch_diag *diag, const char *format, ...) ETCH_PRINTF(2, 3);
 /* Appends all diagnostics as text for a person: `path:line:column: error[E0203]: message`, the source line
  * (long lines are cut around the span), a caret and tildes by display width, notes with their places, helps,
  * and how many were not kept. Characters that would disturb a terminal are shown as U+FFFD. */

@@ -123,24 +123,26 @@ static void append_label(etch_diag *diag, etch_label **list, etch_span span, con
     *list = label;
 }
 
-void etch_note(etch_diag *diag, etch_span span, const char *format, ...)
+bool etch_note(etch_diag *diag, etch_span span, const char *format, ...)
 {
     if (!diag->owner)
-        return;
+        return false;
     va_list args;
     va_start(args, format);
     append_label(diag, &diag->notes, span, format, args);
     va_end(args);
+    return false;
 }
 
-void etch_help(etch_diag *diag, const char *format, ...)
+bool etch_help(etch_diag *diag, const char *format, ...)
 {
     if (!diag->owner)
-        return;
+        return false;
     va_list args;
     va_start(args, format);
     append_label(diag, &diag->helps, (etch_span){0, 0}, format, args);
     va_end(args);
+    return false;
 }
 
 const char *etch_code_title(etch_code code)

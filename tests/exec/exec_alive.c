@@ -252,7 +252,7 @@ uint32_t exec_traits(const etch_placed *placed)
     const etch_training *training = placed->training;
     const etch_stage_line *line = placed->plan->stage;
     uint32_t traits = traits_of(training->graph->forward);
-    if (training->train.recompute_all || training->train.recompute_count)
+    if (training->train.recompute.all || training->train.recompute.selectors.count)
         traits |= EXEC_RECOMPUTED;
     if (cuts_input(placed->forward) || cuts_input(placed->backward))
         traits |= EXEC_CUT_INPUT;

@@ -70,7 +70,7 @@ static etch_training *derive(const binding *b, etch_model *model, const etch_pla
     put(b, &model->train.micro);
     etch_train train = model->train;
     if (plan->recompute.span.end)
-        etch_train_recompute(&train, &plan->recompute, plan);
+        train.recompute = plan->recompute, train.recompute_plan = plan;
     return etch_train_derive(model->graph, &train);
 }
 

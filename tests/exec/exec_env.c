@@ -31,10 +31,10 @@ static void join_renamed(exec_env *env, const etch_op *op)
     const etch_attrs *attrs = &op->attrs;
     const bool renames =
         strcmp(name, "rename") == 0 || strcmp(name, "cache") == 0 || strcmp(name, "append") == 0;
-    for (uint32_t i = 0; renames && i < attrs->map_count; i++) {
-        const bool last = i + 1 == attrs->map_count;
-        if (attrs->from[i] && attrs->to[i] && (last || (attrs->from[i + 1] && attrs->to[i + 1])))
-            join(env, attrs->from[i], attrs->to[i]);
+    for (uint32_t i = 0; renames && i < attrs->to.count; i++) {
+        const bool last = i + 1 == attrs->to.count;
+        if (attrs->from.at[i] && attrs->to.at[i] && (last || (attrs->from.at[i + 1] && attrs->to.at[i + 1])))
+            join(env, attrs->from.at[i], attrs->to.at[i]);
     }
 }
 

@@ -72,11 +72,11 @@ static void find_parts(const exec_ranks *ranks, exec_route *route)
 static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
 {
     const etch_attrs *attrs = &step->op->attrs;
-    exec_route *route = route_by(ranks, exec_route_indices(step->op), attrs->to[0]);
+    exec_route *route = route_by(ranks, exec_route_indices(step->op), attrs->to.at[0]);
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        for (uint32_t i = 0; i < attrs->map_count; i++)
-            if (step->factor[a] == attrs->from[i])
-                name_lane(ranks, route, a, attrs->from[i]);
+        for (uint32_t i = 0; i < attrs->to.count; i++)
+            if (step->factor[a] == attrs->from.at[i])
+                name_lane(ranks, route, a, attrs->from.at[i]);
     find_parts(ranks, route);
 }
 

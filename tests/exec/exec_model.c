@@ -71,14 +71,13 @@ static dim_list read_dims(exec_model *m, const char *text)
     return list;
 }
 
-static etch_dim **kept_dims(exec_model *m, const char *text, uint32_t *count)
+static etch_dim_view kept_dims(exec_model *m, const char *text)
 {
     dim_list list = read_dims(m, text);
     etch_dim **dims = ETCH_NEW_ARRAY(m->arena, list.count, etch_dim *);
     for (uint32_t i = 0; i < list.count; i++)
         dims[i] = list.at[i];
-    *count = list.count;
-    return dims;
+    return (etch_dim_view){dims, list.count};
 }
 
 static void fail_on_errors(const exec_model *m)
@@ -177,7 +176,7 @@ etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, con
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {a, b, c};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     return call_row(m, name, row, ins, c ? 3 : b ? 2 : 1, &attrs, NULL);
 }
 
@@ -193,7 +192,7 @@ etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, 
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {x, g, b};
-    attrs.kept = kept_dims(m, keep, &attrs.kept_count);
+    attrs.kept = kept_dims(m, keep);
     return call_row(m, name, "batch_norm", ins, b ? 3 : g ? 2 : 1, &attrs, NULL);
 }
 
@@ -207,8 +206,8 @@ static etch_tensor *call_with_map(exec_model *m, const char *name, const char *r
                                   const char *over, const char *to)
 {
     etch_attrs attrs = {0};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.to = kept_dims(m, to, &attrs.map_count);
+    attrs.over = kept_dims(m, over);
+    attrs.to = kept_dims(m, to);
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }
 
@@ -225,7 +224,7 @@ etch_tensor *exec_pad(exec_model *m, const char *name, etch_tensor *a, const cha
 etch_tensor *exec_regroup(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to)
 {
     dim_list before = read_dims(m, from), after = read_dims(m, to);
-    const etch_regroup group = {before.at, before.count, after.at, after.count};
+    const etch_regroup group = {{before.at, before.count}, {after.at, after.count}};
     return named(m, etch_graph_regroup(m->graph, a, &group, 1, nowhere), name);
 }
 
@@ -234,18 +233,18 @@ etch_tensor *exec_concat(exec_model *m, const char *name, const char *over, cons
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {a, b, c};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     return call_row(m, name, "concat", ins, c ? 3 : 2, &attrs, dims);
 }
 
 void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *const *dims, etch_tensor **out)
 {
     etch_attrs attrs = {0};
-    etch_result_dims want[16];
+    etch_dim_view want[16];
     uint32_t count = 0;
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     for (; dims[count]; count++)
-        want[count].at = kept_dims(m, dims[count], &want[count].count);
+        want[count] = kept_dims(m, dims[count]);
     etch_graph_call_several(m->graph, etch_row_named(m->graph->table, "split"), a, &attrs, want, out, count,
                             nowhere);
     for (uint32_t i = 0; i < count; i++)
@@ -257,8 +256,8 @@ etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const
 {
     etch_attrs attrs = {.causal = causal, .stride = etch_int(m->sym, stride)};
     etch_tensor *ins[] = {x, w};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.kernel = kept_dims(m, kernel, &attrs.kernel_count);
+    attrs.over = kept_dims(m, over);
+    attrs.kernel = kept_dims(m, kernel);
     attrs.size = w ? NULL : etch_int(m->sym, size);
     return call_row(m, row, row, ins, w ? 2 : 1, &attrs, dims);
 }
@@ -267,8 +266,8 @@ etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5
                        const char *state, int chunk)
 {
     etch_attrs attrs = {.chunk = etch_int(m->sym, chunk)};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.state = kept_dims(m, state, &attrs.state_count);
+    attrs.over = kept_dims(m, over);
+    attrs.state = kept_dims(m, state);
     return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
 }
 
@@ -276,9 +275,9 @@ etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const c
 {
     etch_attrs attrs = {0};
     etch_buf want = {.arena = m->arena};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     for (uint32_t i = 0; i < a->rank; i++)
-        etch_buf_printf(&want, "%s ", a->dims[i] == attrs.over[0] ? to : a->dims[i]->name);
+        etch_buf_printf(&want, "%s ", a->dims[i] == attrs.over.at[0] ? to : a->dims[i]->name);
     return call_row(m, name, "cache", &a, 1, &attrs, want.text);
 }
 
@@ -310,8 +309,8 @@ etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, e
         ins[count++] = options.bias;
     else
         attrs.absent |= 1u << 4;
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.dot = kept_dims(m, dot, &attrs.dot_count);
+    attrs.over = kept_dims(m, over);
+    attrs.dot = kept_dims(m, dot);
     return call_row(m, name, "sdpa", ins, count, &attrs, NULL);
 }
 
@@ -319,7 +318,7 @@ etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *s
                                  int window)
 {
     etch_attrs attrs = {.causal = true, .window = number_or_none(m, window)};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     return call_row(m, name, "softmax", &scores, 1, &attrs, NULL);
 }
 
@@ -328,9 +327,9 @@ etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, con
 {
     etch_attrs attrs = {0};
     etch_buf want = {.arena = m->arena};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over);
     for (uint32_t i = 0; i < scores->rank; i++)
-        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over[0] ? choices : scores->dims[i]->name);
+        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over.at[0] ? choices : scores->dims[i]->name);
     return call_row(m, name, "topk", &scores, 1, &attrs, want.text);
 }
 
@@ -339,8 +338,8 @@ etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {x, idx};
-    attrs.over = kept_dims(m, over, &attrs.over_count);
-    attrs.slots = kept_dims(m, slots, &attrs.slots_count);
+    attrs.over = kept_dims(m, over);
+    attrs.slots = kept_dims(m, slots);
     return call_row(m, name, "dispatch", ins, 2, &attrs, NULL);
 }
 
@@ -349,7 +348,7 @@ etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_
 {
     etch_attrs attrs = {0};
     etch_tensor *ins[] = {y, idx};
-    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots), &attrs.over_count);
+    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots));
     return call_row(m, name, "collect", ins, 2, &attrs, NULL);
 }
 
@@ -436,20 +435,18 @@ etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
 static void set_recompute(exec_model *m, const char *text)
 {
     static const char needed[] = "needed";
-    ETCH_VEC(const char *) names = {0};
-    etch_train *train = &m->train;
-    train->recompute_needed = text && strncmp(text, needed, sizeof needed - 1) == 0;
-    const char *at = !text ? "" : train->recompute_needed ? text + sizeof needed - 1 : text;
-    train->recompute_all = text && (strcmp(text, "all") == 0 || strcmp(text, needed) == 0);
-    while (!train->recompute_all && *at) {
+    etch_recompute *recompute = &m->train.recompute;
+    *recompute = (etch_recompute){0};
+    recompute->needed = text && strncmp(text, needed, sizeof needed - 1) == 0;
+    const char *at = !text ? "" : recompute->needed ? text + sizeof needed - 1 : text;
+    recompute->all = text && (strcmp(text, "all") == 0 || strcmp(text, needed) == 0);
+    while (!recompute->all && *at) {
         at += strspn(at, "(,)");
         size_t length = strcspn(at, "(,)");
         if (length > 0)
-            ETCH_PUSH(m->arena, &names, etch_text(m->arena, "%.*s", (int)length, at));
+            ETCH_PUSH(m->arena, &recompute->selectors, etch_text(m->arena, "%.*s", (int)length, at));
         at += length;
     }
-    train->recompute = names.at;
-    train->recompute_count = names.count;
 }
 
 etch_training *exec_try_train(exec_model *m, const char *recompute)

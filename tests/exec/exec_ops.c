@@ -61,7 +61,7 @@ uint32_t exec_whole_dims(exec_call *call, const exec_array *array, etch_dim *con
 static exec_array *rows_of(exec_call *call, const exec_array *x)
 {
     const etch_attrs *attrs = &call->op->attrs;
-    return exec_array_less(call->arena, x, attrs->over, attrs->over_count);
+    return exec_array_less(call->arena, x, attrs->over.at, attrs->over.count);
 }
 
 /* ---- products and sums --------------------------------------------------------------------------------- */
@@ -157,9 +157,9 @@ static exec_array renamed(const exec_call *call, const exec_array *x)
     const etch_attrs *attrs = &call->op->attrs;
     exec_array seen = *x;
     for (uint32_t i = 0; i < seen.rank; i++)
-        for (uint32_t m = 0; m < attrs->map_count; m++)
-            if (x->dims[i] == attrs->from[m])
-                seen.dims[i] = attrs->to[m];
+        for (uint32_t m = 0; m < attrs->to.count; m++)
+            if (x->dims[i] == attrs->from.at[m])
+                seen.dims[i] = attrs->to.at[m];
     return seen;
 }
 
@@ -176,7 +176,7 @@ static double left_before(exec_call *call, const exec_walk *w)
 static void run_append(exec_call *call)
 {
     const exec_array *x = call->ins[0];
-    etch_dim *const *from = call->op->attrs.from, *const *to = call->op->attrs.to;
+    etch_dim *const *from = call->op->attrs.from.at, *const *to = call->op->attrs.to.at;
     if (!exec_whole_dims(call, x, from, 1) || !exec_whole_dims(call, call->outs[0], to, 1))
         return;
     const uint32_t past = exec_size(call->env, to[0]) - exec_size(call->env, from[0]);
@@ -192,7 +192,7 @@ static void run_slice(exec_call *call)
 {
     const exec_array seen = renamed(call, call->ins[0]);
     if (!exec_agree(call, call->ins[0], call->outs[0]) ||
-        !exec_whole_dims(call, call->ins[0], call->op->attrs.from, 1))
+        !exec_whole_dims(call, call->ins[0], call->op->attrs.from.at, 1))
         return;
     exec_walk w = WALK(call->outs[0]);
     while (exec_walk_next(&w))
@@ -203,7 +203,7 @@ static void run_slice_dx(exec_call *call)
 {
     const exec_array seen = renamed(call, call->outs[0]);
     if (!exec_agree(call, call->ins[0], call->outs[0]) ||
-        !exec_whole_dims(call, call->outs[0], call->op->attrs.from, 1))
+        !exec_whole_dims(call, call->outs[0], call->op->attrs.from.at, 1))
         return;
     exec_walk w = WALK(call->ins[0]);
     while (exec_walk_next(&w)) {
@@ -310,9 +310,9 @@ static uint32_t index_in_job(const exec_call *call, const exec_walk *walk, const
 static void run_rope(exec_call *call)
 {
     const exec_array *x = call->ins[0];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     const double turn = strcmp(etch_row_name(call->op->row), "rope_dx") == 0 ? -1 : 1;
-    uint32_t width = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    uint32_t width = exec_whole_dims(call, x, call->op->attrs.over.at, call->op->attrs.over.count);
     if (!width)
         return;
     exec_walk w = WALK(call->outs[0], x);
@@ -364,7 +364,7 @@ static bool is_centred(const exec_call *call)
 /* (x - mean) / deviation, or x / root mean square; `scale` gets one over the divisor of each row. */
 static exec_array *normalised(exec_call *call, const exec_array *x, exec_array *scale)
 {
-    const double n = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    const double n = exec_whole_dims(call, x, call->op->attrs.over.at, call->op->attrs.over.count);
     exec_array *mean = rows_of(call, x), *result = exec_array_like(call->arena, x);
     if (is_centred(call)) {
         exec_walk w = WALK(x, mean);
@@ -401,7 +401,7 @@ static void run_norm_bwd(exec_call *call)
     const exec_array *d = call->ins[0], *x = call->ins[1],
                      *gain = call->op->in_count > 2 ? call->ins[2] : NULL;
     exec_array *scale = rows_of(call, x), *along = rows_of(call, x), *mean = rows_of(call, x);
-    const double n = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    const double n = exec_whole_dims(call, x, call->op->attrs.over.at, call->op->attrs.over.count);
     const exec_array *bare = normalised(call, x, scale);
     exec_array *pulled = exec_array_like(call->arena, x); /* cotangent of the bare norm */
     exec_walk w = WALK(d, bare, pulled, along, mean);
@@ -443,7 +443,7 @@ static void run_softmax(exec_call *call)
 {
     const mask hide = causal_mask(call);
     exec_array *x = exec_array_like(call->arena, call->ins[0]);
-    if (!exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, x, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_walk m = WALK(x, call->ins[0]);
     while (exec_walk_next(&m))
@@ -458,7 +458,7 @@ static void run_softmax(exec_call *call)
 static void run_softmax_dx(exec_call *call)
 {
     const exec_array *d = call->ins[0], *p = call->ins[1];
-    if (!exec_whole_dims(call, p, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, p, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_array *rows = rows_of(call, p);
     exec_walk s = WALK(d, p, rows);
@@ -478,7 +478,7 @@ const etch_dim *exec_causal_query(const etch_op *op)
     const bool back = strcmp(etch_row_name(op->row), "sdpa_bwd") == 0;
     const bool scores = strcmp(etch_row_name(op->row), "softmax") == 0;
     const etch_tensor *q = op->ins[back ? 1 : 0], *k = scores ? NULL : op->ins[back ? 2 : 1];
-    const etch_dim *key = op->attrs.causal ? op->attrs.over[0] : NULL, *query = NULL;
+    const etch_dim *key = op->attrs.causal ? op->attrs.over.at[0] : NULL, *query = NULL;
     for (uint32_t i = 0; key && i < q->rank; i++) {
         if (k && etch_has_dim(k, q->dims[i]))
             continue;
@@ -494,7 +494,7 @@ static mask causal_mask(const exec_call *call)
     const etch_dim *query = exec_causal_query(call->op);
     const etch_attrs *attrs = &call->op->attrs;
     uint32_t window = attrs->window ? exec_integer(attrs->window) : 0;
-    return query ? (mask){query, attrs->over[0], window} : (mask){0};
+    return query ? (mask){query, attrs->over.at[0], window} : (mask){0};
 }
 
 /* The operand that is called so, or NULL. */
@@ -523,7 +523,7 @@ static double capped_slope(const exec_call *call, double x)
 
 static double scores_scale(exec_call *call, const exec_array *q)
 {
-    return 1 / sqrt(exec_whole_dims(call, q, call->op->attrs.dot, call->op->attrs.dot_count));
+    return 1 / sqrt(exec_whole_dims(call, q, call->op->attrs.dot.at, call->op->attrs.dot.count));
 }
 
 /* q k summed over `dot`: zeros with the dims of both less `dot`. */
@@ -531,8 +531,8 @@ static exec_array *scores_like(exec_call *call, const exec_array *q, const exec_
 {
     const etch_attrs *attrs = &call->op->attrs;
     exec_array *scores = ETCH_NEW(call->arena, exec_array);
-    const exec_array *sides[] = {exec_array_less(call->arena, q, attrs->dot, attrs->dot_count),
-                                 exec_array_less(call->arena, k, attrs->dot, attrs->dot_count)};
+    const exec_array *sides[] = {exec_array_less(call->arena, q, attrs->dot.at, attrs->dot.count),
+                                 exec_array_less(call->arena, k, attrs->dot.at, attrs->dot.count)};
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < sides[s]->rank; i++)
             if (exec_array_find(scores, sides[s]->dims[i]) < 0)
@@ -580,7 +580,7 @@ static void exponentials(exec_call *call, exec_array *scores, const exec_array *
 static void run_sdpa(exec_call *call)
 {
     const exec_array *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!exec_whole_dims(call, k, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, k, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_array *p = scores_of(call, q, k, NULL);
     exec_log_sums(call, p, call->outs[1]);
@@ -613,7 +613,7 @@ static void run_sdpa_bwd(exec_call *call)
                      *o = call->ins[4], *stat = call->ins[5];
     const mask hide = causal_mask(call);
     const exec_array *sink = operand(call, "sink"), *bias = operand(call, "bias");
-    if (!exec_whole_dims(call, k, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, k, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_array *slopes = scores_like(call, q, k), *p = scores_of(call, q, k, slopes);
     exec_array *dp = exec_array_like(call->arena, p);

@@ -92,8 +92,8 @@ static void run_slope(exec_call *call)
 
 static bool is_whole(exec_call *call, const exec_array *x)
 {
-    for (uint32_t i = 0; i < call->op->attrs.over_count; i++) {
-        const etch_dim *dim = call->op->attrs.over[i];
+    for (uint32_t i = 0; i < call->op->attrs.over.count; i++) {
+        const etch_dim *dim = call->op->attrs.over.at[i];
         int at = exec_array_find(x, dim);
         if (at >= 0 && x->count[at] == exec_size(call->env, dim))
             continue;

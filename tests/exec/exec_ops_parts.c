@@ -15,7 +15,7 @@ static void missing(exec_call *call, const exec_array *array)
 
 static bool begins_group(const etch_attrs *attrs, uint32_t pair)
 {
-    return attrs->from[pair] && attrs->to[pair];
+    return attrs->from.at[pair] && attrs->to.at[pair];
 }
 
 /* The index that the dims on the result's side of a group have together: the last one runs fastest. */
@@ -23,9 +23,9 @@ static uint32_t index_together(const exec_call *call, const exec_walk *w, uint32
 {
     const etch_attrs *attrs = &call->op->attrs;
     uint32_t index = 0;
-    for (uint32_t m = first; m < attrs->map_count && (m == first || !begins_group(attrs, m)); m++)
-        if (attrs->to[m])
-            index = index * exec_size(call->env, attrs->to[m]) + exec_walk_index(w, attrs->to[m]);
+    for (uint32_t m = first; m < attrs->to.count && (m == first || !begins_group(attrs, m)); m++)
+        if (attrs->to.at[m])
+            index = index * exec_size(call->env, attrs->to.at[m]) + exec_walk_index(w, attrs->to.at[m]);
     return index;
 }
 
@@ -36,17 +36,17 @@ static uint32_t index_before(const exec_call *call, const exec_walk *w, uint32_t
     uint32_t first = pair, inside = 1;
     while (!begins_group(attrs, first))
         first--;
-    for (uint32_t m = pair + 1; m < attrs->map_count && !begins_group(attrs, m); m++)
-        if (attrs->from[m])
-            inside *= exec_size(call->env, attrs->from[m]);
-    return index_together(call, w, first) / inside % exec_size(call->env, attrs->from[pair]);
+    for (uint32_t m = pair + 1; m < attrs->to.count && !begins_group(attrs, m); m++)
+        if (attrs->from.at[m])
+            inside *= exec_size(call->env, attrs->from.at[m]);
+    return index_together(call, w, first) / inside % exec_size(call->env, attrs->from.at[pair]);
 }
 
 static uint32_t index_in_operand(const exec_call *call, const exec_walk *w, const etch_dim *dim)
 {
     const etch_attrs *attrs = &call->op->attrs;
-    for (uint32_t m = 0; m < attrs->map_count; m++)
-        if (attrs->from[m] == dim)
+    for (uint32_t m = 0; m < attrs->to.count; m++)
+        if (attrs->from.at[m] == dim)
             return index_before(call, w, m);
     return exec_walk_index(w, dim);
 }
@@ -82,8 +82,8 @@ void exec_run_view(exec_call *call)
 static uint32_t part_at(const exec_call *call, uint32_t *index)
 {
     const etch_attrs *attrs = &call->op->attrs;
-    for (uint32_t i = 0; i < attrs->map_count; i++) {
-        uint32_t size = attrs->from[i] ? exec_size(call->env, attrs->from[i]) : 1;
+    for (uint32_t i = 0; i < attrs->to.count; i++) {
+        uint32_t size = attrs->from.at[i] ? exec_size(call->env, attrs->from.at[i]) : 1;
         if (*index < size)
             return i;
         *index -= size;
@@ -97,8 +97,8 @@ void exec_run_concat(exec_call *call)
     const etch_attrs *attrs = &call->op->attrs;
     exec_walk w = walk_of(call->outs[0]);
     while (exec_walk_next(&w)) {
-        uint32_t index = exec_walk_index(&w, attrs->to[0]), part = part_at(call, &index);
-        const double *found = exec_walk_lookup(&w, call->ins[part], attrs->from[part], index);
+        uint32_t index = exec_walk_index(&w, attrs->to.at[0]), part = part_at(call, &index);
+        const double *found = exec_walk_lookup(&w, call->ins[part], attrs->from.at[part], index);
         if (!found)
             missing(call, call->ins[part]);
         call->outs[0]->at[w.at[0]] = found ? *found : 0;
@@ -109,16 +109,16 @@ void exec_run_split(exec_call *call)
 {
     const etch_attrs *attrs = &call->op->attrs;
     uint32_t first = 0;
-    for (uint32_t i = 0; i < attrs->map_count; i++) {
+    for (uint32_t i = 0; i < attrs->to.count; i++) {
         exec_walk w = walk_of(call->outs[i]);
         while (exec_walk_next(&w)) {
-            uint32_t index = attrs->from[i] ? exec_walk_index(&w, attrs->from[i]) : 0;
-            const double *found = exec_walk_lookup(&w, call->ins[0], attrs->to[i], first + index);
+            uint32_t index = attrs->from.at[i] ? exec_walk_index(&w, attrs->from.at[i]) : 0;
+            const double *found = exec_walk_lookup(&w, call->ins[0], attrs->to.at[i], first + index);
             if (!found)
                 missing(call, call->ins[0]);
             call->outs[i]->at[w.at[0]] = found ? *found : 0;
         }
-        first += attrs->from[i] ? exec_size(call->env, attrs->from[i]) : 1;
+        first += attrs->from.at[i] ? exec_size(call->env, attrs->from.at[i]) : 1;
     }
 }
 
@@ -126,7 +126,7 @@ void exec_run_split(exec_call *call)
 
 void exec_run_pad(exec_call *call)
 {
-    const etch_dim *from = call->op->attrs.from[0], *to = call->op->attrs.to[0];
+    const etch_dim *from = call->op->attrs.from.at[0], *to = call->op->attrs.to.at[0];
     exec_walk w = walk_of(call->outs[0]);
     while (exec_walk_next(&w)) {
         uint32_t index = exec_walk_index(&w, to);
@@ -140,7 +140,7 @@ void exec_run_pad(exec_call *call)
 /* Elements that a rank does not hold are zero: another rank has them. */
 void exec_run_pad_dx(exec_call *call)
 {
-    const etch_dim *from = call->op->attrs.from[0], *to = call->op->attrs.to[0];
+    const etch_dim *from = call->op->attrs.from.at[0], *to = call->op->attrs.to.at[0];
     exec_walk w = walk_of(call->outs[0]);
     while (exec_walk_next(&w)) {
         const double *found = exec_walk_lookup(&w, call->ins[0], to, exec_walk_index(&w, from));

@@ -86,8 +86,8 @@ static uint32_t slot_of(const exec_call *call, const exec_route *route, const et
 
 static bool is_token(const etch_op *op, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < op->attrs.map_count; i++)
-        if (op->attrs.from[i] == dim)
+    for (uint32_t i = 0; i < op->attrs.to.count; i++)
+        if (op->attrs.from.at[i] == dim)
             return true;
     return false;
 }
@@ -97,7 +97,7 @@ static const exec_route *route_in(const exec_call *call)
     const etch_tensor *idx = exec_route_indices(call->op);
     for (uint32_t i = 0; call->env->routes && i < call->env->routes->count; i++)
         if (call->env->routes->at[i].indices == idx &&
-            call->env->routes->at[i].slots == call->op->attrs.to[0])
+            call->env->routes->at[i].slots == call->op->attrs.to.at[0])
             return &call->env->routes->at[i];
     return NULL;
 }
@@ -116,7 +116,7 @@ static const etch_dim *experts_dim(const etch_tensor *of_slots, const etch_tenso
 static routing route_all(exec_call *call, const etch_tensor *of_slots, const etch_tensor *of_tokens)
 {
     const etch_op *op = call->op;
-    routing r = {.idx = op->ins[1], .slots = op->attrs.to[0]};
+    routing r = {.idx = op->ins[1], .slots = op->attrs.to.at[0]};
     r.experts = experts_dim(of_slots, of_tokens, r.slots);
     const exec_route *route = route_in(call);
     uint32_t cells = 1, groups = 1, index[EXEC_MAX_RANK] = {0};
@@ -243,7 +243,7 @@ void exec_run_dispatch_dx(exec_call *call)
 void exec_run_topk(exec_call *call)
 {
     const etch_tensor *idx = call->op->outs[0];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     const exec_array *scores = call->ins[0];
     int at = exec_array_find(scores, over);
     if (at < 0 || scores->count[at] != exec_size(call->env, over))
@@ -261,7 +261,7 @@ void exec_run_topk(exec_call *call)
 void exec_run_load(exec_call *call)
 {
     const exec_array *idx = call->ins[0];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     double choices = 1;
     for (uint32_t i = 0; i < idx->rank; i++)
         choices *= exec_size(call->env, idx->dims[i]);
@@ -276,12 +276,12 @@ void exec_run_load(exec_call *call)
 static exec_array *sums(exec_call *call, const exec_array *x, const exec_array *d)
 {
     const etch_attrs *attrs = &call->op->attrs;
-    exec_array *rows = exec_array_less(call->arena, x, attrs->over, attrs->over_count);
+    exec_array *rows = exec_array_less(call->arena, x, attrs->over.at, attrs->over.count);
     exec_walk w = exec_walk_over(3, (const exec_array *[]){rows, x, d ? d : x});
     while (exec_walk_next(&w))
         rows->at[w.at[0]] += x->at[w.at[1]] * (d ? d->at[w.at[2]] : 1);
-    int at = exec_array_find(x, attrs->over[0]);
-    if (at < 0 || x->count[at] != exec_size(call->env, attrs->over[0]))
+    int at = exec_array_find(x, attrs->over.at[0]);
+    if (at < 0 || x->count[at] != exec_size(call->env, attrs->over.at[0]))
         exec_fail(call->env, "%s sees %s only", etch_row_name(call->op->row),
                   exec_array_text(call->arena, x));
     return rows;

@@ -26,11 +26,11 @@ static void add_dims(scan *k, space to, const exec_array *from, space less)
 {
     const etch_attrs *attrs = &k->call->op->attrs;
     for (uint32_t i = 0; i < from->rank; i++) {
-        bool known = from->dims[i] == attrs->over[0] ||
+        bool known = from->dims[i] == attrs->over.at[0] ||
                      exec_array_find(&k->spaces[less], from->dims[i]) >= 0 ||
                      exec_array_find(&k->spaces[GROUP], from->dims[i]) >= 0;
-        for (uint32_t n = 0; n < attrs->state_count; n++)
-            known = known || from->dims[i] == attrs->state[n];
+        for (uint32_t n = 0; n < attrs->state.count; n++)
+            known = known || from->dims[i] == attrs->state.at[n];
         if (!known)
             exec_array_add_dim_of(&k->spaces[to], from, i);
     }
@@ -56,9 +56,9 @@ static scan scan_of(exec_call *call, const exec_array *const *ins)
             if (!exec_arrays_agree(ins[i], ins[n]))
                 exec_fail(call->env, "ssd: %s meets %s", exec_array_text(call->arena, ins[i]),
                           exec_array_text(call->arena, ins[n]));
-    add_whole(&k, PLACE, attrs->over[0], k.u);
-    for (uint32_t n = 0; n < attrs->state_count; n++)
-        add_whole(&k, STATE, attrs->state[n], k.b);
+    add_whole(&k, PLACE, attrs->over.at[0], k.u);
+    for (uint32_t n = 0; n < attrs->state.count; n++)
+        add_whole(&k, STATE, attrs->state.at[n], k.b);
     add_dims(&k, GROUP, k.b, GROUP);
     add_dims(&k, HEAD, k.dt, HEAD);
     add_dims(&k, WIDTH, k.u, HEAD);

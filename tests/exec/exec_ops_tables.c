@@ -12,7 +12,7 @@ static uint32_t index_at(const exec_call *call, const exec_array *ids, size_t at
 static void run_gather(exec_call *call)
 {
     const exec_array *table = call->ins[0], *ids = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     if (!exec_agree(call, table, call->outs[0]))
         return;
     exec_walk w = WALK(call->outs[0], ids);
@@ -25,7 +25,7 @@ static void run_gather(exec_call *call)
 static void run_scatter(exec_call *call)
 {
     const exec_array *d = call->ins[0], *ids = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     if (!exec_agree(call, d, call->outs[0]))
         return;
     exec_walk w = WALK(d, ids);
@@ -48,8 +48,8 @@ static double tokens_of(const exec_array *labels)
 static void run_cross_entropy(exec_call *call)
 {
     const exec_array *z = call->ins[0], *labels = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!exec_whole_dims(call, z, call->op->attrs.over, call->op->attrs.over_count))
+    const etch_dim *over = call->op->attrs.over.at[0];
+    if (!exec_whole_dims(call, z, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_array *log_sum = call->outs[1];
     exec_log_sums(call, z, log_sum);
@@ -63,8 +63,8 @@ static void run_cross_entropy(exec_call *call)
 static void run_token_nll(exec_call *call)
 {
     const exec_array *z = call->ins[0], *labels = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!exec_whole_dims(call, z, call->op->attrs.over, call->op->attrs.over_count))
+    const etch_dim *over = call->op->attrs.over.at[0];
+    if (!exec_whole_dims(call, z, call->op->attrs.over.at, call->op->attrs.over.count))
         return;
     exec_log_sums(call, z, call->outs[1]);
     exec_walk w = WALK(call->outs[0], call->outs[1], labels);
@@ -76,7 +76,7 @@ static void run_token_nll(exec_call *call)
 static void run_token_nll_dx(exec_call *call)
 {
     const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     exec_walk w = WALK(call->outs[0], z, labels, log_sum, d);
     while (exec_walk_next(&w)) {
         double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
@@ -88,7 +88,7 @@ static void run_token_nll_dx(exec_call *call)
 static void run_cross_entropy_dx(exec_call *call)
 {
     const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
-    const etch_dim *over = call->op->attrs.over[0];
+    const etch_dim *over = call->op->attrs.over.at[0];
     exec_walk w = WALK(call->outs[0], z, labels, log_sum);
     while (exec_walk_next(&w)) {
         double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
@@ -117,7 +117,7 @@ static void run_bend_dx(exec_call *call)
 /* Weighted squares x x w, summed over `over` into the second result. */
 static bool energies(exec_call *call, const exec_array *x, const exec_array *weight, exec_array *rows)
 {
-    if (!exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, x, call->op->attrs.over.at, call->op->attrs.over.count))
         return false;
     exec_walk w = WALK(x, weight, rows);
     while (exec_walk_next(&w))

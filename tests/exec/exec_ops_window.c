@@ -15,13 +15,13 @@ static window window_of(const exec_call *call)
 {
     const etch_attrs *attrs = &call->op->attrs;
     window win = {.attrs = attrs, .stride = attrs->stride ? exec_integer(attrs->stride) : 1};
-    EXEC_REQUIRE(attrs->over_count <= MAX_ALONG);
-    for (uint32_t i = 0; i < attrs->over_count; i++) {
-        win.stop[i] = attrs->over[i];
-        for (uint32_t m = 0; m < attrs->map_count; m++)
-            if (attrs->from[m] == attrs->over[i])
-                win.stop[i] = attrs->to[m];
-        win.length[i] = attrs->size ? exec_integer(attrs->size) : exec_size(call->env, attrs->kernel[i]);
+    EXEC_REQUIRE(attrs->over.count <= MAX_ALONG);
+    for (uint32_t i = 0; i < attrs->over.count; i++) {
+        win.stop[i] = attrs->over.at[i];
+        for (uint32_t m = 0; m < attrs->to.count; m++)
+            if (attrs->from.at[m] == attrs->over.at[i])
+                win.stop[i] = attrs->to.at[m];
+        win.length[i] = attrs->size ? exec_integer(attrs->size) : exec_size(call->env, attrs->kernel.at[i]);
         int64_t around = win.length[i] - win.stride;
         win.before[i] = attrs->causal ? win.length[i] - 1 : around > 0 ? (around + 1) / 2 : 0;
     }
@@ -35,8 +35,8 @@ static double *seen(exec_call *call, const window *win, const exec_walk *w, cons
     size_t at = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t index = exec_walk_index(w, x->dims[i]);
-        for (uint32_t k = 0; k < win->attrs->over_count; k++) {
-            if (win->attrs->over[k] != x->dims[i])
+        for (uint32_t k = 0; k < win->attrs->over.count; k++) {
+            if (win->attrs->over.at[k] != x->dims[i])
                 continue;
             index = exec_walk_index(w, win->stop[k]) * win->stride + in[k] - win->before[k];
             if (index < 0 || index >= exec_size(call->env, x->dims[i]))
@@ -70,8 +70,8 @@ static void convolve(exec_call *call, const exec_array *y, const exec_array *x, 
     exec_walk walk = exec_walk_over(2, (const exec_array *[]){y, w});
     while (!call->env->failure && exec_walk_next(&walk)) {
         uint32_t in[MAX_ALONG];
-        for (uint32_t k = 0; k < win.attrs->over_count; k++)
-            in[k] = exec_walk_index(&walk, win.attrs->kernel[k]);
+        for (uint32_t k = 0; k < win.attrs->over.count; k++)
+            in[k] = exec_walk_index(&walk, win.attrs->kernel.at[k]);
         double *of_x = seen(call, &win, &walk, x, in);
         call->flop += 2;
         if (of_x && of == IS_Y)
@@ -103,7 +103,7 @@ void exec_run_conv_dw(exec_call *call)
 /* Goes to the next place in the window; false at its end. */
 static bool next_place(const window *win, uint32_t *in)
 {
-    for (uint32_t k = win->attrs->over_count; k-- > 0;) {
+    for (uint32_t k = win->attrs->over.count; k-- > 0;) {
         if (++in[k] < win->length[k])
             return true;
         in[k] = 0;
@@ -151,7 +151,7 @@ void exec_run_max_pool_dx(exec_call *call)
 static double share(const window *win)
 {
     double places = 1;
-    for (uint32_t k = 0; k < win->attrs->over_count; k++)
+    for (uint32_t k = 0; k < win->attrs->over.count; k++)
         places *= win->length[k];
     return 1 / places;
 }

@@ -303,8 +303,8 @@ static uint32_t statistic_axes(const exec_ranks *ranks, const etch_step *step)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < ranks->mesh.axes && step->row->stat_reductions; a++)
-        for (uint32_t i = 0; i < step->op->attrs.over_count; i++)
-            if (step->factor[a] == step->op->attrs.over[i])
+        for (uint32_t i = 0; i < step->op->attrs.over.count; i++)
+            if (step->factor[a] == step->op->attrs.over.at[i])
                 axes |= 1u << a;
     return axes;
 }

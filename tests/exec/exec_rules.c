@@ -23,8 +23,7 @@ static bool replaces(const etch_step *step, const etch_dim *dim)
 {
     static const char *const windows[] = {"conv", "conv_dx", "avg_pool", "avg_pool_dx", NULL};
     const etch_attrs *attrs = &step->op->attrs;
-    return is_row(step, windows) && (etch_dim_among(attrs->from, attrs->map_count, dim) ||
-                                     etch_dim_among(attrs->to, attrs->map_count, dim));
+    return is_row(step, windows) && (etch_dim_among(attrs->from, dim) || etch_dim_among(attrs->to, dim));
 }
 
 /* May a partial sum that the step is given as operand `i` come out as one? */

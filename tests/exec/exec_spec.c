@@ -189,11 +189,11 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
     if (info->bit == ETCH_KW_OVER && op->row->several)
-        write_dims(out, attrs.to, 1); /* the whole */
+        write_dims(out, attrs.to.at, 1); /* the whole */
     else if (info->bit == ETCH_KW_OVER && (op->row->each & info->bit))
-        write_dims(out, attrs.from, attrs.map_count); /* the parts */
+        write_dims(out, attrs.from.at, attrs.from.count); /* the parts */
     else if (field.dims)
-        write_dims(out, *field.dims, *field.dim_count);
+        write_dims(out, field.dims->at, field.dims->count);
     else if (field.flag)
         etch_buf_puts(out, "true");
     else if (field.dtype)
@@ -280,7 +280,7 @@ static void write_load_balance(const writer *w, const place *p, const etch_item 
     write_tensor(p->out, result, w->graph->dtypes.act);
     etch_buf_printf(p->out, " = load_balance(%s, %s, over = ", call_of(w, parts[1].op->ins[0]),
                     call_of(w, load->ins[0]));
-    write_dims(p->out, load->attrs.over, load->attrs.over_count);
+    write_dims(p->out, load->attrs.over.at, load->attrs.over.count);
     etch_buf_puts(p->out, ")");
     write_tags(p->out, result);
     etch_buf_puts(p->out, "\n");
@@ -560,16 +560,16 @@ static void write_selectors(const writer *w, etch_buf *out, const char *const *s
 
 static void write_recompute(const writer *w, etch_buf *out)
 {
-    const etch_train *train = &w->m->train;
-    if (!train->recompute_all && train->recompute_count == 0)
+    const etch_recompute *recompute = &w->m->train.recompute;
+    if (!recompute->all && recompute->selectors.count == 0)
         return;
     etch_buf_puts(out, ", recompute = ");
-    if (train->recompute_all) {
-        etch_buf_puts(out, train->recompute_needed ? "needed" : "full");
+    if (recompute->all) {
+        etch_buf_puts(out, recompute->needed ? "needed" : "full");
         return;
     }
-    etch_buf_puts(out, train->recompute_needed ? "needed" : "");
-    write_selectors(w, out, train->recompute, train->recompute_count);
+    etch_buf_puts(out, recompute->needed ? "needed" : "");
+    write_selectors(w, out, recompute->selectors.at, recompute->selectors.count);
 }
 
 static void write_train(const writer *w, etch_buf *out, const char *model)

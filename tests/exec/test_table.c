@@ -13,9 +13,9 @@
 static bool excite_dims(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *w = call->ins[1];
-    if (!etch_shape_has(call, x, w->dims, w->rank, "w"))
+    if (!etch_shape_has(call, x, (etch_dim_view){w->dims, w->rank}, "w"))
         return false;
-    etch_dims_add_beside(call, out, x, NULL, 0);
+    etch_dims_add_beside(call, out, x, (etch_dim_view){0});
     return true;
 }
 
@@ -28,32 +28,16 @@ static etch_expr excite_flop(const etch_flop_call *call)
 static const etch_flop per_excited = {excite_flop, "# times # FLOP per excited element"};
 
 static const etch_row made_up[] = {
-    {.name = "bend",
-     .operands = "x",
-     .shape = etch_shape_first,
-     .role = ETCH_ROLE_POINTWISE,
-     .flop = {.by = &etch_flop_per_result, .constants = {3}},
-     .grads = ETCH_GRADS({"bend_dx", "d0 x0", "0"}),
-     .help = "x/(1 + |x|)"},
-    {.name = "bend_dx",
-     .operands = "d x",
-     .role = ETCH_ROLE_POINTWISE,
-     .flop = {.by = &etch_flop_per_result, .constants = {4}},
-     .help = "gradient of bend"},
-    {.name = "excite",
-     .operands = "x w",
-     .needs = ETCH_KW_OVER,
-     .shape = excite_dims,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_excited, .constants = {1, 4}},
-     .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
-     .help = "x times the weighted sum of its squares"},
-    {.name = "excite_bwd",
-     .operands = "d x w energy",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_operand, .constants = {9}},
-     .help = "gradients of x and w"},
+    ETCH_POINTWISE("bend", "x", "x/(1 + |x|)", .shape = etch_shape_first, .flop = ETCH_PER_RESULT(3),
+                   .grads = ETCH_GRADS({"bend_dx", "d0 x0", "0"})),
+    ETCH_POINTWISE("bend_dx", "d x", "gradient of bend", .flop = ETCH_PER_RESULT(4)),
+    ETCH_ROW("excite", "x w", "x times the weighted sum of its squares", .needs = ETCH_KW_OVER,
+             .shape = excite_dims, .over = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_excited, .constants = {1, 4}},
+             .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"})),
+    ETCH_ROW("excite_bwd", "d x w energy", "gradients of x and w", .over = ETCH_FACTOR_WHOLE,
+             .flop = ETCH_PER_OPERAND(9)),
 };
 static const etch_rows family = {made_up, sizeof made_up / sizeof *made_up};
 

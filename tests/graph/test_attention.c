@@ -28,8 +28,7 @@ static etch_expr pairs_of(sample *x, etch_expr s, etch_expr t, etch_expr w)
     etch_tensor *q =
         etch_graph_weight(graph, "q", (etch_dim *[]){queries, width}, 2, ETCH_BF16, false, nowhere);
     etch_tensor *k = etch_graph_weight(graph, "k", (etch_dim *[]){keys, width}, 2, ETCH_BF16, false, nowhere);
-    const etch_attrs attrs = {
-        .over = &keys, .over_count = 1, .dot = &width, .dot_count = 1, .causal = true, .window = w};
+    const etch_attrs attrs = {.over = {&keys, 1}, .dot = {&width, 1}, .causal = true, .window = w};
     etch_tensor *ins[] = {q, k, k};
     etch_tensor *o =
         etch_graph_call(graph, etch_row_called(graph->table, "sdpa"), ins, 3, &attrs, NULL, 0, nowhere);

@@ -239,7 +239,7 @@ END_TEST
 static void recomputation_repeats_forward(etch_arena *arena)
 {
     sample *x = nested_model(arena);
-    x->train.recompute_all = true;
+    x->train.recompute.all = true;
     etch_placed *placed = sample_place(x);
     etch_cost_list items = {0};
     etch_graph_costs(placed->training, &items);
@@ -261,7 +261,7 @@ END_TEST
 static void items_know_module_and_loop(etch_arena *arena)
 {
     sample *x = nested_model(arena);
-    x->train.recompute_all = true;
+    x->train.recompute.all = true;
     etch_placed *placed = sample_place(x);
     const etch_loop *group = x->graph->forward->items.at[0].loop,
                     *layer = group->bodies.at[0]->items.at[0].loop;
@@ -328,7 +328,7 @@ static void items_add_up_to_nodes(etch_arena *arena)
 {
     for (unsigned variant = 0; variant < 16; variant++) {
         sample *x = variant & 1 ? nested_model(arena) : residual_model(arena);
-        x->train.recompute_all = variant & 2;
+        x->train.recompute.all = variant & 2;
         x->train.clip = variant & 4;
         if (variant & 8)
             sample_pin(x, "residual", "B", "S");
@@ -371,7 +371,7 @@ static void one_rank_does_all(etch_arena *arena)
 {
     for (unsigned variant = 0; variant < 4; variant++) {
         sample *x = variant & 1 ? nested_model(arena) : residual_model(arena);
-        x->train.recompute_all = variant & 2;
+        x->train.recompute.all = variant & 2;
         x->plan.mesh.at[DP].size = x->plan.mesh.at[TP].size = etch_int(x->sym, 1);
         etch_placed *placed = sample_place(x);
         etch_cost_list job = {0}, rank = {0};

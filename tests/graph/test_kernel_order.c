@@ -130,7 +130,7 @@ static etch_placed *random_model(etch_arena *arena, uint64_t seed)
         sample_shard(x, "V", TP);
     if (roll(&d, 2))
         sample_pin(x, "pinned", "B", "S");
-    x->train.recompute_all = roll(&d, 2);
+    x->train.recompute.all = roll(&d, 2);
     return sample_place(x);
 }
 

@@ -189,7 +189,7 @@ static void attention_keeps_its_scores(etch_arena *arena)
     sample *x = sample_new(arena);
     etch_dim *t = etch_graph_dim(x->graph, "T", etch_int(x->sym, 16), false, nowhere);
     etch_dim *const keys[] = {x->b, t, x->f};
-    etch_attrs attrs = {.over = &t, .over_count = 1, .dot = &x->f, .dot_count = 1, .causal = true};
+    etch_attrs attrs = {.over = {&t, 1}, .dot = {&x->f, 1}, .causal = true};
     etch_tensor *in = sample_input(x, "x", "bsh", ETCH_BF16);
     etch_tensor *wq = sample_weight(x, "wq", "hf"), *wk = sample_weight(x, "wk", "hf");
     etch_tensor *wv = sample_weight(x, "wv", "hf"), *wo = sample_weight(x, "wo", "fh");
@@ -281,7 +281,7 @@ static sample *layered_model(etch_arena *arena)
     etch_graph_end(x->graph, &z, &result, 1);
     sample_loss(x, result);
     sample_shard(x, "B", DP);
-    x->train.recompute_all = true;
+    x->train.recompute.all = true;
     return x;
 }
 

@@ -72,8 +72,9 @@ static void a_product_that_is_chosen_by_is_a_router(etch_arena *arena)
 
 static etch_tensor *hidden(sample *x, etch_tensor *scores, etch_dim *keys)
 {
-    etch_attrs attrs = {.causal = true, .over_count = 1, .over = ETCH_NEW(x->arena, etch_dim *)};
-    attrs.over[0] = keys;
+    etch_dim_list along = {0};
+    ETCH_PUSH(x->arena, &along, keys);
+    const etch_attrs attrs = {.causal = true, .over = ETCH_DIMS(along)};
     etch_dim_alias(keys, x->s); /* the queries that the mask pairs them with */
     return etch_graph_call(x->graph, etch_row_called(x->graph->table, "hide"), &scores, 1, &attrs, NULL, 0,
                            (etch_span){0, 0});

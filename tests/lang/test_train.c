@@ -26,13 +26,13 @@ static const char *describe(const spec_scene *s, const etch_train *train)
     if (train->optimizer.row)
         etch_buf_printf(&out, " %s%s", etch_row_name(train->optimizer.row),
                         train->optimizer.master ? "+master" : "");
-    if (train->recompute_all)
+    if (train->recompute.all)
         etch_buf_puts(&out, " recompute all");
-    for (uint32_t i = 0; i < train->recompute_count; i++)
-        etch_buf_printf(&out, " recompute %s", train->recompute[i]);
+    for (uint32_t i = 0; i < train->recompute.selectors.count; i++)
+        etch_buf_printf(&out, " recompute %s", train->recompute.selectors.at[i]);
     for (uint32_t i = 0; i < train->freeze_count; i++)
         etch_buf_printf(&out, " freeze %s", train->freeze[i]);
-    etch_buf_puts(&out, train->recompute_needed ? " needed" : "");
+    etch_buf_puts(&out, train->recompute.needed ? " needed" : "");
     etch_buf_puts(&out, train->clip ? " clip" : "");
     return out.text;
 }

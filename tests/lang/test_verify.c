@@ -76,7 +76,7 @@ static etch_training *training_of(const scene *s, const etch_model *model, const
 {
     etch_train train = model->train;
     if (plan->recompute.span.end)
-        etch_train_recompute(&train, &plan->recompute, plan);
+        train.recompute = plan->recompute, train.recompute_plan = plan;
     if (model->trains)
         return etch_train_derive(model->graph, &train);
     etch_training *training = ETCH_NEW(s->arena, etch_training);

@@ -200,10 +200,9 @@ built *build(etch_arena *arena, const shape *s)
     x->plan.mesh.at[DP].size = etch_var(x->sym, "dp");
     x->plan.mesh.at[TP].size = etch_var(x->sym, "tp");
     if (s->recompute && strcmp(s->recompute, "all") == 0) {
-        x->train.recompute_all = true;
+        x->train.recompute.all = true;
     } else if (s->recompute) {
-        x->train.recompute = &s->recompute;
-        x->train.recompute_count = 1;
+        ETCH_PUSH(x->arena, &x->train.recompute.selectors, s->recompute);
     }
     s->build(x, etch_var(x->sym, "layers"), etch_var(x->sym, "steps"));
     set_plan(x, s);

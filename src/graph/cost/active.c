@@ -23,16 +23,16 @@ typedef struct actives {
 static void add_routing(actives *a, const etch_op *op)
 {
     etch_sym *sym = a->graph->sym;
-    routing r = {.slots = op->attrs.slots[0]};
+    routing r = {.slots = op->attrs.slots.at[0]};
     etch_expr choices = etch_int(sym, 1);
     for (uint32_t i = 0; i < op->outs[0]->rank; i++) {
         const etch_dim *dim = op->outs[0]->dims[i];
         if (dim != r.slots && !etch_has_dim(op->ins[0], dim))
             r.experts = dim;
     }
-    for (uint32_t i = 0; i < op->attrs.map_count; i++)
-        if (!etch_dim_among(op->attrs.over, op->attrs.over_count, op->attrs.from[i]))
-            choices = etch_mul(sym, choices, op->attrs.from[i]->size);
+    for (uint32_t i = 0; i < op->attrs.to.count; i++)
+        if (!etch_dim_among(op->attrs.over, op->attrs.from.at[i]))
+            choices = etch_mul(sym, choices, op->attrs.from.at[i]->size);
     r.share = etch_div(sym, choices, r.experts->size);
     ETCH_PUSH(a->arena, &a->routings, r);
 }

@@ -8,12 +8,6 @@ typedef struct dump {
     etch_buf *out;
 } dump;
 
-void etch_dump_indent(etch_buf *out, uint32_t depth)
-{
-    for (uint32_t i = 0; i < depth; i++)
-        etch_buf_puts(out, "  ");
-}
-
 /* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is partial, and "/dp" where ranks hold flat parts. */
 static void put_value(const dump *d, const etch_value *value)
 {
@@ -37,8 +31,7 @@ static void put_value(const dump *d, const etch_value *value)
 static void put_values(const dump *d, etch_value *const *values, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            etch_buf_puts(d->out, ", ");
+        etch_buf_puts(d->out, i ? ", " : "");
         put_value(d, values[i]);
     }
 }
@@ -53,10 +46,9 @@ static void put_provenance(const dump *d, const etch_step *step)
         etch_buf_printf(d->out, " of %s", etch_row_name(provenance->op->row));
 }
 
-static void put_step(const dump *d, const etch_step *step, uint32_t depth)
+static void put_step(const dump *d, const etch_step *step, int indent)
 {
-    etch_dump_indent(d->out, depth);
-    etch_buf_printf(d->out, "%c ", etch_phase_name(step->phase)[0]);
+    etch_buf_printf(d->out, "%*s%c ", indent, "", etch_phase_name(step->phase)[0]);
     put_values(d, step->outs, step->out_count);
     etch_buf_printf(d->out, " = %s(", etch_row_name(step->row));
     put_values(d, step->ins, step->in_count);
@@ -71,27 +63,22 @@ static void put_step(const dump *d, const etch_step *step, uint32_t depth)
     etch_buf_puts(d->out, "\n");
 }
 
-static void put_region(const dump *d, const etch_placed_region *region, uint32_t depth)
+static void put_region(const dump *d, const etch_placed_region *region, int indent)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_item *item = &region->items.at[i];
-        if (item->step) {
-            put_step(d, item->step, depth);
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (!loop) {
+            put_step(d, region->items.at[i].step, indent);
             continue;
         }
-        etch_dump_indent(d->out, depth);
-        for (uint32_t k = 0; k < item->loop->bodies.count; k++) {
-            if (k > 0) {
-                etch_dump_indent(d->out, depth);
-                etch_buf_puts(d->out, "} or {\n");
-            } else {
-                etch_buf_printf(d->out, "repeat %s%s {\n", item->loop->loop->name,
-                                item->loop->forward ? " backwards" : "");
-            }
-            put_region(d, item->loop->bodies.at[k], depth + 1);
+        etch_buf_printf(d->out, "%*srepeat %s%s {\n", indent, "", loop->loop->name,
+                        loop->forward ? " backwards" : "");
+        for (uint32_t k = 0; k < loop->bodies.count; k++) {
+            if (k > 0)
+                etch_buf_printf(d->out, "%*s} or {\n", indent, "");
+            put_region(d, loop->bodies.at[k], indent + 2);
         }
-        etch_dump_indent(d->out, depth);
-        etch_buf_puts(d->out, "}\n");
+        etch_buf_printf(d->out, "%*s}\n", indent, "");
     }
 }
 

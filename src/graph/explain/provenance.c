@@ -25,47 +25,35 @@ const char *etch_rule_name(etch_rule rule)
 
 static const etch_span nowhere = {0, 0};
 
-typedef struct explainer {
-    /* what questions about maps need of one */
-    etch_placer p;
-    const etch_placed *placed;
-    /* of which something is told: not those that are bound to 1 */
-    uint32_t axes;
-    const char *const *names;
-    etch_arena *arena;
-    etch_phrases *out;
-} explainer;
+/* What is being explained, and how. */
+typedef const etch_explaining explainer;
 
-static explainer explainer_of(const etch_placed *placed, const etch_explaining *how, etch_phrases *out)
+static uint32_t axis_count(explainer *t)
 {
-    return (explainer){.p = {.plan = placed->plan,
-                             .plan_regions = *placed->plan_regions,
-                             .training = placed->training,
-                             .graph = placed->training->graph,
-                             .axis_count = placed->plan->mesh.count},
-                       .placed = placed,
-                       .axes = how->axes,
-                       .names = how->names,
-                       .arena = how->arena,
-                       .out = out};
+    return t->placed->plan->mesh.count;
 }
 
 /* ---- placements ---------------------------------------------------------------------------------------- */
 
-/* Those of `axes` that divide `dim`, outermost first; returns how many. */
-static uint32_t axes_of_dim(const etch_placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
+static uint32_t axes_of_dim(explainer *t, const etch_state *place, uint32_t axes, const etch_dim *dim,
                             uint32_t out[ETCH_MAX_AXES])
 {
     uint32_t count = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (place[a] != dim || !(axes >> a & 1))
+    for (uint32_t a = 0; a < axis_count(t); a++) {
+        if (place[a] != dim || !(axes & t->axes & 1u << a))
             continue;
         uint32_t at = count++;
-        for (; at > 0 && etch_map_is_inside(p, dim, out[at - 1], a); at--)
+        for (; at > 0 && etch_map_is_inside(t->placed, dim, out[at - 1], a); at--)
             out[at] = out[at - 1];
         out[at] = a;
     }
     return count;
+}
+
+uint32_t etch_place_axes(const etch_explaining *how, const etch_state *place, const etch_dim *dim,
+                         uint32_t axes[ETCH_MAX_AXES])
+{
+    return axes_of_dim(how, place, how->axes, dim, axes);
 }
 
 /* "(cp,tp)", with the names that the plan gives to products. */
@@ -83,24 +71,24 @@ static void put_axes(const etch_plan *plan, const uint32_t *axes, uint32_t count
 }
 
 /* "S@(cp,tp)"; false when none of the axes divides the dim. */
-static bool put_dim(const explainer *t, const etch_state *place, uint32_t axes, const etch_dim *dim,
-                    const char *at, etch_buf *out)
+static bool put_dim(explainer *t, const etch_state *place, uint32_t axes, const etch_dim *dim, const char *at,
+                    etch_buf *out)
 {
     uint32_t inside[ETCH_MAX_AXES];
-    const uint32_t count = axes_of_dim(&t->p, place, axes & t->axes, dim, inside);
+    const uint32_t count = axes_of_dim(t, place, axes, dim, inside);
     if (!count)
         return false;
     etch_buf_printf(out, "%s%s", dim->name, at);
-    put_axes(t->p.plan, inside, count, out);
+    put_axes(t->placed->plan, inside, count, out);
     return true;
 }
 
-static uint32_t partial_axes(const explainer *t, const etch_state *place)
+static uint32_t partial_axes(explainer *t, const etch_state *place)
 {
-    return etch_axes_held(t->p.plan, place, ETCH_PARTIAL) & t->axes;
+    return etch_axes_held(t->placed->plan, place, ETCH_PARTIAL) & t->axes;
 }
 
-static const char *place_text(const explainer *t, const etch_tensor *tensor, const etch_state *place)
+static const char *place_text(explainer *t, const etch_tensor *tensor, const etch_state *place)
 {
     etch_buf out = {.arena = t->arena};
     etch_buf_puts(&out, "[");
@@ -116,77 +104,57 @@ static const char *place_text(const explainer *t, const etch_tensor *tensor, con
     return out.text;
 }
 
-const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value)
+const char *etch_value_text(const etch_explaining *how, const etch_value *value)
 {
-    const explainer t = explainer_of(placed, how, NULL);
-    const char *text = place_text(&t, value->tensor, value->place);
-    const uint32_t sharded_flat = value->sharded_flat & t.axes;
-    return sharded_flat
-               ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(placed, sharded_flat))
-               : text;
+    const char *text = place_text(how, value->tensor, value->place);
+    const uint32_t flat = value->sharded_flat & how->axes;
+    return flat ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(how->placed, flat))
+                : text;
 }
 
-uint32_t etch_place_axes(const etch_placed *placed, const etch_explaining *how, const etch_state *place,
-                         const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES])
-{
-    const explainer t = explainer_of(placed, how, NULL);
-    return axes_of_dim(&t.p, place, t.axes, dim, axes);
-}
-
-static const etch_shard *line_of_dim(const explainer *t, const etch_scope *scope, const etch_dim *dim,
+static const etch_shard *line_of_dim(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                                      uint32_t axis)
 {
-    const etch_shard *mapped =
-        etch_map_dim(t->p.plan, etch_plan_region_around(&t->p.plan_regions, scope), dim);
-    for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
-        if (mapped->axes[i] == axis)
-            return mapped;
-    return etch_map_entry(&t->p, dim, 1u << axis);
+    const etch_plan_region *around = etch_plan_region_around(placed->plan_regions, scope);
+    const etch_shard *mapped = etch_map_dim(placed->plan, around, dim);
+    if (mapped && etch_axes_of(mapped->axes, mapped->axis_count) >> axis & 1)
+        return mapped;
+    return etch_map_entry(placed, dim, 1u << axis);
 }
 
 /* Slots that no line divides are divided as the tokens are that fill them. */
-static const etch_shard *line_of(const explainer *t, const etch_scope *scope, const etch_dim *dim,
+static const etch_shard *line_of(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                                  uint32_t axis)
 {
-    const etch_shard *line = line_of_dim(t, scope, dim, axis);
+    const etch_shard *line = line_of_dim(placed, scope, dim, axis);
     for (uint32_t i = 0; !line && i < dim->packed_from.count; i++)
-        line = line_of_dim(t, scope, dim->packed_from.at[i], axis);
+        line = line_of_dim(placed, scope, dim->packed_from.at[i], axis);
     return line;
 }
 
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis)
 {
-    const explainer t = explainer_of(placed, &(etch_explaining){0}, NULL);
-    const etch_shard *line = line_of(&t, scope, dim, axis);
+    const etch_shard *line = line_of(placed, scope, dim, axis);
     return line ? line->span : nowhere;
-}
-
-etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
-{
-    const explainer t = explainer_of(placed, &(etch_explaining){0}, NULL);
-    return etch_map_pin_line(&t.p, tensor);
 }
 
 /* ---- phrases ------------------------------------------------------------------------------------------- */
 
-static void explain_as(const explainer *t, etch_phrase_role role, etch_span span, const char *text)
+static void say(explainer *t, etch_phrase_role role, bool of_plan, etch_span span, const char *text)
 {
-    ETCH_PUSH(t->arena, t->out,
-              (etch_phrase){.role = role, .of_plan = role == ETCH_PHRASE_LINE, .text = text, .span = span});
+    ETCH_PUSH(t->arena, t->out, (etch_phrase){role, of_plan, text, span});
 }
 
-#define explain(t, role, span, ...) explain_as(t, role, span, etch_text((t)->arena, __VA_ARGS__))
+#define explain(t, role, span, ...) \
+    say(t, role, (role) == ETCH_PHRASE_LINE, span, etch_text((t)->arena, __VA_ARGS__))
 
-/* Layouts that a line of the plan asks for by itself. */
-static void explain_by_plan(const explainer *t, etch_phrase_role role, etch_span line, const char *text)
-{
-    ETCH_PUSH(t->arena, t->out,
-              (etch_phrase){.role = role, .of_plan = line.start != 0, .text = text, .span = line});
-}
+/* What a line of the plan asks for by itself. */
+#define explain_by_plan(t, role, line, ...) \
+    say(t, role, (line).start != 0, line, etch_text((t)->arena, __VA_ARGS__))
 
 /* Of a line that was told already nothing more is said. */
-static void explain_line(const explainer *t, const etch_shard *line)
+static void explain_line(explainer *t, const etch_shard *line)
 {
     for (uint32_t i = 0; line && i < t->out->count; i++)
         if (t->out->at[i].span.start == line->span.start && t->out->at[i].span.end == line->span.end)
@@ -195,23 +163,23 @@ static void explain_line(const explainer *t, const etch_shard *line)
         return;
     etch_buf text = {.arena = t->arena};
     etch_buf_printf(&text, "%s @ ", line->dim);
-    put_axes(t->p.plan, line->axes, line->axis_count, &text);
-    explain_as(t, ETCH_PHRASE_LINE, line->span, text.text);
+    put_axes(t->placed->plan, line->axes, line->axis_count, &text);
+    explain(t, ETCH_PHRASE_LINE, line->span, "%s", text.text);
 }
 
-static const char *name_of(const explainer *t, const etch_tensor *tensor)
+static const char *name_of(explainer *t, const etch_tensor *tensor)
 {
     const char *name = t->names ? t->names[tensor->id] : NULL;
     return name ? name : tensor->name;
 }
 
-static const char *module_of(const explainer *t, const etch_scope *scope)
+static const char *module_of(explainer *t, const etch_scope *scope)
 {
-    return etch_scope_path(t->arena, scope ? scope : t->p.graph->scopes.at[0], NULL);
+    return etch_scope_path(t->arena, scope ? scope : t->placed->training->graph->scopes.at[0], NULL);
 }
 
 /* "einsum(x, wq) in llama.block.attention" */
-static const char *op_text(const explainer *t, const etch_op *op)
+static const char *op_text(explainer *t, const etch_op *op)
 {
     etch_buf out = {.arena = t->arena};
     etch_buf_printf(&out, "%s(", etch_row_name(op->row));
@@ -222,13 +190,13 @@ static const char *op_text(const explainer *t, const etch_op *op)
 }
 
 /* How a value is held on some axes: "whole", "partial over tp", "divided along S @ tp". */
-static const char *state_text(const explainer *t, const etch_state *place, uint32_t axes)
+static const char *state_text(explainer *t, const etch_state *place, uint32_t axes)
 {
     etch_buf out = {.arena = t->arena};
     const uint32_t partial = partial_axes(t, place) & axes;
     if (partial)
         etch_buf_printf(&out, "partial over %s", etch_axes_label(t->placed, partial));
-    for (uint32_t a = 0; a < t->p.axis_count; a++) {
+    for (uint32_t a = 0; a < axis_count(t); a++) {
         bool told = !place[a] || place[a] == ETCH_PARTIAL || !(axes >> a & 1);
         for (uint32_t b = 0; b < a && !told; b++)
             told = place[b] == place[a] && axes >> b & 1;
@@ -238,6 +206,72 @@ static const char *state_text(const explainer *t, const etch_state *place, uint3
         put_dim(t, place, axes, place[a], " @ ", &out);
     }
     return out.length ? out.text : "whole";
+}
+
+/* ---- what asks for a collective ------------------------------------------------------------------------ */
+
+static const char *part_text(explainer *t, const etch_provenance *provenance)
+{
+    if (provenance->loop)
+        return etch_text(t->arena, "loop %s", provenance->loop->name);
+    return provenance->result ? etch_text(t->arena, "the statement of %s", name_of(t, provenance->result))
+                              : module_of(t, provenance->scope);
+}
+
+/* `to`: where a value goes that is `moved` over some axes. */
+static void explain_need(explainer *t, const etch_provenance *why, const etch_state *to, uint32_t axes,
+                         const etch_tensor *moved, etch_phrase_role role)
+{
+    const etch_tensor *of = why->tensor ? why->tensor : moved;
+    const char *name = name_of(t, of), *state = state_text(t, to, axes);
+    switch (why->rule) {
+    case ETCH_RULE_OPERAND:
+        explain(t, role, why->op->span, "needed %s by %s", state, op_text(t, why->op));
+        break;
+    case ETCH_RULE_MERGE:
+        explain(t, role, why->op->span, "needed %s by %s, which merges dims", state, op_text(t, why->op));
+        break;
+    case ETCH_RULE_STATISTIC:
+        explain(t, role, why->op->span, "%s needs a statistic of all shards", op_text(t, why->op));
+        break;
+    case ETCH_RULE_PIN:
+        explain_by_plan(t, role, why->line, "%s is pinned as %s", name, place_text(t, moved, to));
+        return;
+    case ETCH_RULE_RESULT:
+        explain(t, role, of->span, "%s is a result of the run, which is no partial sum", name);
+        break;
+    case ETCH_RULE_LOOP:
+        explain(t, role, why->loop->span, "loop %s hands %s on as %s", why->loop->name, name,
+                place_text(t, moved, to));
+        break;
+    case ETCH_RULE_ENTER:
+        explain_by_plan(t, role, why->line, "%s enters %s, which has it %s", name, part_text(t, why), state);
+        break;
+    case ETCH_RULE_LEAVE:
+        explain_by_plan(t, role, why->line, "%s leaves %s, outside of which it is %s", name,
+                        part_text(t, why), state);
+        break;
+    case ETCH_RULE_COTANGENT:
+        explain(t, role, of->span, "a gradient goes to where its value was made: %s is %s", name, state);
+        break;
+    case ETCH_RULE_TOTAL:
+        explain(t, role, of->span, "parts of the gradient of %s are held differently, and are added", name);
+        break;
+    case ETCH_RULE_SUMMAND:
+        explain(t, role, of->span, "%s is a sum of what ranks have, each of which needs the whole gradient",
+                name);
+        break;
+    case ETCH_RULE_WEIGHT:
+        explain(t, role, of->of->span, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
+                state);
+        break;
+    default:
+        break;
+    }
+    const etch_scope *scope = why->op ? why->op->scope : moved->scope;
+    for (uint32_t a = 0; role != ETCH_PHRASE_MADE && a < axis_count(t); a++)
+        if (axes >> a & 1 && to[a] && to[a] != ETCH_PARTIAL)
+            explain_line(t, line_of(t->placed, scope, to[a], a));
 }
 
 /* ---- what made a value so ------------------------------------------------------------------------------ */
@@ -295,15 +329,12 @@ static const etch_loop *loop_of(const etch_region *region, const etch_tensor *te
     return NULL;
 }
 
-static void explain_need(const explainer *t, const etch_provenance *provenance, const etch_state *to,
-                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role);
-
-static void explain_made(const explainer *t, etch_value *value, uint32_t axes)
+static void explain_made(explainer *t, etch_value *value, uint32_t axes)
 {
     uint32_t axis = 0;
-    while (axis < t->p.axis_count && !(axes >> axis & 1))
+    while (axis < axis_count(t) && !(axes >> axis & 1))
         axis++;
-    if (axis == t->p.axis_count)
+    if (axis == axis_count(t))
         return;
     etch_state dim = value->place[axis];
     const char *state = state_text(t, value->place, axes);
@@ -330,160 +361,60 @@ static void explain_made(const explainer *t, etch_value *value, uint32_t axes)
                 loop ? "loop " : "its loop", loop ? loop->name : "");
     }
     if (dim && dim != ETCH_PARTIAL)
-        explain_line(t, line_of(t, scope, dim, axis));
+        explain_line(t, line_of(t->placed, scope, dim, axis));
 }
 
-/* ---- what asks for a collective ------------------------------------------------------------------------ */
-
-static const char *part_text(const explainer *t, const etch_provenance *provenance)
-{
-    if (provenance->loop)
-        return etch_text(t->arena, "loop %s", provenance->loop->name);
-    return provenance->result ? etch_text(t->arena, "the statement of %s", name_of(t, provenance->result))
-                              : module_of(t, provenance->scope);
-}
-
-static void explain_held(const explainer *t, const etch_provenance *provenance, const etch_state *to,
-                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role)
-{
-    const char *name = name_of(t, provenance->tensor ? provenance->tensor : moved);
-    const char *state = state_text(t, to, axes);
-    switch (provenance->rule) {
-    case ETCH_RULE_PIN:
-        explain_by_plan(t, role, provenance->line,
-                        etch_text(t->arena, "%s is pinned as %s", name, place_text(t, moved, to)));
-        break;
-    case ETCH_RULE_RESULT:
-        explain(t, role, provenance->tensor->span, "%s is a result of the run, which is no partial sum",
-                name);
-        break;
-    case ETCH_RULE_LOOP:
-        explain(t, role, provenance->loop->span, "loop %s hands %s on as %s", provenance->loop->name, name,
-                place_text(t, moved, to));
-        break;
-    case ETCH_RULE_ENTER:
-    case ETCH_RULE_LEAVE:
-        explain_by_plan(
-            t, role, provenance->line,
-            etch_text(t->arena, "%s %s %s, %s %s", name,
-                      provenance->rule == ETCH_RULE_ENTER ? "enters" : "leaves", part_text(t, provenance),
-                      provenance->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is",
-                      state));
-        break;
-    default:
-        break;
-    }
-}
-
-static void explain_cotangent(const explainer *t, const etch_provenance *provenance, const etch_state *to,
-                              uint32_t axes, etch_phrase_role role)
-{
-    const etch_tensor *of = provenance->tensor;
-    switch (provenance->rule) {
-    case ETCH_RULE_COTANGENT:
-        explain(t, role, of->span, "a gradient goes to where its value was made: %s is %s", name_of(t, of),
-                state_text(t, to, axes));
-        break;
-    case ETCH_RULE_TOTAL:
-        explain(t, role, of->span, "parts of the gradient of %s are held differently, and are added",
-                name_of(t, of));
-        break;
-    case ETCH_RULE_SUMMAND:
-        explain_as(t, role, of->span,
-                   etch_text(t->arena,
-                             "%s is a sum of what ranks have, each of which needs the whole gradient",
-                             name_of(t, of)));
-        break;
-    case ETCH_RULE_WEIGHT:
-        explain(t, role, of->of->span, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
-                state_text(t, to, axes));
-        break;
-    default:
-        break;
-    }
-}
-
-static void explain_need(const explainer *t, const etch_provenance *provenance, const etch_state *to,
-                         uint32_t axes, const etch_tensor *moved, etch_phrase_role role)
-{
-    switch (provenance->rule) {
-    case ETCH_RULE_OPERAND:
-    case ETCH_RULE_MERGE:
-        explain(t, role, provenance->op->span, "needed %s by %s%s", state_text(t, to, axes),
-                op_text(t, provenance->op), provenance->rule == ETCH_RULE_MERGE ? ", which merges dims" : "");
-        break;
-    case ETCH_RULE_STATISTIC:
-        explain(t, role, provenance->op->span, "%s needs a statistic of all shards",
-                op_text(t, provenance->op));
-        break;
-    case ETCH_RULE_PIN:
-    case ETCH_RULE_RESULT:
-    case ETCH_RULE_LOOP:
-    case ETCH_RULE_ENTER:
-    case ETCH_RULE_LEAVE:
-        explain_held(t, provenance, to, axes, moved, role);
-        break;
-    default:
-        explain_cotangent(t, provenance, to, axes, role);
-    }
-    if (provenance->rule == ETCH_RULE_PIN || role == ETCH_PHRASE_MADE)
-        return;
-    const etch_scope *scope = provenance->op ? provenance->op->scope : moved->scope;
-    for (uint32_t a = 0; a < t->p.axis_count; a++)
-        if (axes >> a & 1 && to[a] && to[a] != ETCH_PARTIAL)
-            explain_line(t, line_of(t, scope, to[a], a));
-}
+/* ---- collectives of steps ------------------------------------------------------------------------------ */
 
 /* Over which dims a statistic is made, as the op divides its work. */
-static void explain_statistic(const explainer *t, const etch_step *step)
+static void explain_statistic(explainer *t, const etch_step *step)
 {
     const etch_step *maker = step->ins[0]->step;
     while (maker && maker->collective != ETCH_NO_COLLECTIVE)
         maker = maker->ins[0]->step;
-    for (uint32_t a = 0; maker && a < t->p.axis_count; a++)
+    for (uint32_t a = 0; maker && a < axis_count(t); a++)
         if (step->axes >> a & 1 && maker->factor[a]) {
             explain(t, ETCH_PHRASE_MADE, maker->op->span, "each rank has seen its part of %s",
                     maker->factor[a]->name);
-            explain_line(t, line_of(t, maker->op->scope, maker->factor[a], a));
+            explain_line(t, line_of(t->placed, maker->op->scope, maker->factor[a], a));
             return;
         }
 }
 
-static void explain_zero(const explainer *t, const etch_provenance *provenance)
+static void explain_zero(explainer *t, const etch_provenance *provenance)
 {
-    const etch_zero *zero = &t->p.plan->zero;
+    const etch_zero *zero = &t->placed->plan->zero;
     if (provenance->line.start)
         explain(t, ETCH_PHRASE_LINE, provenance->line, "zero %u @ %s", (unsigned)zero->level,
                 etch_axes_label(t->placed, zero->axes));
 }
 
 /* Weights that are gathered. */
-static void explain_whole(const explainer *t, const etch_step *gather)
+static void explain_whole(explainer *t, const etch_step *gather)
 {
-    const etch_provenance *provenance = &gather->provenance;
-    const char *group = etch_axes_label(t->placed, gather->ins[0]->sharded_flat & t->axes);
-    explain(t, ETCH_PHRASE_MADE, nowhere, "each rank of %s holds a part of the weights", group);
-    explain_zero(t, provenance);
-    explain_as(t, ETCH_PHRASE_NEEDS, provenance->loop ? provenance->loop->span : nowhere,
-               provenance->loop
-                   ? etch_text(t->arena, "an iteration of %s reads them whole", provenance->loop->name)
-                   : "what lies between loops reads them whole");
+    const etch_loop *loop = gather->provenance.loop;
+    explain(t, ETCH_PHRASE_MADE, nowhere, "each rank of %s holds a part of the weights",
+            etch_axes_label(t->placed, gather->ins[0]->sharded_flat & t->axes));
+    explain_zero(t, &gather->provenance);
+    if (loop)
+        explain(t, ETCH_PHRASE_NEEDS, loop->span, "an iteration of %s reads them whole", loop->name);
+    else
+        explain(t, ETCH_PHRASE_NEEDS, nowhere, "what lies between loops reads them whole");
 }
 
-void etch_step_explain(const etch_placed *placed, const etch_explaining *how, const etch_step *step,
-                       etch_phrases *out)
+void etch_step_explain(const etch_explaining *how, const etch_step *step)
 {
-    const explainer t = explainer_of(placed, how, out);
-    const uint32_t axes = step->axes & t.axes;
-    if (step->provenance.rule == ETCH_RULE_WHOLE) {
-        explain_whole(&t, step);
+    const etch_provenance *why = &step->provenance;
+    const uint32_t axes = step->axes & how->axes;
+    if (why->rule == ETCH_RULE_WHOLE) {
+        explain_whole(how, step);
         return;
     }
-    if (step->provenance.rule == ETCH_RULE_STATISTIC)
-        explain_statistic(&t, step);
+    if (why->rule == ETCH_RULE_STATISTIC)
+        explain_statistic(how, step);
     else
-        explain_made(&t, step->ins[0], axes);
-    explain_need(&t, &step->provenance, step->outs[0]->place, axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
+        explain_made(how, step->ins[0], axes);
+    explain_need(how, why, step->outs[0]->place, axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
 }
 
 /* ---- the end of a step, and stages --------------------------------------------------------------------- */
@@ -504,7 +435,7 @@ static const etch_step *summing_step(const etch_placed *placed, const etch_prove
 }
 
 /* The step that sums over shards so that the gradient is partial over `axis`; NULL when there is none. */
-static const etch_step *maker_of_sum(const explainer *t, const etch_provenance *provenance, uint32_t axis)
+static const etch_step *maker_of_sum(explainer *t, const etch_provenance *provenance, uint32_t axis)
 {
     const etch_step *step = summing_step(t->placed, provenance, axis);
     etch_state dim = ETCH_PARTIAL;
@@ -512,98 +443,90 @@ static const etch_step *maker_of_sum(const explainer *t, const etch_provenance *
     return maker && maker->factor[axis] ? maker : NULL;
 }
 
-static void explain_gradients(const explainer *t, const etch_provenance *provenance, uint32_t axes)
+static void explain_gradients(explainer *t, const etch_provenance *provenance, uint32_t axes)
 {
-    for (uint32_t a = 0; a < t->p.axis_count; a++) {
+    for (uint32_t a = 0; a < axis_count(t); a++) {
         const etch_step *maker = axes >> a & 1 ? maker_of_sum(t, provenance, a) : NULL;
         if (!maker)
             continue;
         uint32_t together = 0;
-        for (uint32_t b = a; b < t->p.axis_count; b++)
+        for (uint32_t b = a; b < axis_count(t); b++)
             if (axes >> b & 1 && maker->factor[b] == maker->factor[a] &&
                 maker_of_sum(t, provenance, b) == maker)
                 together |= 1u << b;
         explain(t, ETCH_PHRASE_MADE, maker->op->span,
                 "gradients are partial over %s: each rank has its part of %s",
                 etch_axes_label(t->placed, together), maker->factor[a]->name);
-        for (uint32_t b = a; b < t->p.axis_count; b++)
+        for (uint32_t b = a; b < axis_count(t); b++)
             if (together >> b & 1)
-                explain_line(t, line_of(t, maker->op->scope, maker->factor[a], b));
+                explain_line(t, line_of(t->placed, maker->op->scope, maker->factor[a], b));
         axes &= ~together;
     }
 }
 
-static void explain_bucket(const explainer *t, const etch_provenance *provenance)
+static void explain_bucket(explainer *t, const etch_provenance *provenance)
 {
-    const etch_plan *plan = t->p.plan;
+    const etch_plan *plan = t->placed->plan;
+    const char *bucket = plan->bucketing == ETCH_BUCKET_BY_LAYER  ? "layer"
+                         : plan->bucketing == ETCH_BUCKET_BY_STEP ? "step"
+                                                                  : NULL;
     if (plan->bucket_span.start && !provenance->every_microbatch)
-        explain_as(t, ETCH_PHRASE_LINE, plan->bucket_span,
-                   plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
-                   : plan->bucketing == ETCH_BUCKET_BY_STEP
-                       ? "bucket = step"
-                       : etch_text(t->arena, "bucket = %s", etch_expr_text(t->p.graph->sym, plan->bucket)));
+        explain(t, ETCH_PHRASE_LINE, plan->bucket_span, "bucket = %s",
+                bucket ? bucket : etch_expr_text(t->placed->training->graph->sym, plan->bucket));
 }
 
 /* Whose weights one collective takes. */
-static const char *group_text(const explainer *t, const etch_provenance *provenance)
+static const char *group_text(explainer *t, const etch_provenance *provenance)
 {
     const etch_weight_group *weight_group = provenance->weight_group;
-    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER && !provenance->every_microbatch)
+    if (t->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !provenance->every_microbatch)
         return "all weights here";
     return weight_group && weight_group->loop
                ? etch_text(t->arena, "weights of each iteration of %s", weight_group->loop->name)
                : "weights outside of loops";
 }
 
-static const char *reduce_text(const explainer *t, const etch_provenance *provenance, const char *group)
+static void explain_reduction(explainer *t, const etch_provenance *provenance, const char *group)
 {
     const char *weights = group_text(t, provenance);
-    if (provenance->line.start && t->p.plan->zero.level > 1)
-        return etch_text(t->arena, "each rank of %s keeps a part of the gradients of %s", group, weights);
-    return etch_text(t->arena, "%s are held alike over %s, and updated %s", weights, group,
-                     provenance->line.start ? "in parts" : "alike");
+    const bool sharded = provenance->line.start != 0;
+    if (sharded && t->placed->plan->zero.level > 1)
+        explain(t, ETCH_PHRASE_NEEDS, nowhere, "each rank of %s keeps a part of the gradients of %s", group,
+                weights);
+    else
+        explain(t, ETCH_PHRASE_NEEDS, nowhere, "%s are held alike over %s, and updated %s", weights, group,
+                sharded ? "in parts" : "alike");
+    explain_zero(t, provenance);
+    explain_bucket(t, provenance);
 }
 
-static void explain_cut(const explainer *t, const etch_provenance *provenance)
+void etch_provenance_explain(const etch_explaining *how, const etch_provenance *why, uint32_t axes)
 {
-    const etch_stages *stages = t->placed->stages;
-    const char *name = stages->segments.at[provenance->cut->segment].name;
-    explain_by_plan(t, ETCH_PHRASE_NEEDS, provenance->line,
-                    etch_text(t->arena,
-                              provenance->cut->inside ? "a stage ends between iterations of %s"
-                                                      : "a stage ends before %s",
-                              name));
-}
-
-void etch_provenance_explain(const etch_placed *placed, const etch_explaining *how,
-                             const etch_provenance *provenance, uint32_t axes, etch_phrases *out)
-{
-    const explainer t = explainer_of(placed, how, out);
-    const char *group = etch_axes_label(placed, axes & t.axes);
-    switch (provenance->rule) {
+    const char *group = etch_axes_label(how->placed, axes & how->axes);
+    const etch_cut *cut = why->cut;
+    switch (why->rule) {
     case ETCH_RULE_REDUCE:
-        explain_gradients(&t, provenance, axes & t.axes);
-        explain_as(&t, ETCH_PHRASE_NEEDS, nowhere, reduce_text(&t, provenance, group));
-        explain_zero(&t, provenance);
-        explain_bucket(&t, provenance);
+        explain_gradients(how, why, axes & how->axes);
+        explain_reduction(how, why, group);
         break;
     case ETCH_RULE_UPDATE:
-        explain_as(&t, ETCH_PHRASE_NEEDS, nowhere,
-                   etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
-                             group_text(&t, provenance), group));
-        explain_zero(&t, provenance);
-        explain_bucket(&t, provenance);
+        explain(how, ETCH_PHRASE_NEEDS, nowhere, "%s were updated in parts over %s, and are held whole",
+                group_text(how, why), group);
+        explain_zero(how, why);
+        explain_bucket(how, why);
         break;
     case ETCH_RULE_SHARED_WEIGHT:
-        explain_by_plan(&t, ETCH_PHRASE_NEEDS, provenance->line,
+        explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
                         "stages that use the same weights add up their gradients");
         break;
     case ETCH_RULE_CLIP:
-        explain_by_plan(&t, ETCH_PHRASE_NEEDS, provenance->line,
+        explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
                         "gradients are clipped by the norm of all of them");
         break;
     case ETCH_RULE_STAGE:
-        explain_cut(&t, provenance);
+        explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
+                        cut->inside ? "a stage ends between iterations of %s" : "a stage ends before %s",
+                        how->placed->stages->segments.at[cut->segment].name);
         break;
     default:
         break;

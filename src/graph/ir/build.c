@@ -44,12 +44,11 @@ static bool dims_are_distinct(etch_graph *graph, const char *name, etch_dim *con
     for (uint32_t i = 0; i < rank; i++) {
         if (!dims[i])
             return false;
-        if (!etch_dim_among(dims, i, dims[i]))
+        if (!etch_dim_among((etch_dim_view){dims, i}, dims[i]))
             continue;
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "%s has dim %s twice", name, dims[i]->name);
-        etch_help(diag, "write %s' for a second dim of the same size", dims[i]->name);
-        return false;
+        return etch_help(diag, "write %s' for a second dim of the same size", dims[i]->name);
     }
     return true;
 }
@@ -145,8 +144,7 @@ static void add_rows(etch_graph *graph, const etch_op *op, const etch_tensor *fr
 {
     for (uint32_t i = 0; i < from->rank; i++) {
         etch_dim *dim = from->dims[i];
-        bool gone = etch_dim_among(op->attrs.over, op->attrs.over_count, dim) ||
-                    etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim);
+        bool gone = etch_dim_among(op->attrs.over, dim) || etch_dim_among(op->attrs.dot, dim);
         if (!gone)
             etch_dim_add(graph, dims, dim);
     }
@@ -199,10 +197,10 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
 }
 
 /* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
-static bool are_among(etch_dim *const *some, uint32_t count, etch_dim *const *all, uint32_t all_count)
+static bool are_among(const etch_dim_list *some, etch_dim_view all)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!etch_dim_among(all, all_count, some[i]))
+    for (uint32_t i = 0; i < some->count; i++)
+        if (!etch_dim_among(all, some->at[i]))
             return false;
     return true;
 }
@@ -217,13 +215,13 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
-bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count)
+bool etch_dims_have_elements(const etch_graph *graph, etch_dim_view dims)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (!dims[i] || !etch_is_zero(dims[i]->size))
+    for (uint32_t i = 0; i < dims.count; i++) {
+        const etch_dim *dim = dims.at[i];
+        if (!dim || !etch_is_zero(dim->size))
             continue;
-        etch_error(graph->diags, ETCH_E_BOUND_SIZE, dims[i]->span, "dim %s = 0 is less than 1",
-                   dims[i]->name);
+        etch_error(graph->diags, ETCH_E_BOUND_SIZE, dim->span, "dim %s = 0 is less than 1", dim->name);
         return false;
     }
     return true;
@@ -233,13 +231,13 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uin
 static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
                             uint32_t want_rank, etch_span span)
 {
-    if (!etch_dims_have_elements(graph, attrs->over, attrs->over_count))
+    if (!etch_dims_have_elements(graph, attrs->over))
         return NULL;
     etch_tensor *sum =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
     if (!sum)
         return NULL;
-    const etch_expr count = etch_dims_size(graph->sym, attrs->over, attrs->over_count, NULL, NULL);
+    const etch_expr count = etch_dims_size(graph->sym, attrs->over, NULL, NULL);
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 
@@ -260,8 +258,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .called = called,
                       .ins = ins,
                       .in_count = in_count,
-                      .want = want,
-                      .want_count = want_rank,
+                      .want = {want, want_rank},
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
@@ -271,10 +268,9 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
         return row->compose(&call);
     if (!row->shape || !row->shape(&call, &dims))
         return NULL;
-    if (want && !are_among(dims.at, dims.count, want, want_rank)) {
-        for (uint32_t i = 0; i < want_rank; i++)
-            if (!want[i])
-                return NULL; /* reported where the dim was looked up */
+    if (want && !are_among(&dims, call.want)) {
+        if (etch_dim_among(call.want, NULL))
+            return NULL; /* reported where the dim was looked up */
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
                    etch_dims_text(graph->arena, dims.at, dims.count),
                    etch_dims_text(graph->arena, want, want_rank));
@@ -284,7 +280,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
 }
 
 bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
-                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span)
+                             const etch_dim_view *want, etch_tensor **out, uint32_t count, etch_span span)
 {
     etch_call call = {
         .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
@@ -324,7 +320,7 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
                        uint32_t rank, etch_span span)
 {
     for (uint32_t i = 0; i < a->rank; i++) {
-        if (etch_has_dim(b, a->dims[i]) || etch_dim_among(keep, rank, a->dims[i]))
+        if (etch_has_dim(b, a->dims[i]) || etch_dim_among((etch_dim_view){keep, rank}, a->dims[i]))
             continue;
         const char *dim = a->dims[i]->name;
         etch_diag *diag =
@@ -361,16 +357,21 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
         return NULL;
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
-            if (!keep || etch_dim_among(keep, keep_rank, ins[i]->dims[d]))
+            if (!keep || etch_dim_among((etch_dim_view){keep, keep_rank}, ins[i]->dims[d]))
                 etch_dim_add(graph, &dims, ins[i]->dims[d]);
     return emit(graph, etch_row_for(graph, ETCH_USE_PRODUCT), ins, 2, NULL, &dims, span);
+}
+
+etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
+                            const etch_attrs *attrs, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, use), ins, in_count, attrs, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
 {
     etch_tensor *ins[] = {a, b};
-    return etch_graph_call(graph, etch_row_for(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM), ins, 2,
-                           NULL, NULL, 0, span);
+    return etch_graph_use(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM, ins, 2, NULL, span);
 }
 
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
@@ -380,7 +381,7 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
         return NULL;
     etch_dim_list dims = {0};
     for (uint32_t i = 0; i < a->rank; i++)
-        if (etch_dim_among(keep, keep_rank, a->dims[i]))
+        if (etch_dim_among((etch_dim_view){keep, keep_rank}, a->dims[i]))
             etch_dim_add(graph, &dims, a->dims[i]);
     if (dims.count == a->rank)
         return a;
@@ -391,8 +392,7 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
                                 etch_span span)
 {
     const etch_attrs attrs = {.number = number};
-    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
-                       : NULL;
+    return number ? etch_graph_use(graph, use, &x, 1, &attrs, span) : NULL;
 }
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
@@ -412,7 +412,7 @@ etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span 
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_COPY), &x, 1, NULL, NULL, 0, span);
+    return etch_graph_use(graph, ETCH_USE_COPY, &x, 1, NULL, span);
 }
 
 /* ---- scopes and loops ------------------------------------------------------------------------------- */

@@ -32,17 +32,12 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
 
-/* Declared dims of one of several results. */
-typedef struct etch_result_dims {
-    etch_dim *const *at;
-    uint32_t count;
-} etch_result_dims;
-
 /* Does the row have several results (as many as are declared)? */
 bool etch_row_is_several(const etch_row *row);
-/* A call of such a row on one operand; fills `out`, one result for each of `want`. False after an error. */
+/* A call of such a row on one operand; fills `out`, one result for the declared dims of each of `want`. False
+ * after an error. */
 bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
-                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span);
+                             const etch_dim_view *want, etch_tensor **out, uint32_t count, etch_span span);
 /* The same with operands by place. */
 etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
                                       const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
@@ -66,10 +61,7 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* `x[(N,P)->M]`, `x[M->(N,P)]`: the dims `from` become the dims `to`, one side of which is a single dim; the
  * outer dims stand first. The products of the sizes are equal (proved, else an error). */
 typedef struct etch_regroup {
-    etch_dim *const *from;
-    uint32_t from_count;
-    etch_dim *const *to;
-    uint32_t to_count;
+    etch_dim_view from, to;
 } etch_regroup;
 
 etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_regroup *groups, uint32_t count,

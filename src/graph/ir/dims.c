@@ -1,25 +1,32 @@
 /* Dims, and lists of them. */
 #include "graph/ir/ir_int.h"
 
-bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
+bool etch_dim_among(etch_dim_view dims, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (dims[i] == dim)
+    for (uint32_t i = 0; i < dims.count; i++)
+        if (dims.at[i] == dim)
             return true;
     return false;
 }
 
 bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
 {
-    return etch_dim_among(tensor->dims, tensor->rank, dim);
+    return etch_dim_among((etch_dim_view){tensor->dims, tensor->rank}, dim);
+}
+
+const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
+                                etch_dim_view less)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!etch_has_dim(a, t->dims[i]) && !(b && etch_has_dim(b, t->dims[i])) &&
+            !etch_dim_among(less, t->dims[i]))
+            return t->dims[i];
+    return NULL;
 }
 
 bool etch_covers(const etch_tensor *a, const etch_tensor *b)
 {
-    for (uint32_t i = 0; i < b->rank; i++)
-        if (!etch_has_dim(a, b->dims[i]))
-            return false;
-    return true;
+    return !etch_dim_beside(b, a, NULL, (etch_dim_view){0});
 }
 
 bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other)
@@ -48,7 +55,7 @@ const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor)
 
 void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
 {
-    if (!etch_dim_among(list->at, list->count, dim))
+    if (!etch_dim_among(ETCH_DIMS(*list), dim))
         ETCH_PUSH(graph->arena, list, dim);
 }
 
@@ -57,7 +64,7 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
     if (a_count != b_count)
         return false;
     for (uint32_t i = 0; i < a_count; i++)
-        if (!etch_dim_among(b, b_count, a[i]))
+        if (!etch_dim_among((etch_dim_view){b, b_count}, a[i]))
             return false;
     return true;
 }
@@ -72,26 +79,72 @@ void etch_dim_alias(etch_dim *to, const etch_dim *from)
         to->alias = from;
 }
 
-bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
-                    const char *what)
+bool etch_call_later(const etch_call *call, const char *what, const char *more)
 {
-    etch_graph *graph = call->graph;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!dims[i])
+    etch_error(call->graph->diags, ETCH_E_LATER, call->span,
+               "%s%s is part of the language but is not given meaning yet%s", call->row->name, what, more);
+    return false;
+}
+
+bool etch_call_has(const etch_call *call, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (etch_has_dim(call->ins[i], dim))
+            return true;
+    return false;
+}
+
+etch_dim *etch_call_new_dim(const etch_call *call, const etch_dim *but)
+{
+    etch_dim *found = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call->want.count; i++) {
+        etch_dim *dim = call->want.at[i];
+        if (dim && dim != but && !etch_call_has(call, dim))
+            found = dim, count++;
+    }
+    return count == 1 ? found : NULL;
+}
+
+const char *etch_call_tensor(const etch_call *call, const etch_tensor *tensor)
+{
+    return etch_tensor_text(call->graph->arena, tensor);
+}
+
+const char *etch_call_dims(const etch_call *call, etch_dim_view dims)
+{
+    return etch_dims_text(call->graph->arena, dims.at, dims.count);
+}
+
+const char *etch_call_number(const etch_call *call, etch_expr number)
+{
+    return etch_expr_text(call->graph->sym, number);
+}
+
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim_view dims, const char *what)
+{
+    for (uint32_t i = 0; i < dims.count; i++) {
+        if (!dims.at[i])
             return false;
-        if (etch_has_dim(t, dims[i]))
+        if (etch_has_dim(t, dims.at[i]))
             continue;
-        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s has no dim %s, which `%s` names",
-                   call->called->name, etch_tensor_text(graph->arena, t), dims[i]->name, what);
+        etch_error(call->graph->diags, ETCH_E_MISSING_DIM, call->span,
+                   "%s: %s has no dim %s, which `%s` names", call->called->name, etch_call_tensor(call, t),
+                   dims.at[i]->name, what);
         return false;
     }
     return true;
 }
 
-void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
-                          etch_dim *const *less, uint32_t less_count)
+void etch_dims_add(const etch_call *call, etch_dim_list *out, etch_dim_view dims)
+{
+    for (uint32_t i = 0; i < dims.count; i++)
+        ETCH_PUSH(call->graph->arena, out, dims.at[i]);
+}
+
+void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t, etch_dim_view less)
 {
     for (uint32_t i = 0; i < t->rank; i++)
-        if (!etch_dim_among(less, less_count, t->dims[i]))
+        if (!etch_dim_among(less, t->dims[i]))
             etch_dim_add(call->graph, out, t->dims[i]);
 }

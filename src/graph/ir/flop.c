@@ -1,18 +1,17 @@
 /* FLOP of one op: as its row says, under a convention of counting. */
 #include "graph/ir/families/family.h"
 
-etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
-                         const void *data)
+etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data)
 {
     etch_expr product = etch_int(sym, 1);
-    for (uint32_t i = 0; i < count; i++)
-        product = etch_mul(sym, product, size ? size(data, dims[i]) : dims[i]->size);
+    for (uint32_t i = 0; i < dims.count; i++)
+        product = etch_mul(sym, product, size ? size(data, dims.at[i]) : dims.at[i]->size);
     return product;
 }
 
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data)
 {
-    return etch_dims_size(sym, tensor->dims, tensor->rank, size, data);
+    return etch_dims_size(sym, (etch_dim_view){tensor->dims, tensor->rank}, size, data);
 }
 
 /* ---- for functions of rows -------------------------------------------------------------------------- */
@@ -22,9 +21,21 @@ etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim)
     return call->size(call->data, dim);
 }
 
-etch_expr etch_flop_product(const etch_flop_call *call, etch_dim *const *dims, uint32_t count)
+etch_expr etch_flop_product(const etch_flop_call *call, etch_dim_view dims)
 {
-    return etch_dims_size(call->sym, dims, count, call->size, call->data);
+    return etch_dims_size(call->sym, dims, call->size, call->data);
+}
+
+etch_expr etch_flop_beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *other,
+                           etch_dim_view a, etch_dim_view b)
+{
+    etch_expr product = etch_int(call->sym, 1);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        const etch_dim *dim = t->dims[i];
+        if (!(other && etch_has_dim(other, dim)) && !etch_dim_among(a, dim) && !etch_dim_among(b, dim))
+            product = etch_mul(call->sym, product, etch_flop_size(call, dim));
+    }
+    return product;
 }
 
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor)
@@ -35,6 +46,11 @@ etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tens
 etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_expr count)
 {
     return etch_mul(call->sym, etch_int(call->sym, constant), count);
+}
+
+etch_expr etch_flop_each(const etch_flop_call *call, etch_expr count)
+{
+    return etch_flop_times(call, call->op->row->flop.constants[0], count);
 }
 
 etch_expr etch_flop_dims(const etch_flop_call *call)
@@ -57,14 +73,12 @@ etch_expr etch_flop_dims(const etch_flop_call *call)
 
 static etch_expr result_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0],
-                           etch_flop_elements(call, call->op->outs[0]));
+    return etch_flop_each(call, etch_flop_elements(call, call->op->outs[0]));
 }
 
 static etch_expr operand_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0],
-                           etch_flop_elements(call, call->op->ins[0]));
+    return etch_flop_each(call, etch_flop_elements(call, call->op->ins[0]));
 }
 
 const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};

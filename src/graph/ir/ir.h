@@ -87,24 +87,22 @@ typedef struct etch_tensor {
     etch_span span;
 } etch_tensor;
 
+/* Dims in a row: of a keyword, of a declaration. */
+typedef struct etch_dim_view {
+    etch_dim *const *at;
+    uint32_t count;
+} etch_dim_view;
+
+/* Dims in the making, and as they are then. */
+typedef ETCH_VEC(etch_dim *) etch_dim_list;
+#define ETCH_DIMS(list) ((etch_dim_view){(list).at, (list).count})
+
 /* The attributes of an op beside its operands. Unused fields are zero. */
 typedef struct etch_attrs {
-    etch_dim **over;
-    uint32_t over_count;
-    etch_dim **dot;
-    uint32_t dot_count;
+    etch_dim_view over, dot, kernel, state, slots, kept;
     /* renaming, pairwise, see regroup.c; slice: over -> to[0]; routing: tokens -> slots; concat and split:
      * the dim of each part (NULL: a part of size 1 that has none) -> the whole */
-    etch_dim **from, **to;
-    uint32_t map_count;
-    etch_dim **kernel;
-    uint32_t kernel_count;
-    etch_dim **state;
-    uint32_t state_count;
-    etch_dim **slots;
-    uint32_t slots_count;
-    etch_dim **kept;
-    uint32_t kept_count;
+    etch_dim_view from, to;
     bool sync;
     bool causal;
     etch_expr number;
@@ -118,9 +116,7 @@ typedef struct etch_attrs {
 
 /* Where a keyword is kept: one of the pointers is set. */
 typedef struct etch_keyword_field {
-    etch_dim ***dims;
-    /* with `dims` */
-    uint32_t *dim_count;
+    etch_dim_view *dims;
     bool *flag;
     /* NULL when it is not said; a keyword that says 0 is not said */
     etch_expr *number;
@@ -141,7 +137,8 @@ typedef struct etch_operands {
     etch_tensor *at[ETCH_MAX_OPERANDS];
     /* NULL after the last name of a row that takes any number */
     const char *names[ETCH_MAX_OPERANDS];
-    /* operands that must be given, and all */
+    /* Operands that must be given, and all: ETCH_MAX_OPERANDS where the last one is called `x...`, which
+     * stands for any number of them. */
     uint32_t least, most;
 } etch_operands;
 

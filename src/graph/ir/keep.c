@@ -109,10 +109,15 @@ static void sweep(const etch_sift *s, etch_region *region)
     region->items.count = left;
 }
 
-void etch_region_sift(const etch_sift *sift, etch_region *region)
+void etch_region_mark(const etch_sift *sift, const etch_region *region)
 {
     while (mark(sift, region)) {
     }
+}
+
+void etch_region_sift(const etch_sift *sift, etch_region *region)
+{
+    etch_region_mark(sift, region);
     sweep(sift, region);
 }
 
@@ -122,12 +127,14 @@ static bool acts(const etch_op *op)
     return op->row->stays;
 }
 
+etch_sift etch_sift_of(const etch_graph *graph)
+{
+    return (etch_sift){graph->arena, acts, true, ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool)};
+}
+
 void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count)
 {
-    const etch_sift sift = {.arena = graph->arena,
-                            .acts = acts,
-                            .carries = true,
-                            .needed = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool)};
+    const etch_sift sift = etch_sift_of(graph);
     for (uint32_t i = 0; i < count; i++)
         if (wanted[i])
             wanted[i]->wanted = sift.needed[wanted[i]->id] = true;

@@ -19,11 +19,11 @@ const etch_op *etch_first_op(const etch_op *op)
 
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
 {
-    if (etch_dim_among(op->attrs.over, op->attrs.over_count, dim))
+    if (etch_dim_among(op->attrs.over, dim))
         return op->row->over;
-    if (etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim))
+    if (etch_dim_among(op->attrs.dot, dim))
         return op->row->dot;
-    if (etch_dim_among(op->attrs.state, op->attrs.state_count, dim))
+    if (etch_dim_among(op->attrs.state, dim))
         return op->row->state;
     return ETCH_FACTOR_PASS;
 }
@@ -41,9 +41,8 @@ uint32_t etch_op_index(const etch_op *op, uint32_t slot)
 bool etch_op_sums(const etch_op *op)
 {
     for (uint32_t i = 0; i < op->in_count; i++)
-        for (uint32_t d = 0; d < op->ins[i]->rank; d++)
-            if (!etch_has_dim(op->outs[0], op->ins[i]->dims[d]))
-                return true;
+        if (!etch_covers(op->outs[0], op->ins[i]))
+            return true;
     return false;
 }
 
@@ -59,22 +58,22 @@ bool etch_op_is_view(const etch_op *op)
     return op->row->view;
 }
 
-static const etch_dim *mapped(etch_dim *const *from, etch_dim *const *to, uint32_t count, const etch_dim *dim)
+static const etch_dim *mapped(etch_dim_view from, etch_dim_view to, const etch_dim *dim)
 {
-    for (uint32_t i = 0; dim && i < count; i++)
-        if (from[i] == dim)
-            return to[i];
+    for (uint32_t i = 0; dim && i < from.count; i++)
+        if (from.at[i] == dim)
+            return to.at[i];
     return dim;
 }
 
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim)
 {
-    return mapped(op->attrs.from, op->attrs.to, op->attrs.map_count, dim);
+    return mapped(op->attrs.from, op->attrs.to, dim);
 }
 
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim)
 {
-    return mapped(op->attrs.to, op->attrs.from, op->attrs.map_count, dim);
+    return mapped(op->attrs.to, op->attrs.from, dim);
 }
 
 const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim)
@@ -130,7 +129,7 @@ void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch
                     etch_dim_list *out)
 {
     for (uint32_t i = 0; i < x->rank; i++) {
-        etch_dim *dim = x->dims[i] == op->attrs.to[part] ? op->attrs.from[part] : x->dims[i];
+        etch_dim *dim = x->dims[i] == op->attrs.to.at[part] ? op->attrs.from.at[part] : x->dims[i];
         if (dim)
             ETCH_PUSH(graph->arena, out, dim);
     }

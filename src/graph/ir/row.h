@@ -5,9 +5,6 @@
 
 #include "graph/ir/builder.h"
 
-/* Dims in the making. */
-typedef ETCH_VEC(etch_dim *) etch_dim_list;
-
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
     /* a node of its own, which pointwise neighbours join */
@@ -222,7 +219,7 @@ struct etch_row {
     bool (*shape)(struct etch_call *call, etch_dim_list *out);
     /* In its place, of a row with several results, any of which may have a cotangent: completes the attrs
      * from the declared dims of `count` results. NULL: one result. False after an error. */
-    bool (*several)(struct etch_call *call, const etch_result_dims *want, uint32_t count);
+    bool (*several)(struct etch_call *call, const etch_dim_view *want, uint32_t count);
     etch_role role;
     /* what these dims are to the op; all others pass */
     etch_factor over, dot, state;
@@ -276,9 +273,11 @@ struct etch_row {
     const char *help;
 };
 
-/* The row of a use, and of a move. */
+/* The row of a use, and of a move; a call of the row of a use, with no dims declared. */
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective);
+etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
+                            const etch_attrs *attrs, etch_span span);
 
 /* ---- questions about one op ---------------------------------------------------------------------------- */
 
@@ -309,22 +308,23 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
-etch_expr etch_dims_size(etch_sym *sym, etch_dim *const *dims, uint32_t count, etch_size_fn size,
-                         const void *data);
+etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data);
 /* FLOP of an op under a rule. */
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
 
 /* ---- dims, names, derived tensors ---------------------------------------------------------------------- */
 
-bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
+bool etch_dim_among(etch_dim_view dims, const etch_dim *dim);
+/* The first dim of `t` that neither `a` nor `b` (may be NULL) has, nor `less`; NULL: there is none. */
+const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
+                                etch_dim_view less);
 bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
                     etch_dim_list *out);
-typedef ETCH_VEC(const char *) etch_name_list;
-/* Names of loops, modules and tags, for "did you mean". */
-etch_name_list etch_graph_selectors(const etch_graph *graph);
+/* Helps with a name that selects nothing: "did you mean", of loops, modules and tags, or else `otherwise`. */
+void etch_help_selector(const etch_graph *graph, etch_diag *diag, const char *name, const char *otherwise);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
 /* The op of the forward graph that an op derives from, or repeats; a forward one itself. */
@@ -347,7 +347,7 @@ etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const 
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
-/* Leaves out of a region what nobody needs (keep.c). */
+/* What nobody needs of a region (keep.c). */
 typedef struct etch_sift {
     etch_arena *arena;
     /* Is the op needed, whoever reads its results? */
@@ -357,6 +357,10 @@ typedef struct etch_sift {
     /* by tensor id; what is asked for is set */
     bool *needed;
 } etch_sift;
+/* Of the forward pass of a graph, where nothing is asked for yet. */
+etch_sift etch_sift_of(const etch_graph *graph);
+/* Marks what is needed by what is; leaves out all else. */
+void etch_region_mark(const etch_sift *sift, const etch_region *region);
 void etch_region_sift(const etch_sift *sift, etch_region *region);
 
 #endif

@@ -83,9 +83,9 @@ bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weig
     return selected->loop ? is_in_loop(weight->region, selected->loop) : selected->result == weight;
 }
 
-etch_name_list etch_graph_selectors(const etch_graph *graph)
+void etch_help_selector(const etch_graph *graph, etch_diag *diag, const char *name, const char *otherwise)
 {
-    etch_name_list names = {0};
+    ETCH_VEC(const char *) names = {0};
     for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
         if (at.item->loop)
             ETCH_PUSH(graph->arena, &names, at.item->loop->name);
@@ -94,5 +94,9 @@ etch_name_list etch_graph_selectors(const etch_graph *graph)
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         for (uint32_t k = 0; k < graph->tensors.at[i]->tag_count; k++)
             ETCH_PUSH(graph->arena, &names, graph->tensors.at[i]->tags[k]);
-    return names;
+    const char *near = etch_nearest(name, names.at, names.count);
+    if (near && strcmp(near, name) != 0)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag, "%s", otherwise);
 }

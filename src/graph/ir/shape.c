@@ -4,34 +4,33 @@
 bool etch_shape_union(etch_call *call, etch_dim_list *out)
 {
     for (uint32_t i = 0; i < call->in_count; i++)
-        etch_dims_add_beside(call, out, call->ins[i], NULL, 0);
+        etch_dims_add_beside(call, out, call->ins[i], (etch_dim_view){0});
     return true;
 }
 
 bool etch_shape_first(etch_call *call, etch_dim_list *out)
 {
-    etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, ins[0], attrs->over, "over"))
         return false;
-    for (uint32_t i = 1; i < call->in_count; i++)
-        for (uint32_t d = 0; d < ins[i]->rank; d++)
-            if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
-                return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
-                                        etch_tensor_text(graph->arena, ins[i]), ins[i]->dims[d]->name,
-                                        etch_tensor_text(graph->arena, ins[0]));
-            }
-    etch_dims_add_beside(call, out, ins[0], NULL, 0);
+    for (uint32_t i = 1; i < call->in_count; i++) {
+        const etch_dim *dim = etch_dim_beside(ins[i], ins[0], NULL, (etch_dim_view){0});
+        if (dim)
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                    etch_call_tensor(call, ins[i]), dim->name,
+                                    etch_call_tensor(call, ins[0]));
+    }
+    etch_dims_add_beside(call, out, ins[0], (etch_dim_view){0});
     return true;
 }
 
 bool etch_shape_less(etch_call *call, etch_dim_list *out)
 {
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, call->ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, call->ins[0], attrs->over, "over"))
         return false;
-    etch_dims_add_beside(call, out, call->ins[0], attrs->over, attrs->over_count);
+    etch_dims_add_beside(call, out, call->ins[0], attrs->over);
     return true;
 }
 
@@ -42,16 +41,16 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out)
     etch_arena *arena = call->graph->arena;
     for (uint32_t i = 0; i < a->rank; i++) {
         uint32_t m = 0;
-        while (m < attrs->map_count && attrs->from[m] != a->dims[i])
+        while (m < attrs->to.count && attrs->from.at[m] != a->dims[i])
             m++;
-        if (m == attrs->map_count) {
+        if (m == attrs->to.count) {
             ETCH_PUSH(arena, out, a->dims[i]);
             continue;
         }
-        if (attrs->to[m])
-            ETCH_PUSH(arena, out, attrs->to[m]);
-        while (++m < attrs->map_count && !attrs->from[m]) /* the rest of its group */
-            ETCH_PUSH(arena, out, attrs->to[m]);
+        if (attrs->to.at[m])
+            ETCH_PUSH(arena, out, attrs->to.at[m]);
+        while (++m < attrs->to.count && !attrs->from.at[m]) /* the rest of its group */
+            ETCH_PUSH(arena, out, attrs->to.at[m]);
     }
     return true;
 }
@@ -59,23 +58,22 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out)
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
 /* The dims that one keyword names. */
-static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_dim *const *dims,
-                     uint32_t count)
+static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_dim_view dims)
 {
     etch_graph *graph = call->graph;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!dims[i])
+    for (uint32_t i = 0; i < dims.count; i++) {
+        if (!dims.at[i])
             return false; /* reported where it was looked up */
-        if ((call->row->each & info->bit) || !etch_dim_among(dims, i, dims[i]))
+        if ((call->row->each & info->bit) || !etch_dim_among((etch_dim_view){dims.at, i}, dims.at[i]))
             continue;
         etch_error(graph->diags, ETCH_E_DIM_TWICE, call->span, "%s: `%s` names dim %s twice",
-                   call->called->name, info->name, dims[i]->name);
+                   call->called->name, info->name, dims.at[i]->name);
         return false;
     }
-    if (count == 1 || !(call->row->one & info->bit))
+    if (dims.count == 1 || !(call->row->one & info->bit))
         return true;
     etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: `%s` is one dim, and it is %s",
-               call->called->name, info->name, etch_dims_text(graph->arena, dims, count));
+               call->called->name, info->name, etch_call_dims(call, dims));
     return false;
 }
 
@@ -83,7 +81,7 @@ static bool keyword_fits(const etch_call *call, const etch_keyword_info *info)
 {
     etch_attrs attrs = call->attrs;
     const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
-    return !field.dims || dims_fit(call, info, *field.dims, *field.dim_count);
+    return !field.dims || dims_fit(call, info, *field.dims);
 }
 
 bool etch_keywords_fit(const etch_call *call)

@@ -5,21 +5,6 @@
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
 
-const etch_row *etch_row_named(const etch_table *table, const char *name)
-{
-    for (uint32_t f = 0; f < table->count; f++)
-        for (uint32_t i = 0; i < table->families[f]->count; i++)
-            if (strcmp(table->families[f]->at[i].name, name) == 0)
-                return &table->families[f]->at[i];
-    return NULL;
-}
-
-const etch_row *etch_row_called(const etch_table *table, const char *name)
-{
-    const etch_row *row = etch_row_named(table, name);
-    return row && etch_row_is_called(row) ? row : NULL;
-}
-
 const etch_row *etch_row_at(const etch_table *table, uint32_t index)
 {
     for (uint32_t f = 0; f < table->count; index -= table->families[f++]->count)
@@ -28,14 +13,32 @@ const etch_row *etch_row_at(const etch_table *table, uint32_t index)
     return NULL;
 }
 
+/* By name, or, where that is NULL, by use. */
+static const etch_row *find_row(const etch_table *table, const char *name, etch_use use)
+{
+    for (uint32_t f = 0; f < table->count; f++)
+        for (uint32_t i = 0; i < table->families[f]->count; i++) {
+            const etch_row *row = &table->families[f]->at[i];
+            if (name ? strcmp(row->name, name) == 0 : row->use == use)
+                return row;
+        }
+    return NULL;
+}
+
+const etch_row *etch_row_named(const etch_table *table, const char *name)
+{
+    return find_row(table, name, ETCH_USE_NONE);
+}
+
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 {
-    const etch_table *table = graph->table;
-    for (uint32_t f = 0; f < table->count; f++)
-        for (uint32_t i = 0; i < table->families[f]->count; i++)
-            if (table->families[f]->at[i].use == use)
-                return &table->families[f]->at[i];
-    return NULL;
+    return find_row(graph->table, NULL, use);
+}
+
+const etch_row *etch_row_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    return row && etch_row_is_called(row) ? row : NULL;
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------ */
@@ -57,8 +60,8 @@ static const struct {
 
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective)
 {
-    return collectives[collective].use == ETCH_USE_NONE ? NULL
-                                                        : etch_row_for(graph, collectives[collective].use);
+    const etch_use use = collectives[collective].use;
+    return use == ETCH_USE_NONE ? NULL : etch_row_for(graph, use);
 }
 
 const char *etch_collective_name(etch_collective collective)
@@ -68,20 +71,20 @@ const char *etch_collective_name(etch_collective collective)
 
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
-#define DIMS(word, bit, list)                                                                        \
-    {                                                                                                \
-        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count), 0 \
+#define DIMS(word, bit, member)                                    \
+    {                                                              \
+        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, member), 0 \
     }
-#define NUMBER(word, bit, member, range)                                    \
-    {                                                                       \
-        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0, range \
+#define NUMBER(word, bit, member, range)                                 \
+    {                                                                    \
+        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), range \
     }
 
 static const etch_keyword_info keywords[] = {
     DIMS("over", ETCH_KW_OVER, over),
     DIMS("dot", ETCH_KW_DOT, dot),
-    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count), 0},
-    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0, 0},
+    DIMS("to", ETCH_KW_TO, to),
+    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0},
     NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
     NUMBER("window", ETCH_KW_WINDOW, window, ETCH_COUNT),
     NUMBER("cap", ETCH_KW_CAP, cap, ETCH_POSITIVE),
@@ -96,8 +99,8 @@ static const etch_keyword_info keywords[] = {
     NUMBER("keep", ETCH_KW_KEEP, keep, ETCH_COUNT_OR_NONE),
     NUMBER("limit", ETCH_KW_LIMIT, limit, ETCH_COUNT_OR_NONE),
     DIMS("keep", ETCH_KW_KEPT, kept),
-    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0, 0},
-    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0, 0},
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)
@@ -107,24 +110,17 @@ const etch_keyword_info *etch_keyword_at(uint32_t index)
 
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs)
 {
-    void *field = (char *)attrs + info->field, *count = (char *)attrs + info->count;
-    switch (info->kind) {
-    case ETCH_KIND_DIMS:
-        return (etch_keyword_field){.dims = field, .dim_count = count};
-    case ETCH_KIND_FLAG:
-        return (etch_keyword_field){.flag = field};
-    case ETCH_KIND_DTYPE:
-        return (etch_keyword_field){.dtype = field};
-    case ETCH_KIND_NUMBER:
-        break;
-    }
-    return (etch_keyword_field){.number = field};
+    void *field = (char *)attrs + info->field;
+    return (etch_keyword_field){.dims = info->kind == ETCH_KIND_DIMS ? field : NULL,
+                                .flag = info->kind == ETCH_KIND_FLAG ? field : NULL,
+                                .number = info->kind == ETCH_KIND_NUMBER ? field : NULL,
+                                .dtype = info->kind == ETCH_KIND_DTYPE ? field : NULL};
 }
 
 bool etch_keyword_is_said(const etch_keyword_field *field)
 {
     if (field->dims)
-        return *field->dim_count > 0;
+        return field->dims->count > 0;
     if (field->flag)
         return *field->flag;
     return field->dtype ? *field->dtype != 0 : *field->number != NULL;
@@ -147,14 +143,18 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
 etch_operands etch_operands_of(etch_arena *arena, const etch_row *row)
 {
     etch_operands operands = {0};
-    etch_row_arity(row, &operands.least, &operands.most);
-    uint32_t slot = 0;
+    bool optional = false, many = false;
     for (const char *at = row->operands; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        optional = optional || *at == '|';
+        many = length > 3 && memcmp(at + length - 3, "...", 3) == 0;
         if (*at != '|')
-            operands.names[slot++] = etch_copy_text(arena, at, length);
+            operands.names[operands.most++] = etch_copy_text(arena, at, length);
+        operands.least = optional ? operands.least : operands.most;
         at += length;
     }
+    if (many) /* of the last */
+        operands.most = ETCH_MAX_OPERANDS;
     return operands;
 }
 
@@ -195,13 +195,6 @@ bool etch_row_is_several(const etch_row *row)
     return row->several != NULL;
 }
 
-/* Does the last operand stand for any number of them? */
-static bool takes_many(const etch_row *row)
-{
-    size_t length = strlen(row->operands);
-    return length > 3 && strcmp(row->operands + length - 3, "...") == 0;
-}
-
 const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
 {
     const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
@@ -215,22 +208,6 @@ const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
         if (etch_optimizer_with_momentum(table, other) == row)
             return NULL; /* it is asked for by its argument */
     return row && row->updates ? row : NULL;
-}
-
-void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
-{
-    uint32_t words = 0;
-    bool optional = false;
-    *least = 0;
-    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        if (*at == '|')
-            optional = true;
-        else if (words++, !optional)
-            *least = words;
-        at += length;
-    }
-    *most = takes_many(row) ? ETCH_MAX_OPERANDS : words;
 }
 
 /* "; over = .., [causal = ..]": what is in brackets may be left out. */

@@ -104,8 +104,6 @@ typedef struct etch_keyword_info {
     etch_keyword_kind kind;
     /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t field;
-    /* of the number of dims in the list */
-    size_t count;
     /* of a number; that of a positional one is the row's */
     etch_number_range range;
 } etch_keyword_info;
@@ -123,9 +121,6 @@ unsigned etch_row_takes(const etch_row *row);
 /* The values that the positional number of a call may have. */
 etch_number_range etch_row_number(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
-/* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
- * ETCH_MAX_OPERANDS. */
-void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);

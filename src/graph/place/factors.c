@@ -77,7 +77,7 @@ static etch_state factor_of_route(etch_placer *p, const etch_op *op, uint32_t ax
         return state;
     etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
     bool of_tokens = etch_op_dim_linked(op, state) != state;
-    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    bool of_slots = etch_dim_among(op->attrs.to, state);
     if (of_tokens && !*token)
         *token = state;
     return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
@@ -202,6 +202,16 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
     }
 }
 
+/* The axis divides nothing after all. */
+static void exclude(etch_placer *p, etch_placing *pl, uint32_t axis)
+{
+    pl->excluded |= 1u << axis;
+    pl->stat_axes &= ~(1u << axis);
+    for (uint32_t i = 0; i < pl->op->out_count; i++)
+        pl->result[i][axis] = NULL;
+    place_axis(p, pl, axis);
+}
+
 /* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to
  * mean the same in all ops that route alike. So one may join only inside those of ops before, and one may go
  * only with those inside it. `before`: the token dims of the ops before. */
@@ -209,13 +219,10 @@ static bool takes_others_apart(const etch_placer *p, const etch_placing *pl, con
                                uint32_t axis)
 {
     const etch_state token = pl->factor[axis];
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (a == axis || before[a] != token)
-            continue;
-        bool is_inside = etch_map_is_inside(p, token, axis, a);
-        if (is_inside ? pl->factor[a] != token : before[axis] != token)
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (a != axis && before[a] == token &&
+            (etch_map_is_inside(p->placed, token, axis, a) ? pl->factor[a] : before[axis]) != token)
             return true;
-    }
     return false;
 }
 
@@ -231,10 +238,7 @@ static void keep_slots(etch_placer *p, etch_placing *pl)
         if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
             continue;
         tokens[a] = before[a];
-        pl->excluded |= 1u << a;
-        for (uint32_t i = 0; i < pl->op->out_count; i++)
-            pl->result[i][a] = NULL;
-        place_axis(p, pl, a);
+        exclude(p, pl, a);
         a = UINT32_MAX; /* those inside it go, too */
     }
 }
@@ -270,7 +274,7 @@ static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
             continue;
         for (uint32_t a = 0; a < p->axis_count; a++)
             if (a != b && requested->place[a] == dim && pl->result[0][a] != dim &&
-                etch_map_is_inside(p, dim, b, a))
+                etch_map_is_inside(p->placed, dim, b, a))
                 axes |= 1u << b;
     }
     return axes;
@@ -278,22 +282,14 @@ static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl)
 {
+    uint32_t axes;
     for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
         place_axis(p, pl, a);
     if (pl->op->row->links)
         keep_slots(p, pl);
-    for (;;) {
-        const uint32_t axes = (non_innermost(p, pl) | deferred(p, pl)) & ~pl->excluded;
-        if (!axes)
-            break;
-        pl->excluded |= axes;
-        for (uint32_t a = 0; a < p->axis_count; a++) {
-            if (!(axes & (1u << a)))
-                continue;
-            for (uint32_t i = 0; i < pl->op->out_count; i++)
-                pl->result[i][a] = NULL;
-            pl->stat_axes &= ~(1u << a);
-            place_axis(p, pl, a);
-        }
+    while ((axes = (non_innermost(p, pl) | deferred(p, pl)) & ~pl->excluded) != 0) {
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (axes & (1u << a))
+                exclude(p, pl, a);
     }
 }

@@ -5,22 +5,16 @@
 
 /* ---- maps of scopes --------------------------------------------------------------------------------- */
 
-static void clear_place(const etch_placer *p, etch_state *place)
-{
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        place[a] = NULL;
-}
-
-/* Puts `dim` on the axes of `shard`; false when one of them divides another dim. */
-static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
+/* Puts `dim` on the axes of `shard`. The dim that one of them divides already; NULL: none does. */
+static etch_state put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
 {
     for (uint32_t i = 0; i < shard->axis_count; i++) {
-        uint32_t axis = shard->axes[i];
-        if (place[axis] && place[axis] != dim)
-            return false;
-        place[axis] = dim;
+        etch_state *at = &place[shard->axes[i]];
+        if (*at && *at != dim)
+            return *at;
+        *at = dim;
     }
-    return true;
+    return NULL;
 }
 
 /* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
@@ -31,36 +25,26 @@ static void report_twice(etch_placer *p, const etch_tensor *tensor, const etch_s
     for (uint32_t i = 0; i < shard->axis_count; i++)
         if (place[shard->axes[i]] && strcmp(place[shard->axes[i]]->name, shard->dim) != 0)
             axis = shard->axes[i];
-    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
-                                 "mesh axis %s would divide both %s and %s of %s",
-                                 p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
+    etch_diag *diag =
+        etch_place_error(p, ETCH_E_AXIS_TWICE, shard->span, "mesh axis %s would divide both %s and %s of %s",
+                         p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
     if (other)
         etch_note(diag, other->span, "it divides %s here", other->dim);
     etch_note(diag, tensor->span, "%s is declared here", tensor->name);
     etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
               tensor->scope ? tensor->scope->module : "MODULE", shard->dim);
-    p->failed = true;
-}
-
-static etch_state first_taken(const etch_shard *shard, const etch_state *place, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < shard->axis_count; i++)
-        if (place[shard->axes[i]] && place[shard->axes[i]] != dim)
-            return place[shard->axes[i]];
-    return NULL;
 }
 
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place)
 {
-    clear_place(p, place);
-    for (uint32_t i = 0; i < tensor->rank; i++) {
+    etch_state taken = NULL;
+    memset(place, 0, p->axis_count * sizeof *place);
+    for (uint32_t i = 0; i < tensor->rank && !taken; i++) {
         const etch_shard *shard = etch_map_dim(p->plan, plan_region, tensor->dims[i]);
-        if (!shard || put_dim(shard, tensor->dims[i], place))
-            continue;
-        report_twice(p, tensor, shard,
-                     etch_map_dim(p->plan, plan_region, first_taken(shard, place, tensor->dims[i])), place);
-        return;
+        taken = shard ? put_dim(shard, tensor->dims[i], place) : NULL;
+        if (taken)
+            report_twice(p, tensor, shard, etch_map_dim(p->plan, plan_region, taken), place);
     }
 }
 
@@ -74,9 +58,9 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
     return NULL;
 }
 
-static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
+static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    for (const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor); plan_region;
+    for (const etch_plan_region *plan_region = etch_plan_region_of(placed->plan_regions, tensor); plan_region;
          plan_region = plan_region->outer)
         for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
             const etch_override *o = plan_region->overrides.at[i];
@@ -84,42 +68,37 @@ static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
             if (pin)
                 return pin;
         }
-    return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
+    return pin_among(placed->plan->pins.at, placed->plan->pins.count, tensor);
 }
 
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
 {
-    const etch_pin *pin = find_pin(p, tensor);
+    const etch_pin *pin = find_pin(p->placed, tensor);
     if (!pin)
         return false;
-    clear_place(p, place);
-    for (uint32_t i = 0; i < pin->shards.count; i++) {
+    memset(place, 0, p->axis_count * sizeof *place);
+    for (uint32_t i = 0; i < pin->shards.count && !p->failed; i++) {
         const etch_shard *shard = &pin->shards.at[i];
         const etch_dim *dim = NULL;
         for (uint32_t d = 0; d < tensor->rank; d++)
             if (strcmp(tensor->dims[d]->name, shard->dim) == 0)
                 dim = tensor->dims[d];
-        if (p->failed)
-            return true;
-        if (dim && put_dim(shard, dim, place))
-            continue;
-        if (dim) {
-            const etch_state other = first_taken(shard, place, dim);
-            report_twice(p, tensor, shard, etch_shard_find(pin->shards.at, pin->shards.count, other->name),
+        const etch_state taken = dim ? put_dim(shard, dim, place) : NULL;
+        if (taken)
+            report_twice(p, tensor, shard, etch_shard_find(pin->shards.at, pin->shards.count, taken->name),
                          place);
-            return true;
-        }
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
-                                     pin->selector, tensor->name, shard->dim);
+        if (dim)
+            continue;
+        etch_diag *diag = etch_place_error(p, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
+                                           pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
-        p->failed = true;
     }
     return true;
 }
 
-etch_span etch_map_pin_line(const etch_placer *p, const etch_tensor *tensor)
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_pin *pin = find_pin(p, tensor);
+    const etch_pin *pin = find_pin(placed, tensor);
     return pin ? pin->span : (etch_span){0, 0};
 }
 
@@ -134,13 +113,11 @@ void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch
         place[a] = now[a];
         if (!(boundary->axes & (1u << a)))
             continue;
-        place[a] = map[a];
         /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one:
          * whoever reads it knows best where to. */
-        bool keeps = boundary->leaves && !map[a] && now[a] &&
-                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
-        if (keeps)
-            place[a] = now[a];
+        const bool keeps = boundary->leaves && !map[a] && now[a] &&
+                           (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
+        place[a] = keeps ? now[a] : map[a];
     }
 }
 
@@ -176,10 +153,10 @@ etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const et
 }
 
 /* The first entry of the plan that puts `dim` on all of `axes`, wherever it stands. */
-static const etch_shard *entry_with(const etch_placer *p, const char *dim, uint32_t axes)
+static const etch_shard *entry_with(const etch_placed *placed, const char *dim, uint32_t axes)
 {
-    for (uint32_t i = 0; i < p->plan_regions.lines.count; i++) {
-        const etch_shard *line = p->plan_regions.lines.at[i];
+    for (uint32_t i = 0; i < placed->plan_regions->lines.count; i++) {
+        const etch_shard *line = placed->plan_regions->lines.at[i];
         if (strcmp(line->dim, dim) == 0 && !(axes & ~etch_axes_of(line->axes, line->axis_count)))
             return line;
     }
@@ -193,18 +170,19 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-const etch_shard *etch_map_entry(const etch_placer *p, const etch_dim *dim, uint32_t axes)
+const etch_shard *etch_map_entry(const etch_placed *placed, const etch_dim *dim, uint32_t axes)
 {
-    const etch_shard *entry = entry_with(p, dim->name, axes);
-    for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
-        if (first_of(p->graph->dims.at[i]) == first_of(dim))
-            entry = entry_with(p, p->graph->dims.at[i]->name, axes);
+    const etch_graph *graph = placed->training->graph;
+    const etch_shard *entry = entry_with(placed, dim->name, axes);
+    for (uint32_t i = 0; i < graph->dims.count && !entry; i++)
+        if (first_of(graph->dims.at[i]) == first_of(dim))
+            entry = entry_with(placed, graph->dims.at[i]->name, axes);
     return entry;
 }
 
-bool etch_map_is_inside(const etch_placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
+bool etch_map_is_inside(const etch_placed *placed, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
-    const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
+    const etch_shard *entry = etch_map_entry(placed, dim, (1u << inner) | (1u << outer));
     if (!entry)
         return inner > outer; /* never written together: the mesh's order */
     for (uint32_t i = 0; i < entry->axis_count; i++)
@@ -251,14 +229,13 @@ static bool orders_differ(const etch_shard *a, const etch_shard *b)
 static void report_order(etch_placer *p, const etch_shard *line, const etch_shard *earlier)
 {
     etch_diag *diag =
-        etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
-                   "the axes of %s stand in another order than elsewhere in the plan", line->dim);
+        etch_place_error(p, ETCH_E_AXIS_ORDER, line->span,
+                         "the axes of %s stand in another order than elsewhere in the plan", line->dim);
     etch_note(diag, earlier->span, "here");
     etch_help(
         diag,
         "which part of a dim a rank holds follows from the order, the outer axis first: write one order "
         "in all lines");
-    p->failed = true;
 }
 
 void etch_map_check_orders(etch_placer *p)
@@ -280,10 +257,10 @@ static etch_requirement *find_requirement(const etch_placer *p, const etch_dim *
 
 static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
-    const etch_shard *entry = axes ? entry_with(p, dim->name, axes) : NULL;
+    const etch_shard *entry = axes ? entry_with(p->placed, dim->name, axes) : NULL;
     for (uint32_t a = 0; !entry && a < p->axis_count; a++)
         if (axes & (1u << a))
-            entry = entry_with(p, dim->name, 1u << a);
+            entry = entry_with(p->placed, dim->name, 1u << a);
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 

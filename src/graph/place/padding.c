@@ -24,20 +24,15 @@ etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim)
     return etch_mul(sym, etch_ceil(sym, etch_div(sym, size, pad->multiple)), pad->multiple);
 }
 
-etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim)
-{
-    return etch_placed_size(placed, dim);
-}
-
 /* ---- what can be padded -------------------------------------------------------------------------------- */
 
 /* Why the op cannot leave the padding of the dim out; NULL: it can. */
 static const char *hindrance(const etch_op *op, const etch_dim *dim)
 {
     const etch_attrs *a = &op->attrs;
-    if (etch_dim_among(a->from, a->map_count, dim) || etch_dim_among(a->to, a->map_count, dim))
+    if (etch_dim_among(a->from, dim) || etch_dim_among(a->to, dim))
         return "gives its elements another name or place";
-    if (etch_dim_among(a->slots, a->slots_count, dim) || etch_op_dim_linked(op, dim) != dim)
+    if (etch_dim_among(a->slots, dim) || etch_op_dim_linked(op, dim) != dim)
         return "routes along it";
     for (uint32_t i = 0; i < op->in_count; i++)
         if (etch_has_dim(op->ins[i], dim) && etch_op_factor(op, dim) == ETCH_FACTOR_WHOLE)
@@ -48,11 +43,10 @@ static const char *hindrance(const etch_op *op, const etch_dim *dim)
 static void refuse(etch_placer *p, const etch_pad *pad, const etch_dim *dim, const etch_op *op,
                    const char *why)
 {
-    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PAD, pad->span, "%s cannot be padded: %s", dim->name,
-                                 op ? etch_text(p->arena, "%s %s", etch_row_name(op->row), why) : why);
+    etch_diag *diag = etch_place_error(p, ETCH_E_PAD, pad->span, "%s cannot be padded: %s", dim->name,
+                                       op ? etch_text(p->arena, "%s %s", etch_row_name(op->row), why) : why);
     etch_note(diag, op ? op->span : dim->span, op ? "here" : "%s is declared here", dim->name);
     etch_help(diag, "choose sizes that the mesh divides, or axes that divide another dim");
-    p->failed = true;
 }
 
 static void check_ops(etch_placer *p, const etch_pad *pad, const etch_dim *dim)

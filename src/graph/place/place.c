@@ -12,26 +12,27 @@
 
 enum { ALL_AXES = (1 << ETCH_MAX_AXES) - 1 };
 
-static void place_region(etch_placer *p, const etch_region *region, etch_placed_region *into);
+static void place_region(etch_placer *p, etch_placed_region *into);
 
 /* ---- which version of a value an op reads ----------------------------------------------------------- */
 
 /* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved
  * it. */
-static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor, etch_phase phase)
+static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor)
 {
     uint32_t id = tensor->id;
     if (p->pinned[id])
         return p->pinned[id];
-    const bool again = phase == ETCH_RECOMPUTE && tensor->producer && tensor->producer->phase == ETCH_FORWARD;
-    if ((phase == ETCH_BACKWARD || again) && p->resolved[id])
+    const bool again =
+        p->phase == ETCH_RECOMPUTE && tensor->producer && tensor->producer->phase == ETCH_FORWARD;
+    if ((p->phase == ETCH_BACKWARD || again) && p->resolved[id])
         return p->resolved[id];
     return p->made[id];
 }
 
-static bool has_partial(const etch_placer *p, const etch_value *value)
+static uint32_t partial_axes(const etch_placer *p, const etch_value *value)
 {
-    return etch_axes_held(p->plan, value->place, ETCH_PARTIAL) != 0;
+    return etch_axes_held(p->plan, value->place, ETCH_PARTIAL);
 }
 
 /* Is the walk where the tensor is made, and not deeper in a loop? */
@@ -41,41 +42,35 @@ static bool is_at_position(const etch_placer *p, const etch_tensor *tensor)
     return position && position->loop == here->loop && position->index == here->index;
 }
 
-static etch_value *reshard(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                           etch_phase phase, etch_scope *scope, etch_provenance provenance)
+static etch_value *reshard_over(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                                etch_provenance provenance)
 {
-    etch_value *moved = etch_reshard_value(p, value, need, mask, phase, scope, provenance);
+    etch_value *moved = etch_reshard_value(p, value, need, mask, provenance);
     uint32_t id = value->tensor->id;
-    bool resolves = moved != value && has_partial(p, value) && !has_partial(p, moved);
-    if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_position(p, value->tensor))
+    bool resolves = moved != value && partial_axes(p, value) && !partial_axes(p, moved);
+    if (p->phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_position(p, value->tensor))
         p->resolved[id] = moved;
     return moved;
 }
 
-/* For an op, on all axes. */
-static etch_value *reshard_for(etch_placer *p, const etch_op *op, etch_value *value, const etch_state *need,
-                               etch_provenance provenance)
+static etch_value *reshard(etch_placer *p, etch_value *value, const etch_state *need,
+                           etch_provenance provenance)
 {
-    return reshard(p, value, need, ALL_AXES, op->phase, op->scope, provenance);
+    return reshard_over(p, value, need, ALL_AXES, provenance);
 }
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 static void reshard_operands(etch_placer *p, etch_placing *pl)
 {
-    for (uint32_t i = 0; i < pl->op->in_count; i++) {
-        const etch_value *now = pl->ins[i];
-        if (etch_place_equal(p, now->place, pl->need[i]))
-            continue;
-        const etch_provenance provenance = {ETCH_RULE_OPERAND, .op = pl->op};
-        pl->ins[i] = reshard_for(p, pl->op, pl->ins[i], pl->need[i], provenance);
-    }
+    const etch_provenance provenance = {ETCH_RULE_OPERAND, .op = pl->op};
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        pl->ins[i] = reshard(p, pl->ins[i], pl->need[i], provenance);
 }
 
 /* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be
  * reduced once per step (R9). */
-static etch_value *reshard_to_gradient(etch_placer *p, etch_value *summand, const etch_tensor *gradient,
-                                       etch_phase phase, etch_scope *scope)
+static etch_value *reshard_to_gradient(etch_placer *p, etch_value *summand, const etch_tensor *gradient)
 {
     const etch_value *weight = p->placed->weight_of[gradient->of->id];
     etch_state need[ETCH_MAX_AXES];
@@ -85,8 +80,7 @@ static etch_value *reshard_to_gradient(etch_placer *p, etch_value *summand, cons
         if (partial)
             p->placed->sync_axes[gradient->of->id] |= 1u << a;
     }
-    return reshard(p, summand, need, ALL_AXES, phase, scope,
-                   (etch_provenance){ETCH_RULE_WEIGHT, .tensor = gradient});
+    return reshard(p, summand, need, (etch_provenance){ETCH_RULE_WEIGHT, .tensor = gradient});
 }
 
 /* The step adds its result into the gradient itself, unless that has to move first. */
@@ -94,7 +88,7 @@ static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
 {
     etch_value *summand = step->outs[output];
     etch_tensor *gradient = summand->tensor->adds_to;
-    etch_value *moved = reshard_to_gradient(p, summand, gradient, step->phase, step->scope);
+    etch_value *moved = reshard_to_gradient(p, summand, gradient);
     if (moved == summand) {
         step->accumulate_into[output] = gradient;
         return;
@@ -103,10 +97,7 @@ static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
                               NULL, ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
     op->outs[0] = summand->tensor;
-    etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
-    add->ins[0] = moved;
-    etch_step_result(p, add, 0, summand->tensor, moved->place);
-    etch_step_divide(p, add, moved->place);
+    etch_step *add = etch_step_alike(p, op, &moved, 1, summand->tensor, moved->place);
     add->accumulate_into[0] = gradient;
 }
 
@@ -118,7 +109,7 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
     etch_state place[ETCH_MAX_AXES] = {NULL};
     etch_provenance provenance = {ETCH_RULE_PIN, .tensor = tensor};
     if (etch_map_pin(p, tensor, place)) {
-        provenance.line = etch_map_pin_line(p, tensor);
+        provenance.line = etch_place_pin(p->placed, tensor);
     } else {
         const etch_loop_carried value = etch_request_carried_at_end(tensor);
         const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
@@ -136,7 +127,7 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
             provenance = etch_boundary_provenance(&left, op, tensor);
         }
     }
-    etch_value *moved = reshard_for(p, op, p->made[tensor->id], place, provenance);
+    etch_value *moved = reshard(p, p->made[tensor->id], place, provenance);
     if (moved != p->made[tensor->id])
         p->pinned[tensor->id] = moved;
 }
@@ -144,28 +135,27 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
 /* Statistics over a sharded dim are reduced after the op has made its part. */
 static void reduce_statistics(etch_placer *p, const etch_op *op, uint32_t axes)
 {
-    etch_tensor *stat = op->outs[op->out_count - 1];
+    const etch_tensor *stat = op->outs[op->out_count - 1];
+    const etch_provenance provenance = {ETCH_RULE_STATISTIC, .op = op, .tensor = stat};
     for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
-        p->made[stat->id] =
-            etch_reshard_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
-                                (etch_provenance){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
+        p->made[stat->id] = etch_reshard_reduce(p, p->made[stat->id], axes, provenance);
 }
 
 static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const etch_dim *query, uint32_t axes)
 {
     if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
         return;
-    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PLAN_LATER, p->plan->span,
-                                 "ranks that share the queries %s of an attention with a window would not do "
-                                 "equal parts of it, which is not given meaning yet",
-                                 query->name);
+    etch_diag *diag =
+        etch_place_error(p, ETCH_E_PLAN_LATER, p->plan->span,
+                         "ranks that share the queries %s of an attention with a window would not do "
+                         "equal parts of it, which is not given meaning yet",
+                         query->name);
     etch_help(diag, "balance = false in the plan gives them contiguous parts, of unequal work");
     etch_note(diag, pl->op->span, "this attention");
     etch_help(
         diag,
         "shard its heads or the batch instead, or gather %s in the module: for MODULE { shard %s @ () }",
         query->name, query->name);
-    p->failed = true;
 }
 
 /* The axes that divide work which grows along a dim: that of a causal attention along its queries. */
@@ -193,7 +183,7 @@ static void balance_causal(etch_placer *p, const etch_placing *pl)
 static void finish_op(etch_placer *p, etch_placing *pl)
 {
     etch_op *op = pl->op;
-    etch_step *step = etch_step_new(p, op, op->row, op->phase, op->scope, op->in_count, op->out_count);
+    etch_step *step = etch_step_new(p, op, op->row, op->in_count, op->out_count);
     for (uint32_t i = 0; i < op->in_count; i++)
         step->ins[i] = pl->ins[i];
     memcpy(step->factor, pl->factor, sizeof step->factor);
@@ -218,9 +208,7 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
         etch_state state = pl->ins[0]->place[a];
         place[a] = etch_op_dim_after(op, state) ? state : NULL;
     }
-    if (etch_place_equal(p, place, pl->ins[0]->place))
-        return;
-    pl->ins[0] = reshard_for(p, op, pl->ins[0], place, (etch_provenance){ETCH_RULE_MERGE, .op = op});
+    pl->ins[0] = reshard(p, pl->ins[0], place, (etch_provenance){ETCH_RULE_MERGE, .op = op});
 }
 
 /* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
@@ -234,9 +222,8 @@ static void cross_parts(etch_placer *p, etch_placing *pl)
             continue;
         etch_state place[ETCH_MAX_AXES];
         etch_map_boundary(p, &boundary, op->ins[i], pl->ins[i]->place, place);
-        pl->ins[i] =
-            reshard_for(p, op, pl->ins[i], place,
-                        etch_boundary_provenance(&boundary, op, op->edge ? op->outs[0] : op->ins[i]));
+        const etch_tensor *crossing = op->edge ? op->outs[0] : op->ins[i];
+        pl->ins[i] = reshard(p, pl->ins[i], place, etch_boundary_provenance(&boundary, op, crossing));
     }
 }
 
@@ -259,9 +246,9 @@ static void place_op(etch_placer *p, etch_op *op)
     pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
     for (uint32_t i = 0; i < op->in_count; i++)
-        pl.ins[i] = value_for(p, op->ins[i], op->phase);
+        pl.ins[i] = value_for(p, op->ins[i]);
     if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
-        pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
+        pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to);
     cross_parts(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
@@ -289,11 +276,7 @@ static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands
     etch_op *sum = etch_op_new(p->graph, op->row, tensors, count, 1, NULL, op->phase, op->span);
     sum->scope = op->scope;
     sum->outs[0] = op->outs[0];
-    etch_step *step = etch_step_new(p, sum, op->row, op->phase, op->scope, count, 1);
-    for (uint32_t i = 0; i < count; i++)
-        step->ins[i] = summands[i];
-    etch_step_divide(p, step, summands[0]->place);
-    return etch_step_result(p, step, 0, op->outs[0], summands[0]->place);
+    return etch_step_alike(p, sum, summands, count, op->outs[0], summands[0]->place)->outs[0];
 }
 
 /* Adds all values of `summands` that are held alike; returns how many are left. */
@@ -322,7 +305,7 @@ static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *va
                                      uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
-    const uint32_t summed = etch_axes_held(p->plan, p->made[of->id]->place, ETCH_PARTIAL);
+    const uint32_t summed = partial_axes(p, p->made[of->id]);
     uint32_t mask = 0, moved = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
         if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
@@ -331,19 +314,17 @@ static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *va
             moved |= 1u << a;
     }
     const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
-    return reshard(p, value, goal, mask, op->phase, op->scope,
-                   (etch_provenance){rule, .op = op, .tensor = of});
+    return reshard_over(p, value, goal, mask, (etch_provenance){rule, .op = op, .tensor = of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
 static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
 {
     const etch_state none[ETCH_MAX_AXES] = {NULL};
-    const uint32_t of_a = etch_axes_held(p->plan, (*a)->place, ETCH_PARTIAL),
-                   of_b = etch_axes_held(p->plan, (*b)->place, ETCH_PARTIAL);
+    const uint32_t of_a = partial_axes(p, *a), of_b = partial_axes(p, *b);
     const etch_provenance provenance = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
-    *a = reshard(p, *a, none, of_a & ~of_b, op->phase, op->scope, provenance);
-    *b = reshard(p, *b, none, of_b & ~of_a, op->phase, op->scope, provenance);
+    *a = reshard_over(p, *a, none, of_a & ~of_b, provenance);
+    *b = reshard_over(p, *b, none, of_b & ~of_a, provenance);
 }
 
 /* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
@@ -377,14 +358,14 @@ static void place_total(etch_placer *p, etch_op *op)
     const etch_tensor *of = op->outs[0]->of;
     const etch_value *made = p->made[of->id], *seen = p->pinned[of->id] ? p->pinned[of->id] : made;
     etch_state goal[ETCH_MAX_AXES], first[ETCH_MAX_AXES];
-    const uint32_t partial = etch_axes_held(p->plan, made->place, ETCH_PARTIAL);
+    const uint32_t partial = partial_axes(p, made);
     for (uint32_t a = 0; a < p->axis_count; a++) {
         goal[a] = etch_without_partial(made->place[a]);
         first[a] = goal[a] ? goal[a] : etch_without_partial(seen->place[a]);
     }
     etch_value **summands = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
     for (uint32_t i = 0; i < op->in_count; i++)
-        summands[i] = value_for(p, op->ins[i], op->phase);
+        summands[i] = value_for(p, op->ins[i]);
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
     p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, partial);
@@ -393,28 +374,32 @@ static void place_total(etch_placer *p, etch_op *op)
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
-static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const etch_state *place,
-                                     etch_phase phase)
+static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const etch_state *place)
 {
-    if (tensor->kind == ETCH_CONSTANT) {
-        p->made[tensor->id] = etch_value_new(p, tensor, place);
-        return p->made[tensor->id];
-    }
-    return value_for(p, tensor, phase);
+    if (tensor->kind != ETCH_CONSTANT)
+        return value_for(p, tensor);
+    return p->made[tensor->id] = etch_value_new(p, tensor, place);
+}
+
+/* The place in work is where a loop hands on its value: a carry, or what it begins with. */
+static etch_value *hand_on(etch_placer *p, const etch_loop *loop, const etch_carry *c, etch_tensor *value,
+                           const etch_state *place)
+{
+    p->phase = etch_loop_phase(loop);
+    p->scope = c->in->scope;
+    return reshard(p, value_or_constant(p, value, place), place,
+                   (etch_provenance){ETCH_RULE_LOOP, .tensor = value, .loop = loop});
 }
 
 /* `held`: by loop-carried value. */
-static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
-                       etch_phase phase)
+static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES])
 {
     const etch_region *body = placed->of;
-    place_region(p, body, placed);
+    place_region(p, placed);
     for (uint32_t i = 0; i < body->carries.count && !p->failed; i++) {
         const etch_carry *c = &body->carries.at[i];
         p->region = placed;
-        placed->carries.at[i].out =
-            reshard(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
-                    (etch_provenance){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
+        placed->carries.at[i].out = hand_on(p, body->loop, c, c->out, held[i]);
     }
 }
 
@@ -431,7 +416,7 @@ static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
 
 /* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has
  * it. */
-static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
+static void leave_loop(etch_placer *p, const etch_loop *loop)
 {
     const etch_boundary left = etch_boundary_of_loop(&p->plan_regions, loop);
     for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
@@ -441,16 +426,20 @@ static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
         if (is_pinned(p, loop, i))
             continue;
         etch_map_boundary(p, &left, result, made->place, place);
-        etch_value *moved = reshard(p, made, place, ALL_AXES, phase, result->scope,
-                                    etch_boundary_provenance(&left, NULL, result));
+        p->phase = etch_loop_phase(loop);
+        p->scope = result->scope;
+        etch_value *moved = reshard(p, made, place, etch_boundary_provenance(&left, NULL, result));
         if (moved != made)
             p->pinned[result->id] = moved;
     }
 }
 
-static etch_placed_region *region_new(etch_placer *p)
+/* For a region of the training graph; `loop`, in `parent`: whose body it is. */
+static etch_placed_region *region_new(etch_placer *p, const etch_region *of, etch_placed_loop *loop,
+                                      const etch_placed_region *parent)
 {
     etch_placed_region *region = ETCH_NEW(p->arena, etch_placed_region);
+    *region = (etch_placed_region){.of = of, .loop = loop, .parent = parent};
     ETCH_PUSH(p->arena, &p->placed->regions, region);
     return region;
 }
@@ -459,27 +448,19 @@ static void place_loop(etch_placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
-    etch_phase phase = etch_loop_phase(loop);
     const uint32_t count = etch_loop_carries(loop)->count;
     etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, count, sizeof *held);
     placed->loop = loop;
     placed->forward = loop->forward ? p->loops[loop->forward->id] : NULL;
     p->loops[loop->id] = placed;
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        etch_placed_region *body = region_new(p);
-        body->loop = placed;
-        body->parent = parent;
-        body->of = loop->bodies.at[k];
-        ETCH_PUSH(p->arena, &placed->bodies, body);
-    }
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        ETCH_PUSH(p->arena, &placed->bodies, region_new(p, loop->bodies.at[k], placed, parent));
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         etch_placed_carry carry = {0};
         etch_request_carried(p, (etch_loop_carried){loop, i}, held[i]);
         if (c->init)
-            carry.init =
-                reshard(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
-                        c->in->scope, (etch_provenance){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
+            carry.init = hand_on(p, loop, c, c->init, held[i]);
         for (uint32_t k = 0; k < loop->bodies.count; k++) {
             etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
             carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);
@@ -490,17 +471,17 @@ static void place_loop(etch_placer *p, etch_loop *loop)
     }
     ETCH_PUSH(p->arena, &parent->items, (etch_placed_item){.loop = placed});
     for (uint32_t k = 0; k < loop->bodies.count && !p->failed; k++)
-        place_body(p, placed->bodies.at[k], held, phase);
+        place_body(p, placed->bodies.at[k], held);
     p->region = parent;
-    if (phase != ETCH_BACKWARD)
-        leave_loop(p, loop, phase);
+    if (etch_loop_phase(loop) != ETCH_BACKWARD)
+        leave_loop(p, loop);
 }
 
-static void place_region(etch_placer *p, const etch_region *region, etch_placed_region *into)
+static void place_region(etch_placer *p, etch_placed_region *into)
 {
+    const etch_region *region = into->of;
     etch_placed_region *outer = p->region;
     etch_request_region(p, region);
-    into->of = region;
     p->region = into;
     for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
         etch_op *op = region->items.at[i].op;
@@ -508,9 +489,10 @@ static void place_region(etch_placer *p, const etch_region *region, etch_placed_
             place_loop(p, region->items.at[i].loop);
             continue;
         }
+        p->phase = op->phase;
+        p->scope = op->scope;
         for (uint32_t k = 0; k < op->in_count; k++)
-            if (op->ins[k]->kind == ETCH_CONSTANT)
-                value_or_constant(p, op->ins[k], NULL, op->phase);
+            value_or_constant(p, op->ins[k], NULL);
         if (op->row->use == ETCH_USE_TOTAL)
             place_total(p, op);
         else
@@ -573,11 +555,11 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     if (p->failed)
         return NULL;
     etch_request_uses(p);
-    placed->forward = region_new(p);
-    place_region(p, graph->forward, placed->forward);
+    placed->forward = region_new(p, graph->forward, NULL, NULL);
+    place_region(p, placed->forward);
     if (training->backward && !p->failed) {
-        placed->backward = region_new(p);
-        place_region(p, training->backward, placed->backward);
+        placed->backward = region_new(p, training->backward, NULL, NULL);
+        place_region(p, placed->backward);
     }
     return p->failed ? NULL : p;
 }

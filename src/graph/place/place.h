@@ -187,8 +187,6 @@ typedef struct etch_placed {
 /* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size
  * otherwise). */
 etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
-/* An etch_size_fn; the data is the etch_placed. */
-etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
@@ -205,6 +203,8 @@ etch_value *etch_value_root(etch_value *value);
 /* The value that this one is a view of, or was resharded from: the operand of the view or move that makes
  * it. */
 etch_value *etch_value_before(const etch_value *value);
+/* The line that pins a tensor of the forward pass, or one that is computed again; nowhere: none does. */
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this
  * product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);

@@ -72,21 +72,21 @@ void etch_factors_choose(etch_placer *p, etch_placing *pl);
 /* ---- reshard.c ----------------------------------------------------------------------------------------- */
 
 etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state *place);
-etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_phase phase,
-                         etch_scope *scope, uint32_t ins, uint32_t outs);
+/* A step of the place in work, with room for so many operands and results. */
+etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, uint32_t ins, uint32_t outs);
 /* Makes the `i`-th result of a step: a new value of the tensor, so placed. */
 etch_value *etch_step_result(etch_placer *p, etch_step *step, uint32_t i, etch_tensor *tensor,
                              const etch_state *place);
-/* The step divides its work as it holds what it makes, which is held so. */
-void etch_step_divide(const etch_placer *p, etch_step *step, const etch_state *place);
+/* A step with one result, a value of `tensor`, which divides its work as it holds that. */
+etch_step *etch_step_alike(etch_placer *p, etch_op *op, etch_value *const *ins, uint32_t in_count,
+                           etch_tensor *tensor, const etch_state *place);
 /* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
  * of a kind (R5). */
 etch_value *etch_reshard_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                               etch_phase phase, etch_scope *scope, etch_provenance provenance);
+                               etch_provenance provenance);
 /* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
 uint32_t etch_reshard_non_innermost(const etch_placer *p, const etch_value *value, const etch_state *need);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
-etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
-                                etch_scope *scope, etch_provenance provenance);
+etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_provenance provenance);
 
 #endif

@@ -72,9 +72,9 @@ const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
         if (!(axes & (1u << a)))
             continue;
         const etch_product *product = product_in(plan, axes);
-        const bool begins = product && etch_axes_of(product->axes, product->axis_count) >> a &
-                                           1; /* at the first of its axes */
-        axes &= ~(begins ? etch_axes_of(product->axes, product->axis_count) : 1u << a);
+        const uint32_t together = product ? etch_axes_of(product->axes, product->axis_count) : 0;
+        const bool begins = together >> a & 1; /* at the first of its axes */
+        axes &= ~(begins ? together : 1u << a);
         etch_buf_printf(&buf, "%s%s", count++ ? "," : "", begins ? product->name : plan->mesh.at[a].name);
     }
     if (!buf.length)

@@ -67,21 +67,24 @@ typedef struct etch_placer {
     ETCH_VEC(etch_placed_copy) copies;
     ETCH_VEC(etch_token_route) routes;
     etch_plan_regions plan_regions;
-    /* the place in work */
+    /* the place in work: what is added goes there, and is of this phase and scope */
     etch_placed_region *region;
+    etch_phase phase;
+    etch_scope *scope;
     bool failed;
 } etch_placer;
+
+/* Reports what cannot be placed; the end of the walk. */
+#define etch_place_error(p, ...) ((p)->failed = true, etch_error((p)->graph->diags, __VA_ARGS__))
 
 /* Places what a training graph computes by the rules R1-R8. NULL after an error. */
 etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan);
 
 /* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or
  * to, on all of `axes` (bits); NULL when there is none. */
-const etch_shard *etch_map_entry(const etch_placer *p, const etch_dim *dim, uint32_t axes);
+const etch_shard *etch_map_entry(const etch_placed *placed, const etch_dim *dim, uint32_t axes);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
-bool etch_map_is_inside(const etch_placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
-/* The line that pins a tensor; nowhere: none does. */
-etch_span etch_map_pin_line(const etch_placer *p, const etch_tensor *tensor);
+bool etch_map_is_inside(const etch_placed *placed, const etch_dim *dim, uint32_t inner, uint32_t outer);
 bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b);
 
 #endif

@@ -134,18 +134,17 @@ static void request_tensor(etch_placer *p, const etch_tensor *tensor)
 {
     etch_requested_layout *requested = &p->requests[tensor->id];
     const etch_value_use *u = &p->uses[tensor->id];
-    if (etch_map_pin(p, tensor, requested->place)) {
-        requested->known = true;
-        return;
-    }
     etch_loop_carried value = etch_request_carried_at_end(tensor);
     if (!value.loop && u->init.loop && u->count == 2)
         value = u->init;
+    requested->known = true;
+    if (etch_map_pin(p, tensor, requested->place))
+        return;
     if (value.loop) {
         etch_request_carried(p, value, requested->place);
-        requested->known = true;
         return;
     }
+    requested->known = false;
     if (u->only)
         request_through(p, u->only, tensor, requested);
     request_leaving(p, tensor, requested);

@@ -1,7 +1,5 @@
 /* Moves between placements (R5): what differs between how a value is held and how it is needed is a
  * collective. */
-#include <string.h>
-
 #include "graph/place/place_int.h"
 
 bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b)
@@ -23,21 +21,20 @@ etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state
     return value;
 }
 
-etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_phase phase,
-                         etch_scope *scope, uint32_t ins, uint32_t outs)
+etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, uint32_t ins, uint32_t outs)
 {
     etch_step *step = ETCH_NEW(p->arena, etch_step);
     *step = (etch_step){.op = op,
                         .row = row,
-                        .phase = phase,
-                        .scope = scope,
+                        .phase = p->phase,
+                        .scope = p->scope,
+                        .ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *),
+                        .outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *),
+                        .accumulate_into = ETCH_NEW_ARRAY(p->arena, outs, etch_tensor *),
                         .in_count = ins,
                         .out_count = outs,
                         .kernel = UINT32_MAX,
                         .id = p->placed->step_count++};
-    step->ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *);
-    step->outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *);
-    step->accumulate_into = ETCH_NEW_ARRAY(p->arena, outs, etch_tensor *);
     ETCH_PUSH(p->arena, &p->region->items, (etch_placed_item){.step = step});
     return step;
 }
@@ -50,10 +47,24 @@ etch_value *etch_step_result(etch_placer *p, etch_step *step, uint32_t i, etch_t
     return step->outs[i];
 }
 
-void etch_step_divide(const etch_placer *p, etch_step *step, const etch_state *place)
+etch_step *etch_step_alike(etch_placer *p, etch_op *op, etch_value *const *ins, uint32_t in_count,
+                           etch_tensor *tensor, const etch_state *place)
 {
+    etch_step *step = etch_step_new(p, op, op->row, in_count, 1);
+    for (uint32_t i = 0; i < in_count; i++)
+        step->ins[i] = ins[i];
     for (uint32_t a = 0; a < p->axis_count; a++)
         step->factor[a] = etch_without_partial(place[a]);
+    etch_step_result(p, step, 0, tensor, place);
+    return step;
+}
+
+/* `out` is as `those` on the axes in `mask`, and as `others` on all else. */
+static void mix(const etch_placer *p, uint32_t mask, const etch_state *those, const etch_state *others,
+                etch_state *out)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        out[a] = mask >> a & 1 ? those[a] : others[a];
 }
 
 static etch_collective move_of(etch_state from, etch_state to)
@@ -92,7 +103,7 @@ static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etc
         return false;
     if (there == to && goal[other] != to)
         return true;
-    return !there->packed_from.count && etch_map_is_inside(p, there, other, axis);
+    return !there->packed_from.count && etch_map_is_inside(p->placed, there, other, axis);
 }
 
 static uint32_t axes_of_kind(const etch_placer *p, const etch_state *now, const etch_state *goal,
@@ -128,8 +139,7 @@ static bool order_collectives(const etch_placer *p, const etch_state *now, const
         if (!may_reshard(p, now, goal, axes))
             continue;
         etch_state next[ETCH_MAX_AXES];
-        for (uint32_t a = 0; a < p->axis_count; a++)
-            next[a] = axes & (1u << a) ? goal[a] : now[a];
+        mix(p, axes, goal, now, next);
         *order = shrink_first[i];
         if (order_collectives(p, next, goal, order + 1))
             return true;
@@ -174,33 +184,27 @@ static void refuse_reshard(etch_placer *p, const etch_value *value, const etch_s
                 continue;
             const etch_dim *dim = value->place[b];
             const char *name = p->plan->mesh.at[a].name, *other = p->plan->mesh.at[b].name;
-            const etch_shard *line = etch_map_entry(p, dim, (1u << a) | (1u << b));
-            const etch_shard *of_one = line ? line : etch_map_entry(p, dim, 1u << b);
-            etch_diag *diag = etch_error(
-                p->graph->diags, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
-                "%s must be last on %s: %s is moved while %s stays on it", name, dim->name, name, other);
+            const etch_shard *line = etch_map_entry(p->placed, dim, (1u << a) | (1u << b));
+            const etch_shard *of_one = line ? line : etch_map_entry(p->placed, dim, 1u << b);
+            etch_diag *diag = etch_place_error(p, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
+                                               "%s must be last on %s: %s is moved while %s stays on it",
+                                               name, dim->name, name, other);
             if (provenance->line.end)
                 etch_note(diag, provenance->line, "this line moves it");
             etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
             etch_help(diag, "write %s @ (%s): the part of the outer axis stays when the inner one goes",
                       dim->name, axes_with_last(p, line, b, a));
-            p->failed = true;
         }
 }
 
 /* ---- moves and copies -------------------------------------------------------------------------------- */
 
 static etch_value *reshard_once(etch_placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
-                                etch_collective collective, etch_phase phase, etch_scope *scope,
-                                etch_provenance provenance)
+                                etch_collective collective, etch_provenance provenance)
 {
     etch_state place[ETCH_MAX_AXES];
-    memcpy(place, value->place, sizeof place);
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        if (axes & (1u << a))
-            place[a] = goal[a];
-    etch_step *step =
-        etch_step_new(p, NULL, etch_row_of_collective(p->graph, collective), phase, scope, 1, 1);
+    mix(p, axes, goal, value->place, place);
+    etch_step *step = etch_step_new(p, NULL, etch_row_of_collective(p->graph, collective), 1, 1);
     step->collective = collective;
     step->axes = axes;
     step->provenance = provenance;
@@ -226,21 +230,22 @@ static bool is_before(const etch_placer *p, const etch_placed_copy *c)
     return here != NULL;
 }
 
-/* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
-static bool is_brought(const etch_placer *p, const etch_placed_copy *c)
+/* On how many axes something is to be sent to bring a value to `goal`: a rank's own shard is had for
+ * nothing. */
+static uint32_t left_to_reshard(const etch_placer *p, const etch_value *from, const etch_state *goal)
 {
+    uint32_t left = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (c->from->place[a] && c->from->place[a] != c->to->place[a])
-            return true;
-    return false;
+        left += from->place[a] && from->place[a] != goal[a];
+    return left;
 }
 
 /* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in
  * both. */
-static bool is_kept(const etch_placer *p, const etch_placed_copy *c, etch_phase phase)
+static bool is_kept(const etch_placer *p, const etch_placed_copy *c)
 {
-    return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
-           is_brought(p, c) && is_before(p, c);
+    return p->plan->keep_gathers && c->phase < p->phase && c->from->tensor->kind != ETCH_WEIGHT &&
+           left_to_reshard(p, c->from, c->to->place) && is_before(p, c);
 }
 
 /* The value before collectives moved it: all that come from one are copies of each other. */
@@ -253,31 +258,20 @@ static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
 }
 
 /* Does the copy hold what `value` holds, here and now? */
-static bool is_copy_of(const etch_placer *p, const etch_placed_copy *c, const etch_value *value,
-                       etch_phase phase)
+static bool is_copy_of(const etch_placer *p, const etch_placed_copy *c, const etch_value *value)
 {
-    const bool shared = c->region == p->region && c->phase == phase;
-    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c, phase));
+    const bool shared = c->region == p->region && c->phase == p->phase;
+    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c));
 }
 
-static etch_value *find_copy(const etch_placer *p, const etch_value *value, const etch_state *goal,
-                             etch_phase phase)
+static etch_value *find_copy(const etch_placer *p, const etch_value *value, const etch_state *goal)
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const etch_placed_copy *c = &p->copies.at[i];
-        if (is_copy_of(p, c, value, phase) && etch_place_equal(p, c->to->place, goal))
+        if (is_copy_of(p, c, value) && etch_place_equal(p, c->to->place, goal))
             return c->to;
     }
     return NULL;
-}
-
-/* Axes on which something is left to be sent to bring a copy to `goal`. */
-static uint32_t left_to_reshard(const etch_placer *p, const etch_value *from, const etch_state *goal)
-{
-    uint32_t left = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        left += from->place[a] && from->place[a] != goal[a];
-    return left;
 }
 
 /* Is the copy, on each axis, where it was, where it is to be, or whole where a part is wanted? */
@@ -294,13 +288,12 @@ static bool is_on_the_way(const etch_placer *p, const etch_value *value, const e
 }
 
 /* The copy of a value that needs the fewest collectives to reach `goal`, or the value itself. */
-static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
+static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal)
 {
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const etch_placed_copy *c = &p->copies.at[i];
-        if (is_copy_of(p, c, value, phase) &&
-            left_to_reshard(p, c->to, goal) < left_to_reshard(p, best, goal) &&
+        if (is_copy_of(p, c, value) && left_to_reshard(p, c->to, goal) < left_to_reshard(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
     }
@@ -309,18 +302,15 @@ static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_s
 
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
-static etch_value *reshard_view(etch_placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
-                                etch_scope *scope, etch_provenance provenance)
+static etch_value *reshard_view(etch_placer *p, etch_value *view, const etch_state *goal,
+                                etch_provenance provenance)
 {
     etch_op *op = view->step->op;
     etch_state need[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; a < p->axis_count; a++)
         need[a] = etch_op_dim_before(op, goal[a]);
-    etch_value *moved = etch_reshard_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, provenance);
-    etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
-    step->ins[0] = moved;
-    etch_step_divide(p, step, goal);
-    return etch_step_result(p, step, 0, view->tensor, goal);
+    etch_value *moved = etch_reshard_value(p, view->step->ins[0], need, UINT32_MAX, provenance);
+    return etch_step_alike(p, op, &moved, 1, view->tensor, goal)->outs[0];
 }
 
 /* Can what a view shows be held so that the view is held as `goal`? Not when an inner dim of a group that it
@@ -334,44 +324,41 @@ static bool shows_shards(const etch_placer *p, const etch_value *view, const etc
     return true;
 }
 
-static void keep_copy(etch_placer *p, etch_value *from, etch_value *to, etch_phase phase)
+static void keep_copy(etch_placer *p, etch_value *from, etch_value *to)
 {
-    ETCH_PUSH(p->arena, &p->copies,
-              (etch_placed_copy){.from = from, .to = to, .region = p->region, .phase = phase});
+    ETCH_PUSH(p->arena, &p->copies, (etch_placed_copy){from, to, p->region, p->phase});
 }
 
 etch_value *etch_reshard_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                               etch_phase phase, etch_scope *scope, etch_provenance provenance)
+                               etch_provenance provenance)
 {
     etch_state goal[ETCH_MAX_AXES];
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        goal[a] = mask & (1u << a) ? need[a] : value->place[a];
+    mix(p, mask, need, value->place, goal);
     if (etch_place_equal(p, value->place, goal))
         return value;
-    etch_value *moved = find_copy(p, value, goal, phase);
+    etch_value *moved = find_copy(p, value, goal);
     if (moved)
         return moved;
     if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
-        moved = reshard_view(p, value, goal, phase, scope, provenance);
-        keep_copy(p, value, moved, phase);
+        moved = reshard_view(p, value, goal, provenance);
+        keep_copy(p, value, moved);
         return moved;
     }
-    moved = nearest(p, value, goal, phase);
+    moved = nearest(p, value, goal);
     etch_collective order[MOVE_KINDS + 1];
     if (!order_collectives(p, moved->place, goal, order)) {
         refuse_reshard(p, moved, goal, &provenance);
         return value;
     }
     for (const etch_collective *kind = order; *kind != ETCH_NO_COLLECTIVE; kind++) {
-        moved = reshard_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
-                             provenance);
-        keep_copy(p, value, moved, phase);
+        const uint32_t axes = axes_of_kind(p, moved->place, goal, *kind);
+        moved = reshard_once(p, moved, goal, axes, *kind, provenance);
+        keep_copy(p, value, moved);
     }
     return moved;
 }
 
-etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
-                                etch_scope *scope, etch_provenance provenance)
+etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_provenance provenance)
 {
-    return reshard_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, provenance);
+    return reshard_once(p, value, value->place, axes, ETCH_ALL_REDUCE, provenance);
 }

@@ -15,7 +15,7 @@ etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t ax
         if (!(axes >> a & 1))
             continue;
         for (uint32_t b = 0; b < p->axis_count; b++)
-            if (axes >> b & 1 && a != b && etch_map_is_inside(p, dim, b, a))
+            if (axes >> b & 1 && a != b && etch_map_is_inside(p->placed, dim, b, a))
                 inside = etch_mul(p->sym, inside, p->plan->mesh.at[b].size);
         index = etch_add(p->sym, index, inside);
     }

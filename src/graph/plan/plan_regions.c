@@ -46,26 +46,34 @@ static bool is_same(const etch_choice *a, const etch_choice *b)
     return a->call == b->call && a->loop == b->loop && a->result == b->result;
 }
 
-/* The index of the region among the areas, a new one unless it was chosen before. */
-static uint32_t area_of(finder *f, etch_choice what)
+/* By tensor: is it read, and by no op that the area has not? */
+static void find_readers(const finder *f, area *a)
+{
+    const etch_graph *graph = f->graph;
+    bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        for (uint32_t k = 0; at.item->op && k < at.item->op->in_count; k++) {
+            const uint32_t id = at.item->op->ins[k]->id;
+            a->only_reader[id] = true;
+            elsewhere[id] = elsewhere[id] || !a->has[at.item->op->id];
+        }
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
+}
+
+/* The area of a region, a new one unless it was chosen before. */
+static area *area_of(finder *f, etch_choice what)
 {
     for (uint32_t i = 0; i < f->areas.count; i++)
         if (is_same(&f->areas.at[i]->plan_region.what, &what))
-            return i;
+            return f->areas.at[i];
     area *a = ETCH_NEW(f->arena, area);
     *a = (area){.plan_region = {.what = what}, .has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
     take(a, f->graph, &what);
+    find_readers(f, a);
     ETCH_PUSH(f->arena, &f->areas, a);
-    return f->areas.count - 1;
-}
-
-typedef ETCH_VEC(uint32_t) index_list;
-
-static void choose(finder *f, const char *selector, index_list *out)
-{
-    const etch_choices chosen = etch_choose(f->graph, selector);
-    for (uint32_t i = 0; i < chosen.count; i++)
-        ETCH_PUSH(f->arena, out, area_of(f, chosen.at[i]));
+    return a;
 }
 
 /* ---- nesting ------------------------------------------------------------------------------------------- */
@@ -103,10 +111,19 @@ static bool holds(const finder *f, const area *outer, const area *inner)
 /* The region itself when it is in none. */
 static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, area *other)
 {
-    if (other->plan_region.overrides.count == 0)
-        return plan_region;
-    const area *now = plan_region ? (const area *)plan_region : NULL; /* its first member */
-    return !now || holds(f, now, other) ? &other->plan_region : plan_region;
+    const area *now = (const area *)plan_region; /* its first member */
+    const bool is_deeper = other->plan_region.overrides.count > 0 && (!now || holds(f, now, other));
+    return is_deeper ? &other->plan_region : plan_region;
+}
+
+static void nest(const finder *f)
+{
+    for (uint32_t i = 0; i < f->areas.count; i++) {
+        etch_plan_region **outer = &f->areas.at[i]->plan_region.outer;
+        for (uint32_t k = 0; k < f->areas.count; k++)
+            if (k != i && holds(f, f->areas.at[k], f->areas.at[i]))
+                *outer = deeper(f, *outer, f->areas.at[k]);
+    }
 }
 
 /* ---- what is in which region --------------------------------------------------------------------------- */
@@ -161,83 +178,55 @@ static void place_given(const finder *f, const etch_plan_regions *plan_regions)
     }
 }
 
-/* ---- weights of statements ----------------------------------------------------------------------------- */
-
-/* By tensor: is it read, and by no op that the area has not? */
-static void find_readers(const finder *f, area *a)
-{
-    const etch_graph *graph = f->graph;
-    bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
-    a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
-    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
-        for (uint32_t k = 0; at.item->op && k < at.item->op->in_count; k++) {
-            const uint32_t id = at.item->op->ins[k]->id;
-            a->only_reader[id] = true;
-            elsewhere[id] = elsewhere[id] || !a->has[at.item->op->id];
-        }
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
-}
-
 /* ---- scopes of the plan -------------------------------------------------------------------------------- */
+
+/* Has the scope of the plan chosen the area? */
+static bool is_of(const area *a, const etch_override *o)
+{
+    for (uint32_t k = 0; k < a->plan_region.overrides.count; k++)
+        if (a->plan_region.overrides.at[k] == o)
+            return true;
+    return false;
+}
 
 /* Is the area inside one that the override chooses? */
 static bool is_inside(const finder *f, const etch_override *o, const area *inner)
 {
-    for (uint32_t i = 0; i < f->areas.count; i++) {
-        const etch_plan_region *plan_region = &f->areas.at[i]->plan_region;
-        for (uint32_t k = 0; k < plan_region->overrides.count; k++)
-            if (plan_region->overrides.at[k] == o && holds(f, f->areas.at[i], inner))
-                return true;
-    }
+    for (uint32_t i = 0; i < f->areas.count; i++)
+        if (is_of(f->areas.at[i], o) && holds(f, f->areas.at[i], inner))
+            return true;
     return false;
 }
 
-static void add_override(finder *f, const etch_override *o, const index_list *chosen)
+static void add_override(finder *f, const etch_override *o, area *a)
 {
     const etch_override *outer = o->outer ? &f->plan->overrides.at[o->outer - 1] : NULL;
-    bool *taken = ETCH_NEW_ARRAY(f->arena, f->areas.count, bool);
-    for (uint32_t i = 0; i < chosen->count; i++) {
-        area *a = f->areas.at[chosen->at[i]];
-        if (!taken[chosen->at[i]] && (!outer || is_inside(f, outer, a)))
-            ETCH_PUSH(f->arena, &a->plan_region.overrides, o);
-        taken[chosen->at[i]] = true;
-    }
+    if (!is_of(a, o) && (!outer || is_inside(f, outer, a)))
+        ETCH_PUSH(f->arena, &a->plan_region.overrides, o);
 }
 
 static void find_areas(finder *f)
 {
-    const etch_plan *plan = f->plan;
-    index_list *chosen = ETCH_NEW_ARRAY(f->arena, plan->overrides.count, index_list);
-    for (uint32_t i = 0; i < plan->overrides.count; i++)
-        for (uint32_t k = 0; k < plan->overrides.at[i].selector_count; k++)
-            choose(f, plan->overrides.at[i].selectors[k], &chosen[i]);
-    for (uint32_t i = 0; i < f->areas.count; i++)
-        find_readers(f, f->areas.at[i]);
-    for (uint32_t i = 0; i < plan->overrides.count; i++) /* a scope comes before those inside it */
-        add_override(f, &plan->overrides.at[i], &chosen[i]);
-}
-
-/* The entry that the region's own scopes give, or NULL. */
-static const etch_shard *own_entry(const etch_plan_region *plan_region, const char *dim)
-{
-    for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
-        const etch_override *o = plan_region->overrides.at[i];
-        const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim);
-        if (shard)
-            return shard;
+    for (uint32_t i = 0; i < f->plan->overrides.count; i++) { /* a scope comes before those inside it */
+        const etch_override *o = &f->plan->overrides.at[i];
+        for (uint32_t k = 0; k < o->selector_count; k++) {
+            const etch_choices chosen = etch_choose(f->graph, o->selectors[k]);
+            for (uint32_t c = 0; c < chosen.count; c++)
+                add_override(f, o, area_of(f, chosen.at[c]));
+        }
     }
-    return NULL;
 }
 
 const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_region *plan_region,
                                const etch_dim *dim)
 {
-    for (; plan_region; plan_region = plan_region->outer) {
-        const etch_shard *shard = own_entry(plan_region, dim->name);
-        if (shard)
-            return shard;
-    }
+    for (; plan_region; plan_region = plan_region->outer)
+        for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
+            const etch_override *o = plan_region->overrides.at[i];
+            const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim->name);
+            if (shard)
+                return shard;
+        }
     return etch_shard_find(plan->shards.at, plan->shards.count, dim->name);
 }
 
@@ -291,22 +280,18 @@ void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch
     plan_regions->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_region *);
     list_lines(graph->arena, plan, plan_regions);
     find_areas(&f);
-    for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
-        for (uint32_t k = 0; k < f.areas.count; k++)
-            if (k != i && holds(&f, f.areas.at[k], f.areas.at[i]))
-                plan_region->outer = deeper(&f, plan_region->outer, f.areas.at[k]);
-    }
-    for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
-        plan_region->touched = touched_by(plan, plan_region);
-        if (plan_region->what.call && plan_region->overrides.count)
-            plan_regions->of_call[plan_region->what.call->id] = plan_region;
-        if (plan_region->what.loop && plan_region->overrides.count)
-            plan_regions->of_loop[plan_region->what.loop->id] = plan_region;
-    }
     if (f.areas.count == 0)
         return;
+    nest(&f);
+    for (uint32_t i = 0; i < f.areas.count; i++) {
+        etch_plan_region *plan_region = &f.areas.at[i]->plan_region;
+        const etch_choice *what = &plan_region->what;
+        plan_region->touched = touched_by(plan, plan_region);
+        if (what->call && plan_region->overrides.count)
+            plan_regions->of_call[what->call->id] = plan_region;
+        if (what->loop && plan_region->overrides.count)
+            plan_regions->of_loop[what->loop->id] = plan_region;
+    }
     plan_regions->around[0] = plan_regions->of_call[0];
     for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
         if (at.item->op)
@@ -321,14 +306,10 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
     finder f = {.graph = graph, .plan = plan, .arena = graph->arena};
     bool *ops = ETCH_NEW_ARRAY(graph->arena, graph->op_count, bool);
     find_areas(&f);
-    for (uint32_t i = 0; i < f.areas.count; i++) {
-        const area *a = f.areas.at[i];
-        for (uint32_t k = 0; k < a->plan_region.overrides.count; k++)
-            for (uint32_t op = 0;
-                 a->plan_region.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count;
-                 op++)
-                ops[op] = ops[op] || a->has[op];
-    }
+    for (uint32_t i = 0; i < f.areas.count; i++)
+        if (is_of(f.areas.at[i], &plan->overrides.at[place - 1]))
+            for (uint32_t op = 0; op < graph->op_count; op++)
+                ops[op] = ops[op] || f.areas.at[i]->has[op];
     return ops;
 }
 
@@ -346,6 +327,13 @@ static bool is_around(const etch_plan_region *plan_region, const etch_plan_regio
     return inner == plan_region;
 }
 
+/* Of what leaves a region; NULL: none. */
+static etch_boundary end_of(const etch_plan_region *region)
+{
+    return region ? (etch_boundary){region->touched, region->outer, region, true}
+                  : (etch_boundary){.leaves = true};
+}
+
 etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, const etch_op *op,
                                        const etch_tensor *operand)
 {
@@ -353,13 +341,8 @@ etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, co
     const etch_plan_region *plan_region = plan_regions->of_op[first->id],
                            *from = etch_plan_region_of(plan_regions, operand);
     etch_boundary boundary = {.to = plan_region, .plan_region = plan_region};
-    if (first->edge == ETCH_LEAVE) {
-        const etch_plan_region *call = plan_regions->of_call[first->scope->id];
-        return (etch_boundary){.axes = call ? call->touched : 0,
-                               .to = call ? call->outer : NULL,
-                               .plan_region = call,
-                               .leaves = true};
-    }
+    if (first->edge == ETCH_LEAVE)
+        return end_of(plan_regions->of_call[first->scope->id]);
     for (; plan_region && !is_around(plan_region, from); plan_region = plan_region->outer)
         if (!plan_region->what.call ||
             (first->edge == ETCH_ENTER && plan_region->what.call == first->scope)) {
@@ -372,16 +355,11 @@ etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, co
 etch_boundary etch_boundary_of_result(const etch_plan_regions *plan_regions, const etch_tensor *tensor)
 {
     const etch_tensor *first = etch_origin(tensor);
+    const etch_plan_region *inner = first->producer ? plan_regions->of_op[first->producer->id] : NULL;
     etch_boundary boundary = {.leaves = true};
-    for (const etch_plan_region *plan_region = first->producer ? plan_regions->of_op[first->producer->id]
-                                                               : NULL;
-         plan_region; plan_region = plan_region->outer) {
-        if (!plan_region->what.result || plan_region->what.result->producer != first->producer)
-            continue;
-        boundary.axes |= plan_region->touched;
-        boundary.plan_region = plan_region;
-        boundary.to = plan_region->outer;
-    }
+    for (; inner; inner = inner->outer)
+        if (inner->what.result && inner->what.result->producer == first->producer)
+            boundary = (etch_boundary){boundary.axes | inner->touched, inner->outer, inner, true};
     return boundary;
 }
 
@@ -389,11 +367,7 @@ etch_boundary etch_boundary_of_loop(const etch_plan_regions *plan_regions, const
 {
     while (loop->repeats)
         loop = loop->repeats;
-    const etch_plan_region *plan_region = plan_regions->of_loop[loop->id];
-    return (etch_boundary){.axes = plan_region ? plan_region->touched : 0,
-                           .to = plan_region ? plan_region->outer : NULL,
-                           .plan_region = plan_region,
-                           .leaves = true};
+    return end_of(plan_regions->of_loop[loop->id]);
 }
 
 const etch_plan_region *etch_plan_region_around(const etch_plan_regions *plan_regions,

@@ -12,10 +12,28 @@
 
 #include "graph/stage/stage_int.h"
 
+typedef struct read {
+    etch_value *value;
+    /* a loop begins with it */
+    bool begins;
+} read;
+
+typedef ETCH_VEC(read) read_list;
+
+/* The top level of a pass. */
+typedef struct pass {
+    const etch_placed_item *items;
+    /* by item: what it reads */
+    read_list *reads;
+    uint32_t count;
+} pass;
+
 typedef struct staging {
     etch_placer *p;
     etch_placed *placed;
     etch_stages *stages;
+    /* the second is empty where nothing is trained */
+    pass forward_pass, backward_pass;
     /* along the backward pass, where stage positions fall */
     bool backward;
     /* by value id */
@@ -38,12 +56,89 @@ bool etch_position_is_loop(const etch_stages *stages, etch_position position)
            stages->segments.at[etch_position_segment(position)].loop;
 }
 
-/* ---- stage positions ----------------------------------------------------------------------------------- */
-
-static bool is_view(const etch_step *step)
+static etch_position *no_positions(const staging *s)
 {
-    return step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
+    etch_position *positions = ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, etch_position);
+    for (uint32_t i = 0; i < s->placed->value_count; i++)
+        positions[i] = ETCH_NO_POSITION;
+    return positions;
 }
+
+/* ---- an item of the top level -------------------------------------------------------------------------- */
+
+static bool is_view(const etch_placed_item *item)
+{
+    return item->step && item->step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(item->step->op);
+}
+
+static etch_position *position_of(const etch_placed_item *item)
+{
+    return item->step ? &item->step->position : &item->loop->position;
+}
+
+/* The results of an item, a view has none of its own; of a loop without a reader NULL. */
+static uint32_t result_count(const etch_placed_item *item)
+{
+    if (item->loop)
+        return etch_loop_carries(item->loop)->count;
+    return is_view(item) ? 0 : item->step->out_count;
+}
+
+static etch_value *result_at(const etch_placed_item *item, uint32_t k)
+{
+    return item->step ? item->step->outs[k] : etch_loop_carries(item->loop)->at[k].result;
+}
+
+static void add_read(const staging *s, etch_value *value, bool begins, read_list *out)
+{
+    if (value)
+        ETCH_PUSH(s->p->arena, out, (read){value, begins});
+}
+
+static void add_operands(const staging *s, const etch_placed_item *item, read_list *out)
+{
+    for (uint32_t i = 0; !is_view(item) && i < item->step->in_count; i++)
+        add_read(s, item->step->ins[i], false, out);
+}
+
+static void add_carried(const staging *s, const etch_placed_loop *loop, bool outermost, read_list *out)
+{
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        add_read(s, etch_loop_carries(loop)->at[i].init, outermost, out);
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++)
+            add_read(s, loop->bodies.at[k]->carries.at[i].out, false, out);
+}
+
+/* What an item reads, a loop at any depth. Values that a loop makes itself have no stage position, so that
+ * reading them says nothing. */
+static read_list reads_of(const staging *s, const etch_placed_item *item)
+{
+    read_list out = {0};
+    if (item->step)
+        add_operands(s, item, &out);
+    else
+        add_carried(s, item->loop, true, &out);
+    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+        for (etch_placed_cursor at = {.root = item->loop->bodies.at[k]}; etch_placed_cursor_next(&at);)
+            if (at.item->step)
+                add_operands(s, at.item, &out);
+            else
+                add_carried(s, at.item->loop, false, &out);
+    return out;
+}
+
+static pass pass_of(const staging *s, const etch_placed_region *region)
+{
+    pass out = {.count = region ? region->items.count : 0};
+    out.items = region ? region->items.at : NULL;
+    out.reads = ETCH_NEW_ARRAY(s->p->arena, out.count, read_list);
+    for (uint32_t i = 0; i < out.count; i++)
+        out.reads[i] = reads_of(s, &out.items[i]);
+    return out;
+}
+
+/* ---- stage positions ----------------------------------------------------------------------------------- */
 
 static etch_position nearer(const staging *s, etch_position a, etch_position b, bool later)
 {
@@ -76,68 +171,6 @@ static etch_position loop_end(const staging *s, etch_position position)
     return side_of_loop(s, position, false);
 }
 
-/* The results of an item; of a loop without a reader NULL. */
-static uint32_t result_count(const etch_placed_item *item)
-{
-    return item->step ? item->step->out_count : etch_loop_carries(item->loop)->count;
-}
-
-static etch_value *result_at(const etch_placed_item *item, uint32_t k)
-{
-    return item->step ? item->step->outs[k] : etch_loop_carries(item->loop)->at[k].result;
-}
-
-/* ---- what is read ------------------------------------------------------------------------------------ */
-
-typedef void read_visitor(void *data, etch_value *value, etch_position at);
-
-static void visit_inits(const etch_placed_loop *loop, etch_position at, read_visitor *visit, void *data)
-{
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (etch_loop_carries(loop)->at[i].init)
-            visit(data, etch_loop_carries(loop)->at[i].init, at);
-}
-
-static void visit_outs(const etch_placed_loop *loop, etch_position at, read_visitor *visit, void *data)
-{
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++)
-            visit(data, loop->bodies.at[k]->carries.at[i].out, at);
-}
-
-static void visit_operands(const etch_step *step, etch_position at, read_visitor *visit, void *data)
-{
-    for (uint32_t i = 0; !is_view(step) && i < step->in_count; i++)
-        visit(data, step->ins[i], at);
-}
-
-/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else, at any
- * depth, at `body`. Those that it makes itself have no stage position, so that reading it says nothing. */
-static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
-                       read_visitor *visit, void *data)
-{
-    visit_inits(loop, begin, visit, data);
-    visit_outs(loop, body, visit, data);
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        for (etch_placed_cursor at = {.root = loop->bodies.at[k]}; etch_placed_cursor_next(&at);)
-            if (at.item->step) {
-                visit_operands(at.item->step, body, visit, data);
-            } else {
-                visit_inits(at.item->loop, body, visit, data);
-                visit_outs(at.item->loop, body, visit, data);
-            }
-}
-
-/* ---- stage positions ----------------------------------------------------------------------------------- */
-
-static etch_position loop_position(const etch_stages *stages, const etch_loop *loop)
-{
-    for (uint32_t i = 0; i < stages->segments.count; i++)
-        if (stages->segments.at[i].loop == loop)
-            return etch_position_at(i, ETCH_ALL_OF);
-    return ETCH_NO_POSITION;
-}
-
 static etch_position position_of_op(const staging *s, const etch_op *op)
 {
     if (op->forward && s->p->steps[op->forward->id])
@@ -150,142 +183,96 @@ static etch_position position_of_op(const staging *s, const etch_op *op)
 static bool moves_at_once(const staging *s, const etch_step *step)
 {
     const etch_value *from = step->ins[0], *to = step->outs[0];
-    for (uint32_t a = 0; a < s->p->axis_count; a++)
-        if (from->place[a] == ETCH_PARTIAL && to->place[a] != ETCH_PARTIAL)
-            return true;
-    return step->collective == ETCH_SLICE || s->p->pinned[to->tensor->id] == to ||
+    const uint32_t resolved = etch_axes_held(s->p->plan, from->place, ETCH_PARTIAL) &
+                              ~etch_axes_held(s->p->plan, to->place, ETCH_PARTIAL);
+    return resolved || step->collective == ETCH_SLICE || s->p->pinned[to->tensor->id] == to ||
            etch_place_equal(s->p, from->place, to->place); /* a statistic */
 }
 
-static void set_step_position(const staging *s, etch_step *step)
+/* Where the last of what an item reads is made. */
+static etch_position ready_at(const staging *s, const read_list *reads)
 {
-    etch_position ready = ETCH_NO_POSITION; /* where its operands are */
-    for (uint32_t i = 0; i < step->in_count; i++)
-        ready = nearer(s, ready, made_at(s, step->ins[i]), true);
-    if (step->collective != ETCH_NO_COLLECTIVE) {
-        step->position = moves_at_once(s, step) ? ready : ETCH_NO_POSITION;
-    } else {
-        step->position = position_of_op(s, step->op);
-        if (step->position == ETCH_NO_POSITION)
-            step->position = ready;
-        ready = step->position;
+    etch_position ready = ETCH_NO_POSITION;
+    for (uint32_t k = 0; k < reads->count; k++)
+        ready = nearer(s, ready, made_at(s, reads->at[k].value), true);
+    return ready;
+}
+
+static void set_made(const staging *s, const etch_placed_item *item, etch_position at)
+{
+    for (uint32_t k = 0; k < result_count(item); k++)
+        if (result_at(item, k))
+            s->made_at[result_at(item, k)->id] = item->loop ? loop_end(s, at) : at;
+}
+
+static void set_position(const staging *s, const etch_placed_item *item, const read_list *reads)
+{
+    const etch_position ready = ready_at(s, reads);
+    if (item->step && item->step->collective != ETCH_NO_COLLECTIVE) {
+        item->step->position = moves_at_once(s, item->step) ? ready : ETCH_NO_POSITION;
+        set_made(s, item, ready);
+        return;
     }
-    for (uint32_t i = 0; i < step->out_count; i++)
-        s->made_at[step->outs[i]->id] = ready;
-}
-
-static void set_results(const staging *s, const etch_placed_loop *loop)
-{
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (etch_loop_carries(loop)->at[i].result)
-            s->made_at[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->position);
-}
-
-typedef struct collecting {
-    const staging *s;
-    etch_position ready;
-} collecting;
-
-static void collect_ready(void *data, etch_value *value, etch_position at)
-{
-    collecting *c = data;
-    (void)at;
-    c->ready = nearer(c->s, c->ready, made_at(c->s, value), true);
-}
-
-static void set_loop_position(const staging *s, etch_placed_loop *loop)
-{
-    const etch_position position = loop_position(s->stages, loop->loop);
-    if (loop->forward) {
-        loop->position = loop->forward->position;
-    } else if (position != ETCH_NO_POSITION) {
-        loop->position = position;
-    } else {
-        collecting c = {s, ETCH_NO_POSITION};
-        visit_loop(loop, 0, 0, collect_ready, &c);
-        loop->position = c.ready;
-    }
-    set_results(s, loop);
-}
-
-static void note_first(void *data, etch_value *value, etch_position at)
-{
-    const staging *s = data;
-    etch_position *first = &s->first[etch_value_root(value)->id];
-    *first = nearer(s, *first, at, false);
+    etch_position at = ETCH_NO_POSITION;
+    if (item->step)
+        at = position_of_op(s, item->step->op);
+    else
+        at = item->loop->forward ? item->loop->forward->position
+                                 : etch_stage_position_of(s->placed, item->loop->loop);
+    *position_of(item) = at == ETCH_NO_POSITION ? ready : at;
+    set_made(s, item, *position_of(item));
 }
 
 /* Values without a stage position get that of their first reader. Items are gone through from the last on. */
-static void settle_step(staging *s, etch_step *step)
+static void settle(const staging *s, const etch_placed_item *item, const read_list *reads)
 {
-    if (is_view(step)) {
-        step->position = ETCH_NO_POSITION; /* it does nothing */
-        return;
+    etch_position at = *position_of(item);
+    for (uint32_t k = 0; at == ETCH_NO_POSITION && k < result_count(item); k++)
+        if (result_at(item, k))
+            at = s->first[result_at(item, k)->id];
+    for (uint32_t k = 0; at == ETCH_NO_POSITION && k < reads->count; k++)
+        at = made_at(s, reads->at[k].value);
+    if (at == ETCH_NO_POSITION)
+        at = chain_begin; /* made of nothing, for nobody */
+    *position_of(item) = at;
+    set_made(s, item, at);
+    for (uint32_t k = 0; k < reads->count; k++) {
+        etch_position *first = &s->first[etch_value_root(reads->at[k].value)->id];
+        *first = nearer(s, *first, item->loop ? loop_begin(s, at) : at, false);
     }
-    for (uint32_t i = 0; step->position == ETCH_NO_POSITION && i < step->out_count; i++)
-        step->position = s->first[step->outs[i]->id];
-    for (uint32_t i = 0; step->position == ETCH_NO_POSITION && i < step->in_count; i++)
-        step->position = made_at(s, step->ins[i]);
-    if (step->position == ETCH_NO_POSITION)
-        step->position = chain_begin; /* made of nothing, for nobody */
-    for (uint32_t i = 0; i < step->out_count; i++)
-        s->made_at[step->outs[i]->id] = step->position;
-    visit_operands(step, step->position, note_first, s);
 }
 
-static void settle_loop(staging *s, etch_placed_loop *loop)
-{
-    for (uint32_t i = 0; loop->position == ETCH_NO_POSITION && i < etch_loop_carries(loop)->count; i++)
-        if (etch_loop_carries(loop)->at[i].result)
-            loop->position = s->first[etch_loop_carries(loop)->at[i].result->id];
-    if (loop->position == ETCH_NO_POSITION)
-        loop->position = chain_begin;
-    set_results(s, loop);
-    visit_loop(loop, loop_begin(s, loop->position), loop_begin(s, loop->position), note_first, s);
-}
-
-static void set_positions(staging *s, const etch_placed_region *region, bool backward)
+static void set_positions(staging *s, const pass *of, bool backward)
 {
     s->backward = backward;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        if (region->items.at[i].loop)
-            set_loop_position(s, region->items.at[i].loop);
-        else if (!is_view(region->items.at[i].step))
-            set_step_position(s, region->items.at[i].step);
-    }
-    for (uint32_t i = region->items.count; i-- > 0;) {
-        if (region->items.at[i].loop)
-            settle_loop(s, region->items.at[i].loop);
+    s->first = no_positions(s);
+    for (uint32_t i = 0; i < of->count; i++)
+        if (!is_view(&of->items[i]))
+            set_position(s, &of->items[i], &of->reads[i]);
+    for (uint32_t i = of->count; i-- > 0;)
+        if (is_view(&of->items[i]))
+            of->items[i].step->position = ETCH_NO_POSITION; /* it does nothing */
         else
-            settle_step(s, region->items.at[i].step);
-    }
+            settle(s, &of->items[i], &of->reads[i]);
 }
 
 /* ---- what is alive at a cut ---------------------------------------------------------------------------- */
 
-/* `last` is kept in the order of the chain: for a value of the forward pass the greatest stage position that
- * reads it, in either pass; for one of the backward pass the least. `s->backward` is that of the value. */
-static void note_last(void *data, etch_value *value, etch_position at)
-{
-    const staging *s = data;
-    const uint32_t id = etch_value_root(value)->id;
-    if (s->made_at[id] != ETCH_NO_POSITION && s->made_backward[id] == s->backward)
-        s->last[id] = nearer(s, s->last[id], at, true);
-}
-
-/* Reads of the region by values of one direction. */
-static void note_reads(staging *s, const etch_placed_region *region, bool backward)
+/* Reads of the pass by values of one direction. `last` is kept in the order of the chain: for a value of the
+ * forward pass the greatest stage position that reads it, in either pass; for one of the backward pass the
+ * least. */
+static void note_last(staging *s, const pass *of, bool backward)
 {
     s->backward = backward;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        const etch_step *step = region->items.at[i].step;
-        if (loop) {
-            visit_loop(loop, loop_begin(s, loop->position), loop_end(s, loop->position), note_last, s);
-            continue;
+    for (uint32_t i = 0; i < of->count; i++)
+        for (uint32_t k = 0; k < of->reads[i].count; k++) {
+            const read *r = &of->reads[i].at[k];
+            const uint32_t id = etch_value_root(r->value)->id;
+            const etch_position at = *position_of(&of->items[i]);
+            const etch_position last = of->items[i].loop ? side_of_loop(s, at, r->begins) : at;
+            if (s->made_at[id] != ETCH_NO_POSITION && s->made_backward[id] == backward)
+                s->last[id] = nearer(s, s->last[id], last, true);
         }
-        visit_operands(step, step->position, note_last, s);
-    }
 }
 
 /* Is a value that is made at `made` and read last at `last` alive where the chain is cut between the stage
@@ -298,41 +285,35 @@ static bool is_alive(const staging *s, etch_position made, etch_position last, e
     return s->backward ? made >= after && last <= before : made <= before && last >= after;
 }
 
-static const etch_placed_loop *placed_loop_at(const etch_placed_region *region, etch_position position)
+static const etch_placed_loop *loop_at(const pass *of, etch_position position)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop && loop->position == position)
-            return loop;
-    }
+    for (uint32_t i = 0; i < of->count; i++)
+        if (of->items[i].loop && of->items[i].loop->position == position)
+            return of->items[i].loop;
     return NULL;
 }
 
-typedef ETCH_VEC(etch_value *) value_list;
-
-static value_list alive_at(staging *s, const etch_placed_region *region, bool backward, const etch_cut *cut)
+static etch_value_list alive_at(staging *s, const pass *of, bool backward, const etch_cut *cut)
 {
-    value_list list = {0};
+    etch_value_list list = {0};
     const etch_position before = cut->inside ? etch_position_at(cut->segment, ETCH_FIRST_OF)
                                              : etch_position_at(cut->segment - 1, ETCH_LAST_OF);
     const etch_position after = etch_position_at(cut->segment, cut->inside ? ETCH_LAST_OF : ETCH_FIRST_OF);
     s->backward = backward;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_item *item = &region->items.at[i];
-        for (uint32_t k = 0; !(item->step && is_view(item->step)) && k < result_count(item); k++) {
-            etch_value *value = result_at(item, k);
+    for (uint32_t i = 0; i < of->count; i++)
+        for (uint32_t k = 0; k < result_count(&of->items[i]); k++) {
+            etch_value *value = result_at(&of->items[i], k);
             if (value && is_alive(s, s->made_at[value->id], s->last[value->id], before, after))
                 ETCH_PUSH(s->p->arena, &list, value);
         }
-    }
-    const etch_placed_loop *cut_loop =
-        cut->inside ? placed_loop_at(region, etch_position_at(cut->segment, ETCH_ALL_OF)) : NULL;
-    for (uint32_t k = 0; cut_loop && k < etch_loop_carries(cut_loop)->count; k++)
-        ETCH_PUSH(s->p->arena, &list, etch_loop_carries(cut_loop)->at[k].in);
+    const etch_placed_loop *loop =
+        cut->inside ? loop_at(of, etch_position_at(cut->segment, ETCH_ALL_OF)) : NULL;
+    for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+        ETCH_PUSH(s->p->arena, &list, etch_loop_carries(loop)->at[k].in);
     return list;
 }
 
-static etch_expr bytes_of(const staging *s, const value_list *list)
+static etch_expr bytes_of(const staging *s, const etch_value_list *list)
 {
     etch_expr bytes = etch_int(s->p->sym, 0);
     for (uint32_t i = 0; i < list->count; i++)
@@ -343,34 +324,27 @@ static etch_expr bytes_of(const staging *s, const value_list *list)
 static void add_cut(staging *s, uint32_t segment, bool inside)
 {
     etch_cut cut = {.segment = segment, .inside = inside};
-    value_list forward = alive_at(s, s->placed->forward, false, &cut), backward = {0};
-    if (s->placed->backward)
-        backward = alive_at(s, s->placed->backward, true, &cut);
-    for (uint32_t i = 0; i < forward.count; i++)
-        ETCH_PUSH(s->p->arena, &cut.forward, forward.at[i]);
-    for (uint32_t i = 0; i < backward.count; i++)
-        ETCH_PUSH(s->p->arena, &cut.backward, backward.at[i]);
-    cut.forward_bytes = bytes_of(s, &forward);
-    cut.backward_bytes = bytes_of(s, &backward);
+    cut.forward = alive_at(s, &s->forward_pass, false, &cut);
+    cut.backward = alive_at(s, &s->backward_pass, true, &cut);
+    cut.forward_bytes = bytes_of(s, &cut.forward);
+    cut.backward_bytes = bytes_of(s, &cut.backward);
     ETCH_PUSH(s->p->arena, &s->stages->cuts, cut);
 }
 
-static void mark_backward_values(staging *s)
+static void mark_backward_values(const staging *s)
 {
-    const etch_placed_region *region = s->placed->backward;
-    for (uint32_t i = 0; region && i < region->items.count; i++)
-        for (uint32_t k = 0; k < result_count(&region->items.at[i]); k++)
-            if (result_at(&region->items.at[i], k))
-                s->made_backward[result_at(&region->items.at[i], k)->id] = true;
+    const pass *of = &s->backward_pass;
+    for (uint32_t i = 0; i < of->count; i++)
+        for (uint32_t k = 0; k < result_count(&of->items[i]); k++)
+            if (result_at(&of->items[i], k))
+                s->made_backward[result_at(&of->items[i], k)->id] = true;
 }
 
 static void find_cuts(staging *s)
 {
-    note_reads(s, s->placed->forward, false);
-    if (s->placed->backward) {
-        note_reads(s, s->placed->backward, false); /* what backward reads of the forward pass */
-        note_reads(s, s->placed->backward, true);
-    }
+    note_last(s, &s->forward_pass, false);
+    note_last(s, &s->backward_pass, false); /* what backward reads of the forward pass */
+    note_last(s, &s->backward_pass, true);
     for (uint32_t i = 0; i < s->stages->segments.count; i++) {
         if (i > 0)
             add_cut(s, i, false);
@@ -381,55 +355,48 @@ static void find_cuts(staging *s)
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
+static const char *unit_at(const staging *s, etch_position position)
+{
+    return s->stages->segments.at[etch_position_segment(position)].name;
+}
+
 /* A chain is worked through in one direction: reports what reads at `position` and is made later. */
 static bool check_reader(const staging *s, const char *reader, etch_span span, etch_position ready,
                          etch_position position)
 {
     if (ready == ETCH_NO_POSITION || ready <= position)
         return true;
-    const char *other = s->stages->segments.at[etch_position_segment(ready)].name;
-    etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->span,
-                                 "unit '%s' of the stages reads what '%s' computes, which comes later",
-                                 s->stages->segments.at[etch_position_segment(position)].name, other);
+    etch_diag *diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                                       "unit '%s' of the stages reads what '%s' computes, which comes later",
+                                       unit_at(s, position), unit_at(s, ready));
     etch_note(diag, span, "%s is read here", reader);
-    etch_help(diag, "statements of one tag are one unit: give those behind '%s' a tag of their own", other);
-    s->p->failed = true;
+    etch_help(diag, "statements of one tag are one unit: give those behind '%s' a tag of their own",
+              unit_at(s, ready));
     return false;
 }
 
 static void check_order(staging *s)
 {
-    const etch_placed_region *region = s->placed->forward;
+    const pass *of = &s->forward_pass;
     s->backward = false;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        collecting c = {s, ETCH_NO_POSITION};
-        if (loop) {
-            visit_loop(loop, 0, 0, collect_ready, &c);
-            if (!check_reader(s, loop->loop->name, loop->loop->span, c.ready, loop_begin(s, loop->position)))
-                return;
-            continue;
-        }
-        if (is_view(step))
-            continue;
-        for (uint32_t k = 0; k < step->in_count; k++)
-            if (!check_reader(s, step->ins[k]->tensor->name, step->outs[0]->tensor->span,
-                              made_at(s, step->ins[k]), step->position))
+    for (uint32_t i = 0; i < of->count; i++) {
+        const etch_step *step = of->items[i].step;
+        const etch_placed_loop *loop = of->items[i].loop;
+        const read_list *reads = &of->reads[i];
+        if (loop && !check_reader(s, loop->loop->name, loop->loop->span, ready_at(s, reads),
+                                  loop_begin(s, loop->position)))
+            return;
+        for (uint32_t k = 0; step && k < reads->count; k++)
+            if (!check_reader(s, reads->at[k].value->tensor->name, step->outs[0]->tensor->span,
+                              made_at(s, reads->at[k].value), step->position))
                 return;
     }
 }
 
-typedef struct reading {
-    const staging *s;
-    bool failed;
-} reading;
-
 /* A copy of a value of the forward pass that backward reads in an earlier unit than forward does is made in
  * that unit: from there it goes along the chain. */
-static void make_copies_early(void *data, etch_value *value, etch_position at)
+static void make_copies_early(const staging *s, etch_value *value, etch_position at)
 {
-    const staging *s = data;
     const etch_position position = loop_end(s, at);
     value = etch_value_root(value);
     while (!s->made_backward[value->id] && s->made_at[value->id] != ETCH_NO_POSITION &&
@@ -441,55 +408,40 @@ static void make_copies_early(void *data, etch_value *value, etch_position at)
 }
 
 /* Values of the forward pass are sent to later stages only, those of the backward pass to earlier ones. */
-static void check_backward_read(void *data, etch_value *value, etch_position at)
+static void check_backward_read(const staging *s, etch_value *value, etch_position at)
 {
-    reading *r = data;
-    const staging *s = r->s;
     value = etch_value_memory(value, NULL); /* its own part of it a rank has wherever it reads that */
     const etch_position made = made_at(s, value);
     const bool recomputed = s->made_backward[value->id];
-    if (r->failed || made == ETCH_NO_POSITION ||
+    if (s->p->failed || made == ETCH_NO_POSITION ||
         (recomputed ? made >= loop_begin(s, at) : made <= loop_end(s, at)))
         return;
-    const char *name = value->tensor->name;
-    const char *unit = s->stages->segments.at[etch_position_segment(at)].name;
-    const char *maker = s->stages->segments.at[etch_position_segment(made)].name;
+    const char *name = value->tensor->name, *unit = unit_at(s, at), *maker = unit_at(s, made);
     etch_diag *diag =
-        etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->span,
-                   "the backward pass of unit '%s' of the stages reads %s, which '%s' %s", unit, name, maker,
-                   recomputed ? "recomputes only after it" : "makes, a later unit");
+        etch_place_error(s->p, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                         "the backward pass of unit '%s' of the stages reads %s, which '%s' %s", unit, name,
+                         maker, recomputed ? "recomputes only after it" : "makes, a later unit");
     etch_note(diag, value->tensor->span, "%s is made here", name);
     if (recomputed)
         etch_help(diag, "let %s be kept, or give '%s' and '%s' one tag, and list that", name, maker, unit);
-    r->failed = true;
-    s->p->failed = true;
 }
 
-static void visit_backward(const staging *s, read_visitor *visit, void *data)
+static void visit_backward(staging *s, void (*visit)(const staging *s, etch_value *value, etch_position at))
 {
-    const etch_placed_region *region = s->placed->backward;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            visit_loop(loop, loop_begin(s, loop->position), loop->position, visit, data);
-        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
-            visit(data, step->ins[k], step->position);
-    }
-}
-
-static void check_backward_order(staging *s)
-{
+    const pass *of = &s->backward_pass;
     s->backward = true;
-    reading r = {.s = s};
-    visit_backward(s, check_backward_read, &r);
+    for (uint32_t i = 0; i < of->count; i++)
+        for (uint32_t k = 0; k < of->reads[i].count; k++) {
+            const read *r = &of->reads[i].at[k];
+            const etch_position at = *position_of(&of->items[i]);
+            visit(s, r->value, r->begins ? loop_begin(s, at) : at);
+        }
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
-static void note_use(void *data, etch_value *value, etch_position at)
+static void note_use(const staging *s, etch_value *value, etch_position at)
 {
-    const staging *s = data;
     const etch_tensor *tensor = etch_value_memory(value, NULL)->tensor;
     bool by_iteration = tensor->region->loop && etch_position_is_loop(s->stages, at);
     if (tensor->kind != ETCH_WEIGHT || by_iteration)
@@ -517,15 +469,15 @@ static const etch_loop *outermost_loop(const etch_region *region)
 static etch_position unread_position(const staging *s, const etch_tensor *weight)
 {
     const etch_loop *loop = outermost_loop(weight->region);
-    const etch_placed_region *forward = s->placed->forward;
-    for (uint32_t i = 0; loop && i < forward->items.count; i++)
-        if (forward->items.at[i].loop && forward->items.at[i].loop->loop == loop)
-            return forward->items.at[i].loop->position;
+    const pass *of = &s->forward_pass;
+    for (uint32_t i = 0; loop && i < of->count; i++)
+        if (of->items[i].loop && of->items[i].loop->loop == loop)
+            return of->items[i].loop->position;
     return chain_begin;
 }
 
 /* Weights that nothing reads are somewhere as well. */
-static void find_unread(staging *s)
+static void find_unread(const staging *s)
 {
     const etch_graph *graph = s->p->graph;
     for (uint32_t i = 0; i < graph->weights.count; i++) {
@@ -538,22 +490,22 @@ static void find_unread(staging *s)
 }
 
 /* The forward pass says where weights are: backward runs where forward does. */
-static void find_uses(staging *s)
+static void find_uses(const staging *s)
 {
+    const pass *of = &s->forward_pass;
     s->stages->uses = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->tensors.count, etch_positions);
-    for (uint32_t i = 0; i < s->placed->forward->items.count; i++) {
-        const etch_placed_item *item = &s->placed->forward->items.at[i];
-        if (item->loop)
-            visit_loop(item->loop, item->loop->position, item->loop->position, note_use, s);
-        else
-            visit_operands(item->step, item->step->position, note_use, s);
-    }
+    for (uint32_t i = 0; i < of->count; i++)
+        for (uint32_t k = 0; k < of->reads[i].count; k++)
+            note_use(s, of->reads[i].at[k].value, *position_of(&of->items[i]));
     find_unread(s);
 }
 
 etch_position etch_stage_position_of(const etch_placed *placed, const etch_loop *loop)
 {
-    return loop_position(placed->stages, loop);
+    for (uint32_t i = 0; i < placed->stages->segments.count; i++)
+        if (placed->stages->segments.at[i].loop == loop)
+            return etch_position_at(i, ETCH_ALL_OF);
+    return ETCH_NO_POSITION;
 }
 
 const etch_positions *etch_weight_group_uses(const etch_placed *placed, const etch_weight_group *weight_group)
@@ -601,15 +553,7 @@ void etch_placed_weight_groups(etch_placed *placed)
     }
 }
 
-/* ---- the segment points -------------------------------------------------------------------------------- */
-
-static etch_position *no_positions(const staging *s)
-{
-    etch_position *positions = ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, etch_position);
-    for (uint32_t i = 0; i < s->placed->value_count; i++)
-        positions[i] = ETCH_NO_POSITION;
-    return positions;
-}
+/* ---- all of it ----------------------------------------------------------------------------------------- */
 
 void etch_stages_find(etch_placer *p)
 {
@@ -617,23 +561,20 @@ void etch_stages_find(etch_placer *p)
         return;
     staging s = {.p = p, .placed = p->placed, .stages = ETCH_NEW(p->arena, etch_stages)};
     s.stages->line = p->plan->stage;
+    p->placed->stages = s.stages;
     if (!etch_stage_segments(p, s.stages))
         return;
+    s.forward_pass = pass_of(&s, p->placed->forward);
+    s.backward_pass = pass_of(&s, p->placed->backward);
     s.made_at = no_positions(&s);
-    s.first = no_positions(&s);
     s.last = no_positions(&s);
     s.made_backward = ETCH_NEW_ARRAY(p->arena, p->placed->value_count, bool);
-    set_positions(&s, p->placed->forward, false);
-    s.first = no_positions(&s);
-    if (p->placed->backward) {
-        set_positions(&s, p->placed->backward, true);
-        mark_backward_values(&s);
-        visit_backward(&s, make_copies_early, &s);
-    }
+    set_positions(&s, &s.forward_pass, false);
+    set_positions(&s, &s.backward_pass, true);
+    mark_backward_values(&s);
+    visit_backward(&s, make_copies_early);
     check_order(&s);
-    if (p->placed->backward && !p->failed)
-        check_backward_order(&s);
+    visit_backward(&s, check_backward_read);
     find_cuts(&s);
     find_uses(&s);
-    p->placed->stages = s.stages;
 }

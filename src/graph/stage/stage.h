@@ -17,6 +17,8 @@ typedef struct etch_stage_segment {
     etch_expr first, count;
 } etch_stage_segment;
 
+typedef ETCH_VEC(etch_value *) etch_value_list;
+
 /* Where a chain may be cut: before a segment, or between the iterations of a loop. What is alive there goes
  * to the next stage in one message for each microbatch; backward, cotangents go the other way. A loop-carried
  * value is the body's argument. */
@@ -24,7 +26,7 @@ typedef struct etch_cut {
     uint32_t segment;
     /* the segment's loop; else before the segment */
     bool inside;
-    ETCH_VEC(etch_value *) forward, backward;
+    etch_value_list forward, backward;
     /* of one rank and message */
     etch_expr forward_bytes, backward_bytes;
 } etch_cut;

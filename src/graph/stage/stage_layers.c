@@ -132,21 +132,21 @@ static void check_names(const selecting *s)
         const char *layer = unit_with(s, k);
         etch_diag *diag;
         if (layer)
-            diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
-                              "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k), layer);
+            diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->selector_spans[k],
+                                    "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k),
+                                    layer);
         else
-            diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
-                              "'%s' cannot be a unit of stages: it is inside a loop", name_at(s, k));
+            diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->selector_spans[k],
+                                    "'%s' cannot be a unit of stages: it is inside a loop", name_at(s, k));
         etch_help(diag, layer ? "leave it out, or give its statements a tag that no other unit has"
                               : "list the loop around it: each of its iterations is a unit");
-        s->p->failed = true;
     }
     if (s->stages->segments.count > 0 || s->p->failed)
         return;
-    etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->span,
-                                 "model %s has none of the units that the stages list", s->p->graph->model);
+    etch_diag *diag =
+        etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->span,
+                         "model %s has none of the units that the stages list", s->p->graph->model);
     etch_help(diag, "list loops (`repeat n as NAME`), tags or modules of the model in program order");
-    s->p->failed = true;
 }
 
 bool etch_stage_segments(etch_placer *p, etch_stages *stages)

@@ -10,12 +10,6 @@ static uint64_t model_chunk_count(const etch_stage_numbers *n)
     return (uint64_t)n->stages * n->chunks;
 }
 
-static bool misfit(etch_diag *diag, const char *help)
-{
-    etch_help(diag, "%s", help);
-    return false;
-}
-
 /* "embed 1, layer 32, head 1" */
 static void note_units(etch_diag *diag, const etch_placed *placed, const etch_stage_numbers *n)
 {
@@ -32,15 +26,15 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
     uint64_t total = 0;
     bool fits = true;
     if (line->count_count != model_chunk_count(n))
-        return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                 "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
-                                 model_chunk_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
-                      "give one for each chunk of each stage, in the order of the model");
+        return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                    "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
+                                    model_chunk_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
+                         "give one for each chunk of each stage, in the order of the model");
     for (uint32_t i = 0; i < line->count_count && fits; i++) {
         if (n->counts[i] == 0)
-            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                     "count %" PRIu32 " of the stages' units is 0", i + 1),
-                          n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
+            return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                        "count %" PRIu32 " of the stages' units is 0", i + 1),
+                             n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
         fits = !__builtin_add_overflow(total, n->counts[i], &total);
     }
     if (fits && total == n->layers)
@@ -49,7 +43,7 @@ static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
                                  "the counts add up to %s%" PRIu64 " units, but the model has %" PRIu64,
                                  fits ? "" : "more than ", fits ? total : UINT64_MAX, n->layers);
     note_units(diag, placed, n);
-    return misfit(diag, "units are the iterations of the loops and the blocks that the line lists");
+    return etch_help(diag, "units are the iterations of the loops and the blocks that the line lists");
 }
 
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
@@ -57,9 +51,9 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
     const etch_stages *stages = placed->stages;
     for (uint32_t i = 0; i < stages->segments.count; i++)
         if (n->segments[i] == 0)
-            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->segments.at[i].loop->span,
-                                     "loop %s of the stages runs 0 times", stages->segments.at[i].name),
-                          "leave it out of the stage line");
+            return etch_help(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->segments.at[i].loop->span,
+                                        "loop %s of the stages runs 0 times", stages->segments.at[i].name),
+                             "leave it out of the stage line");
     if (n->counts)
         return counts_fit(placed, n);
     if (n->layers >= model_chunk_count(n))
@@ -69,29 +63,43 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
                                  n->layers == 1 ? "unit does" : "units do", model_chunk_count(n),
                                  n->chunks > 1 ? "chunks of stages" : "stages");
     note_units(diag, placed, n);
-    return misfit(diag, n->chunks > 1
-                            ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
-                            : "every stage needs a unit: fewer stages, or more units in the line");
+    return etch_help(diag, n->chunks > 1
+                               ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
+                               : "every stage needs a unit: fewer stages, or more units in the line");
+}
+
+static etch_expr *share_at(const etch_stage_view *view, etch_position position)
+{
+    return &view->shares[etch_position_segment(position)][etch_position_side(position)];
 }
 
 typedef struct viewing {
     const etch_placed *placed;
     const etch_stages *stages;
     etch_sym *sym;
+    etch_expr zero, one;
     etch_stage_view *view;
 } viewing;
 
+/* Of a stage that holds nothing. */
 static viewing begin(const etch_placed *placed)
 {
-    viewing v = {.placed = placed, .stages = placed->stages, .sym = placed->training->graph->sym};
+    const etch_stages *stages = placed->stages;
+    const uint32_t segments = stages->segments.count, cuts = stages->cuts.count;
+    etch_sym *sym = placed->training->graph->sym;
+    viewing v = {placed, stages, sym, etch_int(sym, 0), etch_int(sym, 1), .view = NULL};
     v.view = ETCH_NEW(placed->arena, etch_stage_view);
-    v.view->stages = placed->stages;
-    v.view->shares = etch_alloc_array(placed->arena, v.stages->segments.count, sizeof *v.view->shares);
-    v.view->ranges = etch_alloc_array(placed->arena, v.stages->segments.count, sizeof *v.view->ranges);
-    v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->segments.count, bool);
-    v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->segments.count, bool);
-    v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
-    v.view->backward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
+    v.view->stages = stages;
+    v.view->shares = etch_alloc_array(placed->arena, segments, sizeof *v.view->shares);
+    v.view->ranges = etch_alloc_array(placed->arena, segments, sizeof *v.view->ranges);
+    v.view->held = ETCH_NEW_ARRAY(placed->arena, segments, bool);
+    v.view->whole = ETCH_NEW_ARRAY(placed->arena, segments, bool);
+    v.view->forward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_expr);
+    v.view->backward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_expr);
+    for (uint32_t i = 0; i < segments * ETCH_SIDES; i++)
+        *share_at(v.view, i) = v.zero;
+    for (uint32_t i = 0; i < cuts; i++)
+        v.view->forward[i] = v.view->backward[i] = v.zero;
     return v;
 }
 
@@ -139,50 +147,41 @@ bool etch_cut_is_before(const etch_stage_numbers *n, const etch_cut *cut, uint64
     return cut->inside ? segment.first < layer && layer < segment.end : segment.first == layer;
 }
 
-/* Notes which layers of a segment a model chunk holds. */
-static void add_range(const viewing *v, uint32_t segment, etch_bound_interval of, etch_bound_interval held,
-                      uint32_t chunk)
+/* What a stage holds at a position in one of its model chunks. */
+static void add_layers(const viewing *v, etch_position position, etch_bound_interval of,
+                       etch_bound_interval held, uint32_t chunk)
 {
     const etch_bound_interval both = etch_overlap(held, of);
+    const uint32_t segment = etch_position_segment(position);
+    etch_expr *share = share_at(v->view, position);
     if (both.end == 0)
+        return;
+    *share = etch_add(v->sym, *share, etch_int(v->sym, (int64_t)(both.end - both.first)));
+    if (etch_position_side(position) != ETCH_ALL_OF)
         return;
     etch_layer_interval range = {etch_int(v->sym, (int64_t)(both.first - of.first)),
                                  etch_int(v->sym, (int64_t)(both.end - of.first)), chunk};
     ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], range);
+    v->view->held[segment] = true;
+    v->view->whole[segment] = *share == etch_int(v->sym, (int64_t)(of.end - of.first));
 }
 
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
                                           uint32_t stage)
 {
     viewing v = begin(placed);
-    const uint32_t segments = v.stages->segments.count, cuts = v.stages->cuts.count;
     const uint64_t model_chunks = model_chunk_count(n);
-    uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, segments, sizeof *shares);
-    uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
-    uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
         const etch_bound_interval held = etch_layers_of_chunk(n, model_chunk);
-        for (uint32_t i = 0; i < segments * ETCH_SIDES; i++) {
-            const etch_bound_interval at = etch_layers_of_position(n, i), both = etch_overlap(held, at);
-            shares[etch_position_segment(i)][etch_position_side(i)] += both.end - both.first;
-            if (etch_position_side(i) == ETCH_ALL_OF)
-                add_range(&v, etch_position_segment(i), at, held, (uint32_t)(model_chunk / n->stages));
+        for (uint32_t i = 0; i < v.stages->segments.count * ETCH_SIDES; i++)
+            add_layers(&v, i, etch_layers_of_position(n, i), held, (uint32_t)(model_chunk / n->stages));
+        for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
+            const etch_cut *cut = &v.stages->cuts.at[i];
+            if (model_chunk + 1 < model_chunks && etch_cut_is_before(n, cut, held.end))
+                v.view->forward[i] = etch_add(v.sym, v.view->forward[i], v.one);
+            if (model_chunk > 0 && etch_cut_is_before(n, cut, held.first))
+                v.view->backward[i] = etch_add(v.sym, v.view->backward[i], v.one);
         }
-        for (uint32_t i = 0; i < cuts; i++) {
-            forward[i] +=
-                model_chunk + 1 < model_chunks && etch_cut_is_before(n, &v.stages->cuts.at[i], held.end);
-            backward[i] += model_chunk > 0 && etch_cut_is_before(n, &v.stages->cuts.at[i], held.first);
-        }
-    }
-    for (uint32_t i = 0; i < segments; i++) {
-        for (int side = 0; side < ETCH_SIDES; side++)
-            v.view->shares[i][side] = etch_int(v.sym, (int64_t)shares[i][side]);
-        v.view->held[i] = shares[i][ETCH_ALL_OF] > 0;
-        v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->segments[i];
-    }
-    for (uint32_t i = 0; i < cuts; i++) {
-        v.view->forward[i] = etch_int(v.sym, (int64_t)forward[i]);
-        v.view->backward[i] = etch_int(v.sym, (int64_t)backward[i]);
     }
     return v.view;
 }
@@ -205,10 +204,10 @@ static uint32_t only_loop(const etch_stages *stages)
 static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
 {
     etch_sym *sym = v->sym;
-    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), sum = etch_int(sym, 0);
+    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), sum = v->zero;
+    etch_expr top = etch_sub(sym, etch_add(sym, v->stages->layers, model_chunks), v->one);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
-        etch_expr top = etch_sub(sym, etch_add(sym, v->stages->layers, model_chunks), etch_int(sym, 1));
         sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, model_chunk), model_chunks));
     }
     return sum;
@@ -218,9 +217,8 @@ static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chu
 static etch_expr first_unit(const viewing *v, etch_expr model_chunks, etch_expr model_chunk)
 {
     etch_sym *sym = v->sym;
-    etch_expr least = etch_floor_div(sym, v->stages->layers, model_chunks);
-    etch_expr more =
-        etch_sub(sym, v->stages->layers, etch_mul(sym, model_chunks, least)); /* model chunks with one more */
+    etch_expr layers = v->stages->layers, least = etch_floor_div(sym, layers, model_chunks);
+    etch_expr more = etch_sub(sym, layers, etch_mul(sym, model_chunks, least)); /* chunks with one more */
     return etch_add(sym, etch_mul(sym, model_chunk, least), etch_min(sym, model_chunk, more));
 }
 
@@ -233,51 +231,50 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
     etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
-        etch_expr next = etch_add(sym, model_chunk, etch_int(sym, 1));
+        etch_expr next = etch_add(sym, model_chunk, v->one);
         etch_layer_interval range = {etch_sub(sym, first_unit(v, model_chunks, model_chunk), before),
                                      etch_sub(sym, first_unit(v, model_chunks, next), before), chunk};
         if (first && chunk == 0)
-            range.low = etch_int(sym, 0);
+            range.low = v->zero;
         if (last && chunk + 1 == chunks)
             range.high = v->stages->segments.at[loop].count;
         ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
     }
 }
 
+/* All of a block. */
+static void hold_block(const viewing *v, uint32_t segment, uint32_t chunk)
+{
+    for (int side = 0; side < ETCH_SIDES; side++)
+        v->view->shares[segment][side] = v->one;
+    v->view->held[segment] = v->view->whole[segment] = true;
+    ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], (etch_layer_interval){v->zero, v->one, chunk});
+}
+
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number)
 {
     viewing v = begin(placed);
-    etch_sym *sym = v.sym;
     const uint32_t loop = only_loop(v.stages), segments = v.stages->segments.count;
-    const etch_expr zero = etch_int(sym, 0), one = etch_int(sym, 1);
     if (loop == UINT32_MAX || v.stages->line->counts)
         return NULL;
-    const uint32_t before = loop, after = segments - 1 - loop;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
-    etch_expr stage = first ? zero : last ? etch_sub(sym, stages, one) : number;
-    for (uint32_t i = 0; i < segments; i++) {
-        const bool held = i < loop ? first : i > loop && last;
-        for (int side = 0; side < ETCH_SIDES; side++)
-            v.view->shares[i][side] = held ? one : zero;
-        v.view->held[i] = v.view->whole[i] = held;
-        if (held)
-            ETCH_PUSH(placed->arena, &v.view->ranges[i],
-                      (etch_layer_interval){zero, one, i < loop ? 0 : chunks - 1});
-    }
-    const uint32_t blocks = (first ? before : 0) + (last ? after : 0);
+    etch_expr stage = first ? v.zero : last ? etch_sub(v.sym, stages, v.one) : number;
+    for (uint32_t i = 0; i < segments; i++)
+        if (i < loop ? first : i > loop && last)
+            hold_block(&v, i, i < loop ? 0 : chunks - 1);
+    etch_expr *shares = v.view->shares[loop], layers = units_of_stage(&v, stages, chunks, stage);
     v.view->held[loop] = true;
-    v.view->shares[loop][ETCH_ALL_OF] =
-        etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
+    shares[ETCH_ALL_OF] =
+        etch_sub(v.sym, layers, etch_int(v.sym, (first ? loop : 0) + (last ? segments - 1 - loop : 0)));
+    shares[ETCH_FIRST_OF] = first ? v.one : v.zero;
+    shares[ETCH_LAST_OF] = last ? v.one : v.zero;
     add_ranges(&v, loop, stages, chunks, stage, first, last);
-    v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
-    v.view->shares[loop][ETCH_LAST_OF] = last ? one : zero;
-    /* Every cut is between two iterations. */
-    for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
-        const bool inside = v.stages->cuts.at[i].inside;
-        v.view->forward[i] = inside ? etch_int(sym, chunks - last) : zero;
-        v.view->backward[i] = inside ? etch_int(sym, chunks - first) : zero;
-    }
+    for (uint32_t i = 0; i < v.stages->cuts.count; i++) /* every cut is between two iterations */
+        if (v.stages->cuts.at[i].inside) {
+            v.view->forward[i] = etch_int(v.sym, chunks - last);
+            v.view->backward[i] = etch_int(v.sym, chunks - first);
+        }
     return v.view;
 }
 
@@ -287,21 +284,23 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
                                             uint32_t chunk)
 {
     viewing v = begin(placed);
-    const etch_expr zero = etch_int(v.sym, 0);
     for (uint32_t i = 0; i < v.stages->segments.count; i++) {
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];
-        etch_expr count = zero;
+        etch_expr *shares = v.view->shares[i];
         for (uint32_t k = 0; k < all->count && all->at[k].chunk <= chunk; k++) {
             ETCH_PUSH(placed->arena, ranges, all->at[k]);
-            count = etch_add(v.sym, count, etch_sub(v.sym, all->at[k].high, all->at[k].low));
+            shares[ETCH_ALL_OF] =
+                etch_add(v.sym, shares[ETCH_ALL_OF], etch_sub(v.sym, all->at[k].high, all->at[k].low));
         }
-        v.view->held[i] = ranges->count > 0;
-        v.view->whole[i] = of->whole[i] && ranges->count == all->count;
-        v.view->shares[i][ETCH_ALL_OF] = count;
-        v.view->shares[i][ETCH_FIRST_OF] = ranges->count > 0 ? of->shares[i][ETCH_FIRST_OF] : zero;
-        v.view->shares[i][ETCH_LAST_OF] =
-            v.view->held[i] && ranges->count == all->count ? of->shares[i][ETCH_LAST_OF] : zero;
+        if (ranges->count == 0)
+            continue;
+        v.view->held[i] = true;
+        shares[ETCH_FIRST_OF] = of->shares[i][ETCH_FIRST_OF];
+        if (ranges->count < all->count)
+            continue;
+        v.view->whole[i] = of->whole[i];
+        shares[ETCH_LAST_OF] = of->shares[i][ETCH_LAST_OF];
     }
     return v.view;
 }
@@ -310,7 +309,7 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
 
 etch_expr etch_stage_share(const etch_stage_view *view, etch_position position)
 {
-    return view->shares[etch_position_segment(position)][etch_position_side(position)];
+    return *share_at(view, position);
 }
 
 etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,

@@ -1,6 +1,4 @@
 /* `freeze = llama`: weights that a train block does not train. */
-#include <string.h>
-
 #include "graph/ir/cursor.h"
 #include "graph/train/train_int.h"
 
@@ -25,15 +23,11 @@ static bool freeze(etch_graph *graph, const char *selector)
 
 static void report_unknown(const etch_graph *graph, const char *selector, etch_span span)
 {
-    const etch_name_list names = etch_graph_selectors(graph);
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_FREEZE_UNKNOWN, span,
                    "model %s has no weights to freeze under the name '%s'", graph->model, selector);
-    const char *near = etch_nearest(selector, names.at, names.count);
-    if (near && strcmp(near, selector) != 0)
-        etch_help(diag, "did you mean '%s'?", near);
-    else
-        etch_help(diag, "name a module that is called, a loop, a tag, or a tensor as module.tensor");
+    etch_help_selector(graph, diag, selector,
+                       "name a module that is called, a loop, a tag, or a tensor as module.tensor");
 }
 
 bool etch_freeze(etch_graph *graph, const etch_train *train)

@@ -282,7 +282,7 @@ static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, 
     etch_op *made = derived_op(d, row, args.at, args.count, count, op);
     made->attrs.absent = absent;
     if (row->inverts_map) {
-        etch_dim **from = made->attrs.from;
+        const etch_dim_view from = made->attrs.from;
         made->attrs.from = made->attrs.to;
         made->attrs.to = from;
     }
@@ -659,8 +659,7 @@ static void check_batch(etch_deriver *d)
     for (etch_cursor at = {.root = d->graph->forward}; batch && etch_cursor_next(&at);) {
         const etch_op *op = at.item->op;
         const etch_attrs *attrs = op && !op->row->links ? &op->attrs : NULL;
-        if (!attrs || (!etch_dim_among(attrs->from, attrs->map_count, batch) &&
-                       !etch_dim_among(attrs->to, attrs->map_count, batch)))
+        if (!attrs || (!etch_dim_among(attrs->from, batch) && !etch_dim_among(attrs->to, batch)))
             continue;
         d->failed = true;
         etch_error(d->graph->diags, ETCH_E_LATER, op->span,

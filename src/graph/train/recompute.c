@@ -13,17 +13,6 @@
 #include "graph/ir/cursor.h"
 #include "graph/train/train_int.h"
 
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const etch_plan *plan)
-{
-    train->recompute_places = recompute->places.count ? recompute->places.at : NULL;
-    train->plan = plan;
-    train->recompute = recompute->selectors.at;
-    train->recompute_spans = recompute->spans.at;
-    train->recompute_count = recompute->selectors.count;
-    train->recompute_all = recompute->all;
-    train->recompute_needed = recompute->needed;
-}
-
 /* ---- selectors -------------------------------------------------------------------------------------- */
 
 /* Some op of what is selected is in `within`, by op id; NULL: everything is. What has no op is anywhere. */
@@ -59,13 +48,10 @@ static void add_block(etch_deriver *d, etch_recompute_block block)
 {
     ETCH_PUSH(d->graph->arena, &d->recomputed.blocks, block);
     etch_recompute_block *at = d->recomputed.blocks.at;
-    for (uint32_t i = d->recomputed.blocks.count - 1; i > 0; i--) {
-        if (at[i - 1].end - at[i - 1].first >= at[i].end - at[i].first)
-            break;
-        const etch_recompute_block swap = at[i];
+    uint32_t i = d->recomputed.blocks.count - 1;
+    for (; i > 0 && at[i - 1].end - at[i - 1].first < block.end - block.first; i--)
         at[i] = at[i - 1];
-        at[i - 1] = swap;
-    }
+    at[i] = block;
 }
 
 static bool has_block(const etch_deriver *d, const etch_scope *scope)
@@ -132,18 +118,12 @@ static void drop_results(etch_deriver *d, const bool *op_dropped)
 
 static void report_unknown(etch_deriver *d, const char *name, etch_span span)
 {
-    const etch_graph *g = d->graph;
-    const etch_name_list names = etch_graph_selectors(g);
     etch_diag *diag =
-        etch_error(g->diags, ETCH_E_RECOMPUTE_UNKNOWN, span,
+        etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, span,
                    "recompute = %s: the model has no loop, module, tag or module.tensor of this name", name);
-    const char *near = etch_nearest(name, names.at, names.count);
-    if (near)
-        etch_help(diag, "did you mean '%s'?", near);
-    else
-        etch_help(diag,
-                  "name a loop of the model (`repeat n as NAME`), a module that it calls or a tag, or write "
-                  "full or none");
+    etch_help_selector(d->graph, diag, name,
+                       "name a loop of the model (`repeat n as NAME`), a module that it calls or a tag, or "
+                       "write full or none");
     d->failed = true;
 }
 
@@ -151,20 +131,21 @@ void etch_recompute_begin(etch_deriver *d)
 {
     etch_graph *g = d->graph;
     const etch_train *train = &d->training->train;
+    const etch_recompute *recompute = &train->recompute;
     bool *op_dropped = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
     d->recomputed.loops = ETCH_NEW_ARRAY(g->arena, g->loop_count, bool);
     d->recomputed.wanted = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
     d->recomputed.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
     d->recomputed.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
-    for (uint32_t i = 0; train->recompute_all && i < g->forward->items.count; i++)
+    for (uint32_t i = 0; recompute->all && i < g->forward->items.count; i++)
         if (g->forward->items.at[i].loop)
             d->recomputed.loops[g->forward->items.at[i].loop->id] = true;
-    for (uint32_t i = 0; i < train->recompute_count; i++) {
-        const char *name = train->recompute[i];
-        const uint32_t place = train->recompute_places ? train->recompute_places[i] : 0;
-        const bool *within = place ? etch_plan_scope_ops(g, train->plan, place) : NULL;
+    for (uint32_t i = 0; i < recompute->selectors.count; i++) {
+        const char *name = recompute->selectors.at[i];
+        const uint32_t place = i < recompute->places.count ? recompute->places.at[i] : 0;
+        const bool *within = place ? etch_plan_scope_ops(g, train->recompute_plan, place) : NULL;
         if (!find_selected(d, name, within, op_dropped))
-            report_unknown(d, name, train->recompute_spans ? train->recompute_spans[i] : train->span);
+            report_unknown(d, name, i < recompute->spans.count ? recompute->spans.at[i] : train->span);
     }
     drop_results(d, op_dropped);
 }
@@ -384,7 +365,7 @@ static void point_back(const remains *s, const etch_graph *graph, const etch_reg
 
 void etch_recompute_end(etch_deriver *d)
 {
-    if (!d->training->train.recompute_needed)
+    if (!d->training->train.recompute.needed)
         return;
     etch_arena *arena = d->graph->arena;
     const uint32_t tensors = d->graph->tensors.count;

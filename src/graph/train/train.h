@@ -19,19 +19,10 @@ typedef struct etch_train {
     /* number of microbatches of a step */
     etch_expr micro;
     etch_optimizer optimizer;
-    /* as in etch_recompute */
-    const char *const *recompute;
-    /* NULL: `span` */
-    const etch_span *recompute_spans;
-    /* as in etch_recompute; NULL: all 0 */
-    const uint32_t *recompute_places;
-    /* whose scopes those are */
-    const struct etch_plan *plan;
-    uint32_t recompute_count;
-    /* every outermost loop */
-    bool recompute_all;
-    /* without what nobody reads */
-    bool recompute_needed;
+    /* a selector without a span of its own is at `span` */
+    etch_recompute recompute;
+    /* whose scopes the selectors stand in; NULL: in none */
+    const etch_plan *recompute_plan;
     const etch_span *freeze_spans;
     /* modules, loops, tags, module.tensor: their weights are not trained */
     const char *const *freeze;
@@ -68,8 +59,6 @@ typedef struct etch_training {
     ETCH_VEC(etch_weight_group *) weight_groups;
 } etch_training;
 
-/* Replaces what is recomputed. `plan`: whose scopes it speaks of; NULL: of none. */
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
 /* Derives backward, recomputation and the weight groups. A graph may be trained in several ways, one after
  * the other. NULL after an error (no loss, an op that has no gradient). */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);

@@ -286,7 +286,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
 /* ---- calls of ops ----------------------------------------------------------------------------------- */
 
 /* The dims of `over = D` or `over = (A, B)`. */
-static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***dims, uint32_t *count)
+static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim_view *dims)
 {
     etch_spec *spec = env->builder->spec;
     ETCH_VEC(etch_dim *) list = {0};
@@ -302,8 +302,7 @@ static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***d
         good = good && dim;
         ETCH_PUSH(spec->arena, &list, dim);
     }
-    *dims = list.at;
-    *count = list.count;
+    *dims = ETCH_DIMS(list);
     return good;
 }
 
@@ -425,7 +424,7 @@ static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etc
 {
     const etch_keyword_field field = etch_keyword_field_of(info, attrs);
     if (field.dims)
-        return keyword_dims(env, arg->value, field.dims, field.dim_count);
+        return keyword_dims(env, arg->value, field.dims);
     if (field.dtype)
         return read_dtype(env, arg->value, field.dtype);
     return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
@@ -520,7 +519,7 @@ static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr
                          const etch_attrs *attrs, const etch_dims *want, etch_tensor **out, uint32_t results)
 {
     etch_spec *spec = env->builder->spec;
-    etch_result_dims *declared = ETCH_NEW_ARRAY(spec->arena, results, etch_result_dims);
+    etch_dim_view *declared = ETCH_NEW_ARRAY(spec->arena, results, etch_dim_view);
     for (uint32_t i = 0; i < results; i++) {
         if (want && want[i].broken)
             return false;
@@ -530,7 +529,7 @@ static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr
             etch_help(diag, "write (a[..,N], b[..,R]) = %s(x, over = D)", etch_row_name(row));
             return false;
         }
-        declared[i] = (etch_result_dims){want[i].at, want[i].count};
+        declared[i] = ETCH_DIMS(want[i]);
     }
     return etch_graph_call_several(env->builder->graph, row, x, attrs, declared, out, results, call->span);
 }

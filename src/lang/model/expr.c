@@ -220,10 +220,8 @@ static operand renamed(etch_env *env, const etch_ast_expr *expr)
     etch_regroup *groups = ETCH_NEW_ARRAY(spec->arena, expr->renames.count, etch_regroup);
     for (uint32_t i = 0; i < expr->renames.count; i++) {
         const etch_ast_rename *r = &expr->renames.at[i];
-        groups[i] = (etch_regroup){.from = group_dims(env, &r->from),
-                                   .from_count = r->from.count,
-                                   .to = group_dims(env, &r->to),
-                                   .to_count = r->to.count};
+        groups[i] = (etch_regroup){{group_dims(env, &r->from), r->from.count},
+                                   {group_dims(env, &r->to), r->to.count}};
     }
     return of_tensor(
         etch_graph_regroup(env->builder->graph, bound->tensor, groups, expr->renames.count, expr->span),

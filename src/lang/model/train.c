@@ -185,7 +185,7 @@ static void read_recompute(filling *f, const etch_ast_def *def)
 {
     etch_recompute recompute;
     if (etch_recompute_of(f->spec, def, &recompute))
-        etch_train_recompute(f->train, &recompute, NULL);
+        f->train->recompute = recompute;
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

@@ -249,14 +249,14 @@ static bool refuse(const request *r, const char *verb, const char *what)
     return false;
 }
 
-static bool store_dims(const request *r, const etch_network_argument *from, etch_dim ***list, uint32_t *count)
+static bool store_dims(const request *r, const etch_network_argument *from, etch_dim_view *out)
 {
     if (!are_there(from->dims, from->dim_count) || from->dim_count > UINT32_MAX / 8)
         return false;
-    *list = ETCH_NEW_ARRAY(r->network->session->arena, from->dim_count, etch_dim *);
-    *count = (uint32_t)from->dim_count;
-    for (uint32_t i = 0; i < *count; i++)
-        (*list)[i] = from->dims[i];
+    etch_dim **list = ETCH_NEW_ARRAY(r->network->session->arena, from->dim_count, etch_dim *);
+    for (size_t i = 0; i < from->dim_count; i++)
+        list[i] = from->dims[i];
+    *out = (etch_dim_view){list, (uint32_t)from->dim_count};
     return true;
 }
 
@@ -273,8 +273,7 @@ static bool store_keyword(const request *r, const etch_keyword_info *info, const
 {
     etch_keyword_field field = etch_keyword_field_of(info, attrs);
     if (field.dims)
-        return from->dim_count ? store_dims(r, from, field.dims, field.dim_count)
-                               : refuse(r, "needs dims for", info->name);
+        return from->dim_count ? store_dims(r, from, field.dims) : refuse(r, "needs dims for", info->name);
     if (field.dtype)
         return store_dtype(r, info, from->number, field.dtype);
     etch_expr number = value_of(r, from->number);

@@ -136,7 +136,7 @@ static void derive(etch_session *session, etch_compiled *p, etch_model *model)
     etch_train train = model->train;
     train.optimizer.master = keeps_master(p, &train);
     if (p->plan && p->plan->recompute.span.end)
-        etch_train_recompute(&train, &p->plan->recompute, p->plan);
+        train.recompute = p->plan->recompute, train.recompute_plan = p->plan;
     p->training = model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
     if (!p->training)
         return;

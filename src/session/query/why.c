@@ -45,12 +45,13 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
 const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count)
 {
-    const etch_explaining how = {session->arena, etch_compiled_axes(session, p, UINT32_MAX), names};
     etch_phrases phrases = {0};
+    const etch_explaining how = {p->placed, session->arena, etch_compiled_axes(session, p, UINT32_MAX), names,
+                                 &phrases};
     if (cost->step)
-        etch_step_explain(p->placed, &how, cost->step, &phrases);
+        etch_step_explain(&how, cost->step);
     else
-        etch_provenance_explain(p->placed, &how, &cost->provenance, cost->axes, &phrases);
+        etch_provenance_explain(&how, &cost->provenance, cost->axes);
     etch_phrase_view *rows = ETCH_NEW_ARRAY(session->arena, phrases.count, etch_phrase_view);
     for (uint32_t i = 0; i < phrases.count; i++)
         rows[i] = (etch_phrase_view){.role = phrases.at[i].role,

@@ -181,7 +181,7 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
     if (field->dims)
-        put_dims(v, *field->dims, *field->dim_count, out);
+        put_dims(v, field->dims->at, field->dims->count, out);
     else if (field->dtype)
         etch_buf_puts(out, etch_dtype_name((etch_dtype)(*field->dtype - 1)));
     else
@@ -190,8 +190,8 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
 
 static bool is_over(const etch_attrs *a, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < a->over_count; i++)
-        if (a->over[i] == dim)
+    for (uint32_t i = 0; i < a->over.count; i++)
+        if (a->over.at[i] == dim)
             return true;
     return false;
 }
@@ -201,18 +201,17 @@ static bool is_over(const etch_attrs *a, const etch_dim *dim)
 static void say_parts(const etch_viewing *v, const etch_op *op, etch_attrs *said)
 {
     ETCH_VEC(etch_dim *) parts = {0};
-    for (uint32_t i = 0; i < said->map_count; i++) {
-        if (!is_over(said, said->to[i]) || (said->from[i] && !is_over(said, said->from[i])))
+    for (uint32_t i = 0; i < said->to.count; i++) {
+        if (!is_over(said, said->to.at[i]) || (said->from.at[i] && !is_over(said, said->from.at[i])))
             return;
-        if (said->from[i])
-            ETCH_PUSH(v->arena, &parts, said->from[i]);
+        if (said->from.at[i])
+            ETCH_PUSH(v->arena, &parts, said->from.at[i]);
     }
-    if (said->map_count == 0)
+    if (said->to.count == 0)
         return;
     const bool split = etch_row_is_several(op->row);
-    said->over = split ? said->to : parts.at;
-    said->over_count = split ? 1 : parts.count;
-    said->map_count = 0;
+    said->over = split ? (etch_dim_view){said->to.at, 1} : ETCH_DIMS(parts);
+    said->to.count = 0;
 }
 
 static const char *arguments_of(const etch_viewing *v, const etch_op *op)
@@ -221,9 +220,9 @@ static const char *arguments_of(const etch_viewing *v, const etch_op *op)
     say_parts(v, op, &said);
     etch_buf out = {.arena = v->arena};
     etch_buf_puts(&out, "");
-    if (said.over_count == 0) { /* else a keyword says what takes the place of `over` */
+    if (said.over.count == 0) { /* else a keyword says what takes the place of `over` */
         etch_buf_puts(&out, etch_renaming_text(v->arena, &said));
-        said.map_count = 0;
+        said.to.count = 0;
     }
     const unsigned takes = etch_row_takes(op->forward ? op->forward->row : op->row);
     const etch_keyword_info *info;

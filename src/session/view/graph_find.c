@@ -129,11 +129,11 @@ void etch_view_mention(etch_viewing *v, const etch_tensor *t)
 }
 
 /* Maps of parts and of merged dims have places without a dim. */
-static void mention_dims(etch_viewing *v, etch_dim *const *dims, uint32_t count)
+static void mention_dims(etch_viewing *v, etch_dim_view dims)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (dims[i])
-            v->dim_at[dims[i]->id] = WANTED;
+    for (uint32_t i = 0; i < dims.count; i++)
+        if (dims.at[i])
+            v->dim_at[dims.at[i]->id] = WANTED;
 }
 
 static void mention_op(etch_viewing *v, const etch_op *op)
@@ -148,9 +148,9 @@ static void mention_op(etch_viewing *v, const etch_op *op)
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &said);
         if (field.dims)
-            mention_dims(v, *field.dims, *field.dim_count);
+            mention_dims(v, *field.dims);
     }
-    mention_dims(v, op->attrs.from, op->attrs.from ? op->attrs.map_count : 0);
+    mention_dims(v, op->attrs.from);
 }
 
 static void mention_carry(etch_viewing *v, const etch_carry *c)

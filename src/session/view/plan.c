@@ -81,7 +81,7 @@ static const etch_view_shard *shards_of(const etch_plan_viewing *v, const etch_v
     *count = 0;
     for (uint32_t i = 0; i < t->rank; i++) {
         uint32_t axes[ETCH_MAX_AXES];
-        const uint32_t axis_count = etch_place_axes(v->placed, &v->how, value->place, t->dims[i], axes);
+        const uint32_t axis_count = etch_place_axes(&v->how, value->place, t->dims[i], axes);
         if (!axis_count)
             continue;
         size_t *list = ETCH_NEW_ARRAY(v->view.arena, axis_count, size_t);
@@ -156,7 +156,7 @@ static size_t value_index(etch_plan_viewing *v, etch_value *value)
     if (v->value_at[value->id] != ETCH_VIEW_NONE)
         return v->value_at[value->id];
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
-                           .place = etch_value_text(v->placed, &v->how, value),
+                           .place = etch_value_text(&v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
                            .bytes_by_dims = etch_plan_bytes_by_dims(v, &value, 1),
                            .step = ETCH_VIEW_NONE};
@@ -301,8 +301,10 @@ static size_t *no_indices(const etch_plan_viewing *v, size_t count)
 static void find_all(etch_plan_viewing *v)
 {
     const etch_placed *placed = v->placed = v->view.p->placed;
-    v->how = (etch_explaining){v->view.arena, etch_compiled_axes(v->view.session, v->view.p, UINT32_MAX),
-                               v->view.names.tensors};
+    v->how = (etch_explaining){.placed = placed,
+                               .arena = v->view.arena,
+                               .axes = etch_compiled_axes(v->view.session, v->view.p, UINT32_MAX),
+                               .names = v->view.names.tensors};
     v->pin_reshards = ETCH_NEW_ARRAY(v->view.arena, v->view.graph->tensors.count, bool);
     v->value_at = no_indices(v, placed->value_count);
     v->collective_at = no_indices(v, placed->step_count);

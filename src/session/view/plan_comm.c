@@ -260,8 +260,8 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
         row.bytes_by_dims = etch_plan_bytes_by_dims(v, alive.at, alive.count);
     if (!step)
         return row;
-    row.before = etch_value_text(v->placed, &v->how, step->ins[0]);
-    row.after = etch_value_text(v->placed, &v->how, step->outs[0]);
+    row.before = etch_value_text(&v->how, step->ins[0]);
+    row.after = etch_value_text(&v->how, step->outs[0]);
     row.bytes_by_dims = etch_plan_payload_by_dims(v, step);
     row.dtype = etch_comm_dtype_of(v->placed, step, 0);
     row.step = v->step_at[step->id];

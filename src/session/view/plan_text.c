@@ -24,8 +24,7 @@ static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *
     etch_expr elements = etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view);
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         uint32_t axes[ETCH_MAX_AXES];
-        const uint32_t count =
-            etch_place_axes(v->placed, &v->how, value->place, value->tensor->dims[i], axes);
+        const uint32_t count = etch_place_axes(&v->how, value->place, value->tensor->dims[i], axes);
         for (uint32_t k = 0; k < count;) {
             const etch_product *product = etch_product_at(plan, axes + k, count - k);
             elements =

@@ -14,7 +14,7 @@ static bool are_aliases(const etch_dim *a, const etch_dim *b)
  * NULL where `q` has the scores. */
 static const etch_dim *paired(const etch_attrs *attrs, const etch_tensor *q, const etch_tensor *k)
 {
-    const etch_dim *key = attrs->over_count == 1 ? attrs->over[0] : NULL, *only = NULL;
+    const etch_dim *key = attrs->over.count == 1 ? attrs->over.at[0] : NULL, *only = NULL;
     uint32_t candidates = k ? 0 : 2; /* with several, only a renaming can tell */
     for (uint32_t i = 0; i < q->rank; i++) {
         if (k && etch_has_dim(k, q->dims[i]))
@@ -49,27 +49,20 @@ static const etch_tensor *operand(const etch_call *call, uint32_t slot)
     return index == UINT32_MAX ? NULL : call->ins[index];
 }
 
-static bool is_contracted(const etch_call *call, const etch_dim *dim)
-{
-    return etch_dim_among(call->attrs.dot, call->attrs.dot_count, dim);
-}
-
 /* Every dim of `t` is one of the scores: of the queries or (`keys` not NULL) of the keys, and not summed. */
 static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_tensor *keys,
                         const char *what)
 {
-    etch_graph *graph = call->graph;
     for (uint32_t i = 0; t && i < t->rank; i++) {
         const etch_dim *dim = t->dims[i];
         bool known = etch_has_dim(call->ins[0], dim) || (keys && etch_has_dim(keys, dim));
-        if (known && !is_contracted(call, dim))
+        if (known && !etch_dim_among(call->attrs.dot, dim))
             continue;
-        etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the %s %s has dim %s, which %s lack",
-                                          what, etch_tensor_text(graph->arena, t), dim->name,
-                                          keys ? "the scores" : "the rows of scores");
-        etch_note(diag, call->span, "queries are %s, keys %s", etch_tensor_text(graph->arena, call->ins[0]),
-                  etch_tensor_text(graph->arena, call->ins[1]));
-        return false;
+        etch_diag *diag =
+            etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the %s %s has dim %s, which %s lack", what,
+                            etch_call_tensor(call, t), dim->name, keys ? "the scores" : "the rows of scores");
+        return etch_note(diag, call->span, "queries are %s, keys %s", etch_call_tensor(call, call->ins[0]),
+                         etch_call_tensor(call, call->ins[1]));
     }
     return true;
 }
@@ -78,11 +71,9 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
 
 static bool wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
 {
-    etch_graph *graph = call->graph;
     etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "%s = %s is not known to be %s", name,
-                                      etch_expr_text(graph->sym, number), should);
-    etch_help(diag, "0 or none leaves the %s out", name);
-    return false;
+                                      etch_call_number(call, number), should);
+    return etch_help(diag, "0 or none leaves the %s out", name);
 }
 
 /* A window is a number of keys; one that is never shorter than the sequence is none. */
@@ -94,12 +85,11 @@ static bool check_window(etch_call *call)
         etch_diag *diag =
             etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
                             "a window counts keys back from a query, and nothing says which come before");
-        etch_help(diag, "add causal = true");
-        return false;
+        return etch_help(diag, "add causal = true");
     }
     if (etch_at_least(sym, window, one, NULL) != ETCH_YES || etch_is_integer(sym, window, NULL) != ETCH_YES)
         return wrong_number(call, "window", window, "a whole number of keys, 1 or more");
-    const etch_expr keys = etch_dims_size(sym, call->attrs.over, call->attrs.over_count, NULL, NULL);
+    const etch_expr keys = etch_dims_size(sym, call->attrs.over, NULL, NULL);
     if (etch_at_least(sym, window, keys, NULL) == ETCH_YES)
         call->attrs.window = NULL;
     return true;
@@ -111,34 +101,28 @@ static bool check_window(etch_call *call)
  * scores. */
 static bool has_queries(const etch_call *call, const etch_tensor *keys)
 {
-    etch_graph *graph = call->graph;
     const etch_tensor *q = call->ins[0];
     if (paired(&call->attrs, q, keys))
         return true;
     etch_diag *diag =
         etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "which dim of %s is the sequence that %s pairs with?",
-                        etch_tensor_text(graph->arena, q), call->attrs.over[0]->name);
-    etch_help(diag, "%s needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)",
-              call->attrs.causal ? "a causal mask" : "`pairs`");
-    return false;
+                        etch_call_tensor(call, q), call->attrs.over.at[0]->name);
+    return etch_help(diag,
+                     "%s needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)",
+                     call->attrs.causal ? "a causal mask" : "`pairs`");
 }
 
 /* A head that only the keys have would be summed away unless the values have it, too. */
 static bool heads_are_kept(const etch_call *call)
 {
-    etch_graph *graph = call->graph;
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    for (uint32_t i = 0; i < k->rank; i++) {
-        const etch_dim *dim = k->dims[i];
-        if (etch_has_dim(q, dim) || etch_has_dim(v, dim) || is_contracted(call, dim))
-            continue;
-        return etch_call_refuse(
-            call, ETCH_E_SHAPE_MISMATCH,
-            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
-            etch_tensor_text(graph->arena, k), dim->name, etch_tensor_text(graph->arena, q),
-            etch_tensor_text(graph->arena, v));
-    }
-    return true;
+    const etch_dim *dim = etch_dim_beside(k, q, v, call->attrs.dot);
+    if (!dim)
+        return true;
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                            "the keys %s have dim %s, which neither the queries %s nor the values %s have",
+                            etch_call_tensor(call, k), dim->name, etch_call_tensor(call, q),
+                            etch_call_tensor(call, v));
 }
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
@@ -169,26 +153,23 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     const etch_attrs *attrs = &call->attrs;
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!etch_shape_has(call, q, attrs->dot, attrs->dot_count, "dot") ||
-        !etch_shape_has(call, k, attrs->dot, attrs->dot_count, "dot") ||
-        !etch_shape_has(call, k, attrs->over, attrs->over_count, "over") ||
-        !etch_shape_has(call, v, attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, q, attrs->dot, "dot") || !etch_shape_has(call, k, attrs->dot, "dot") ||
+        !etch_shape_has(call, k, attrs->over, "over") || !etch_shape_has(call, v, attrs->over, "over"))
         return false;
     for (uint32_t i = 0; i < q->rank; i++)
-        if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
+        if (etch_dim_among(attrs->over, q->dims[i])) {
             etch_diag *diag =
                 etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "the queries %s have the dim %s of the keys",
-                                etch_tensor_text(graph->arena, q), q->dims[i]->name);
-            etch_help(diag, "rename it in the keys and values: k[%s->%s']", q->dims[i]->name,
-                      q->dims[i]->name);
-            return false;
+                                etch_call_tensor(call, q), q->dims[i]->name);
+            return etch_help(diag, "rename it in the keys and values: k[%s->%s']", q->dims[i]->name,
+                             q->dims[i]->name);
         }
     const etch_tensor *sides[] = {q, v};
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < sides[s]->rank; i++) {
             etch_dim *dim = sides[s]->dims[i];
-            bool dotted = etch_dim_among(attrs->dot, attrs->dot_count, dim) && !etch_has_dim(v, dim);
-            if (!dotted && !etch_dim_among(attrs->over, attrs->over_count, dim))
+            bool dotted = etch_dim_among(attrs->dot, dim) && !etch_has_dim(v, dim);
+            if (!dotted && !etch_dim_among(attrs->over, dim))
                 etch_dim_add(graph, out, dim);
         }
     return true;
@@ -230,7 +211,7 @@ static etch_expr score_pairs(const etch_flop_call *call, const etch_dim *query)
 {
     etch_sym *sym = call->sym;
     const etch_attrs *attrs = &call->op->attrs;
-    const etch_expr keys = etch_flop_product(call, attrs->over, attrs->over_count);
+    const etch_expr keys = etch_flop_product(call, attrs->over);
     if (attrs->pairs)
         return attrs->pairs;
     if (!query)
@@ -256,20 +237,18 @@ static etch_expr seen(const etch_flop_call *call, etch_expr share, etch_expr par
     const etch_attrs *attrs = &call->op->attrs;
     if (call->rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
         return NULL;
-    const etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op)),
-                    all = etch_flop_product(call, attrs->over, attrs->over_count),
-                    others = etch_flop_product(call, attrs->over + 1, attrs->over_count - 1),
-                    end =
-                        etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
-    *keys = attrs->over[0];
-    return etch_div(sym, etch_add(sym, etch_sub(sym, all, queries), end), others);
+    const etch_dim_view other_keys = {attrs->over.at + 1, attrs->over.count - 1};
+    etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op));
+    etch_expr before = etch_sub(sym, etch_flop_product(call, attrs->over), queries);
+    etch_expr end = etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
+    *keys = attrs->over.at[0];
+    return etch_div(sym, etch_add(sym, before, end), etch_flop_product(call, other_keys));
 }
 
 /* Is it a dim that the scores sum, or one of the keys? */
 static bool is_scored(const etch_op *op, const etch_dim *dim)
 {
-    return etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim) ||
-           etch_dim_among(op->attrs.over, op->attrs.over_count, dim);
+    return etch_dim_among(op->attrs.dot, dim) || etch_dim_among(op->attrs.over, dim);
 }
 
 /* Constants: per pair, those of each element of the dot dims and of the value width. */
@@ -281,16 +260,14 @@ static etch_expr pair_flop(const etch_flop_call *call)
     const etch_tensor *q = op->ins[row->scores_first], *k = op->ins[row->scores_first + 1],
                       *v = op->ins[row->scores_first + 2];
     const etch_dim *query = etch_op_counted_queries(op);
-    const etch_expr dot = etch_flop_product(call, op->attrs.dot, op->attrs.dot_count);
+    const etch_expr dot = etch_flop_product(call, op->attrs.dot);
     etch_expr width = etch_int(sym, 1), heads = etch_int(sym, 1);
     for (uint32_t i = 0; i < q->rank; i++)
         if (q->dims[i] != query && !is_scored(op, q->dims[i]))
             heads = etch_mul(sym, heads, etch_flop_size(call, q->dims[i]));
-    for (uint32_t i = 0; i < k->rank; i++)
-        if (!etch_has_dim(q, k->dims[i]) && !is_scored(op, k->dims[i]))
-            heads = etch_mul(sym, heads, etch_flop_size(call, k->dims[i]));
+    heads = etch_mul(sym, heads, etch_flop_beside(call, k, q, op->attrs.dot, op->attrs.over));
     for (uint32_t i = 0; i < v->rank; i++) { /* what v has beside heads, batch and keys is its width */
-        bool dotted = etch_dim_among(op->attrs.dot, op->attrs.dot_count, v->dims[i]);
+        bool dotted = etch_dim_among(op->attrs.dot, v->dims[i]);
         bool shared = etch_has_dim(k, v->dims[i]) || etch_has_dim(q, v->dims[i]);
         if (dotted || !shared)
             width = etch_mul(sym, width, etch_flop_size(call, v->dims[i]));
@@ -306,46 +283,25 @@ static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "softmax",
-     .operands = "x",
-     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW,
-     .needs = ETCH_KW_OVER,
-     .shape = masked,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {5}},
-     .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"}),
-     .help = "exp(x) over its sum; a mask leaves the FLOP as they are"},
-    {.name = "softmax_dx",
-     .operands = "d p",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {4}},
-     .help = "p (d - sum(d p))"},
-    {.name = "sdpa",
-     .operands = "q k v | sink bias",
-     .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
-     .needs = ETCH_KW_OVER | ETCH_KW_DOT,
-     .shape = attend,
-     .over = ETCH_FACTOR_WHOLE,
-     .dot = ETCH_FACTOR_WHOLE,
-     .divide = divide,
-     .seen = seen,
-     .flop = {.by = &per_pair, .constants = {2, 2}},
-     .matmul = true,
-     .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
-     .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"}),
-     .help = "scaled dot-product attention: two products over pairs of query and key; the scores are capped, "
-             "then a bias is added; a sink is one more logit of each row"},
-    {.name = "sdpa_bwd",
-     .operands = "d q k v o stat | sink bias",
-     .over = ETCH_FACTOR_WHOLE,
-     .dot = ETCH_FACTOR_WHOLE,
-     .divide = divide,
-     .seen = seen,
-     .flop = {.by = &per_pair, .constants = {6, 4}, .again = 2},
-     .matmul = true,
-     .scores_first = 1,
-     .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},
+    ETCH_ROW("softmax", "x", "exp(x) over its sum; a mask leaves the FLOP as they are",
+             .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW, .needs = ETCH_KW_OVER, .shape = masked,
+             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(5),
+             .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"})),
+    ETCH_ROW("softmax_dx", "d p", "p (d - sum(d p))", .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(4)),
+    ETCH_ROW("sdpa", "q k v | sink bias",
+             "scaled dot-product attention: two products over pairs of query and key; the scores are capped, "
+             "then a bias is added; a sink is one more logit of each row",
+             .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
+             .needs = ETCH_KW_OVER | ETCH_KW_DOT, .shape = attend, .over = ETCH_FACTOR_WHOLE,
+             .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
+             .flop = {.by = &per_pair, .constants = {2, 2}}, .matmul = true,
+             .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
+             .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"})),
+    ETCH_ROW("sdpa_bwd", "d q k v o stat | sink bias",
+             "gradients of q, k, v, sink and bias: five products, the first of them the scores again",
+             .over = ETCH_FACTOR_WHOLE, .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
+             .flop = {.by = &per_pair, .constants = {6, 4}, .again = 2}, .matmul = true, .scores_first = 1),
 };
 
 ETCH_FAMILY(attention);

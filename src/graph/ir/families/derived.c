@@ -9,20 +9,10 @@ static etch_expr addition_flop(const etch_flop_call *call)
 static const etch_flop per_addition = {addition_flop, "# FLOP per element and addition"};
 
 static const etch_row rows[] = {
-    {.name = "add_cotangents",
-     .operands = "d",
-     .role = ETCH_ROLE_POINTWISE,
-     .linear = ETCH_LINEAR_JOINT,
-     .flop = {.by = &per_addition, .constants = {1}},
-     .use = ETCH_USE_TOTAL,
-     .help = "sum of the cotangents of one value"},
-    {.name = "accumulate",
-     .operands = "d",
-     .role = ETCH_ROLE_POINTWISE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .use = ETCH_USE_ACCUMULATION,
-     .help = "a gradient added into its accumulator, where no product does it"},
+    ETCH_POINTWISE("add_cotangents", "d", "sum of the cotangents of one value", .linear = ETCH_LINEAR_JOINT,
+                   .flop = {.by = &per_addition, .constants = {1}}, .use = ETCH_USE_TOTAL),
+    ETCH_POINTWISE("accumulate", "d", "a gradient added into its accumulator, where no product does it",
+                   .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_OPERAND(1), .use = ETCH_USE_ACCUMULATION),
 };
 
 ETCH_FAMILY(derived);

@@ -29,6 +29,21 @@ ETCH_FAMILIES(ETCH_DECLARE_FAMILY)
 /* The family `name`, of the array `rows`. */
 #define ETCH_FAMILY(name) const etch_rows etch_family_##name = {rows, sizeof rows / sizeof rows[0]}
 
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+/* A row: its name, the names of its operands, what `help ops` says of it, and the columns in which it differs
+ * from a kernel that is neither called nor costs anything. */
+#define ETCH_ROW(label, names, text, ...)                           \
+    {                                                               \
+        .name = label, .operands = names, .help = text, __VA_ARGS__ \
+    }
+/* One that joins its neighbours; one that is no node: its results are in the memory of its operand. */
+#define ETCH_POINTWISE(label, names, text, ...) \
+    ETCH_ROW(label, names, text, .role = ETCH_ROLE_POINTWISE, __VA_ARGS__)
+#define ETCH_FREE(label, names, text, ...)                                           \
+    ETCH_ROW(label, names, text, .role = ETCH_ROLE_FREE, .linear = ETCH_LINEAR_EACH, \
+             .dtype = ETCH_RESULT_AS_OPERAND, __VA_ARGS__)
+
 /* ---- shapes: dims of the result ------------------------------------------------------------------ */
 
 /* Those of all operands: broadcast by name. */
@@ -45,13 +60,27 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out);
 extern const etch_flop etch_flop_per_result;  /* of each element of result 0 */
 extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
 
+/* The FLOP column of rows: so many of each element. */
+#define ETCH_PER_RESULT(constant)                              \
+    {                                                          \
+        .by = &etch_flop_per_result, .constants = { constant } \
+    }
+#define ETCH_PER_OPERAND(constant)                              \
+    {                                                           \
+        .by = &etch_flop_per_operand, .constants = { constant } \
+    }
+
 /* For functions of rows: the size of a dim, of several together, the elements of a tensor, and the product of
  * all dims of operands and results. */
 etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim);
-etch_expr etch_flop_product(const etch_flop_call *call, etch_dim *const *dims, uint32_t count);
+etch_expr etch_flop_product(const etch_flop_call *call, etch_dim_view dims);
+/* Of the dims of `t` that neither `other` (may be NULL) has nor one of the lists. */
+etch_expr etch_flop_beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *other,
+                           etch_dim_view a, etch_dim_view b);
 etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor);
 etch_expr etch_flop_dims(const etch_flop_call *call);
-/* So many for each of `count`. */
+/* So many for each of `count`: as the row's first constant says, or another. */
+etch_expr etch_flop_each(const etch_flop_call *call, etch_expr count);
 etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_expr count);
 
 /* ---- routing ------------------------------------------------------------------------------------- */

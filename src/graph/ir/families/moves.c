@@ -1,10 +1,7 @@
 /* Moves between placements. */
 #include "graph/ir/families/family.h"
 
-#define MOVE(label, made, text)                                                                         \
-    {                                                                                                   \
-        .name = label, .operands = "x", .role = ETCH_ROLE_RESHARD, .use = ETCH_USE_##made, .help = text \
-    }
+#define MOVE(label, made, text) ETCH_ROW(label, "x", text, .role = ETCH_ROLE_RESHARD, .use = ETCH_USE_##made)
 
 static const etch_row rows[] = {
     MOVE("slice_shard", SLICE_SHARD, "a rank's own shard of what it holds: free"),

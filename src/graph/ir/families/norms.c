@@ -7,37 +7,23 @@ static bool batch_statistics(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0];
     etch_dim_list rest = {0};
-    if (call->attrs.sync) {
-        etch_error(
-            call->graph->diags, ETCH_E_LATER, call->span,
-            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
-            "statistics of what it has",
-            call->row->name);
+    if (call->attrs.sync)
+        return etch_call_later(call, "(.., sync = true)", ": each rank takes the statistics of what it has");
+    if (!etch_shape_has(call, x, call->attrs.kept, "keep"))
         return false;
-    }
-    if (!etch_shape_has(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
-        return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
-            etch_dim_add(call->graph, &rest, x->dims[i]);
-    call->attrs.over = rest.at;
-    call->attrs.over_count = rest.count;
+    etch_dims_add_beside(call, &rest, x, call->attrs.kept);
+    call->attrs.over = ETCH_DIMS(rest);
     return etch_shape_first(call, out);
 }
 
 /* Along `over`, and its gradient. */
-#define NORM(label, names, cost, into, text)                                                 \
-    {                                                                                        \
-        .name = label, .family = ETCH_FAMILY_NORM, .operands = names, .needs = ETCH_KW_OVER, \
-        .shape = etch_shape_first, .over = ETCH_FACTOR_WHOLE,                                \
-        .flop = {.by = &etch_flop_per_result, .constants = {cost}},                          \
-        .grads = ETCH_GRADS({label "_bwd", "d0 x0 x1", into}), .help = text                  \
-    }
-#define NORM_BWD(label, text)                                                                        \
-    {                                                                                                \
-        .name = label, .family = ETCH_FAMILY_NORM, .operands = "d x | g", .over = ETCH_FACTOR_WHOLE, \
-        .flop = {.by = &etch_flop_per_operand, .constants = {9}}, .help = text                       \
-    }
+#define NORM(label, names, cost, into, text)                                                      \
+    ETCH_ROW(label, names, text, .family = ETCH_FAMILY_NORM, .needs = ETCH_KW_OVER,               \
+             .shape = etch_shape_first, .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(cost), \
+             .grads = ETCH_GRADS({label "_bwd", "d0 x0 x1", into}))
+#define NORM_BWD(label, text)                                                               \
+    ETCH_ROW(label, "d x | g", text, .family = ETCH_FAMILY_NORM, .over = ETCH_FACTOR_WHOLE, \
+             .flop = ETCH_PER_OPERAND(9))
 
 static const etch_row rows[] = {
     NORM("rms_norm", "x | g", 4, "0 1", "x over its root mean square, times a gain"),
@@ -45,20 +31,14 @@ static const etch_row rows[] = {
     NORM("layer_norm", "x | g b", 5, "0 1 2",
          "x less its mean over its deviation, times a gain, plus a bias"),
     NORM_BWD("layer_norm_bwd", "gradients of x, of the gain and of the bias; statistics are computed again"),
-    {.name = "batch_norm",
-     .operands = "x | g b",
-     .options = ETCH_KW_SYNC,
-     .needs = ETCH_KW_KEPT,
-     .shape = batch_statistics,
-     .flop = {.by = &etch_flop_per_result, .constants = {5}},
-     .grads = ETCH_GRADS({"batch_norm_bwd", "d0 x0 x1", "0 1 2"}),
-     .help = "x less its mean over its deviation along all dims but those kept, of the part that a rank has; "
-             "times a "
-             "gain, plus a bias"},
-    {.name = "batch_norm_bwd",
-     .operands = "d x | g",
-     .flop = {.by = &etch_flop_per_operand, .constants = {9}},
-     .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
+    ETCH_ROW("batch_norm", "x | g b",
+             "x less its mean over its deviation along all dims but those kept, of the part that a rank has; "
+             "times a gain, plus a bias",
+             .options = ETCH_KW_SYNC, .needs = ETCH_KW_KEPT, .shape = batch_statistics,
+             .flop = ETCH_PER_RESULT(5), .grads = ETCH_GRADS({"batch_norm_bwd", "d0 x0 x1", "0 1 2"})),
+    ETCH_ROW("batch_norm_bwd", "d x | g",
+             "gradients of x, of the gain and of the bias; statistics are computed again",
+             .flop = ETCH_PER_OPERAND(9)),
 };
 
 ETCH_FAMILY(norms);

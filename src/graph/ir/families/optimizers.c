@@ -2,30 +2,16 @@
 #include "graph/ir/families/family.h"
 
 static const etch_row rows[] = {
-    {.name = "adamw",
-     .operands = "gradient",
-     .flop = {.by = &etch_flop_per_operand, .constants = {12}},
-     .updates = true,
-     .states = 2,
-     .help = "AdamW: two moments, bias correction, decay, update"},
-    {.name = "sgd",
-     .operands = "gradient",
-     .flop = {.by = &etch_flop_per_operand, .constants = {2}},
-     .updates = true,
-     .with_momentum = "sgd_momentum",
-     .help = "the weight less the gradient times a rate"},
-    {.name = "sgd_momentum",
-     .operands = "gradient",
-     .flop = {.by = &etch_flop_per_operand, .constants = {4}},
-     .updates = true,
-     .states = 1,
-     .help =
-         "sgd(momentum = m): the gradient is added to m times the momentum, which is taken off the weight"},
-    {.name = "grad_norm",
-     .operands = "gradient",
-     .flop = {.by = &etch_flop_per_operand, .constants = {2}},
-     .use = ETCH_USE_NORM,
-     .help = "sum of squares of the gradients, for clipping"},
+    ETCH_ROW("adamw", "gradient", "AdamW: two moments, bias correction, decay, update",
+             .flop = ETCH_PER_OPERAND(12), .updates = true, .states = 2),
+    ETCH_ROW("sgd", "gradient", "the weight less the gradient times a rate", .flop = ETCH_PER_OPERAND(2),
+             .updates = true, .with_momentum = "sgd_momentum"),
+    ETCH_ROW(
+        "sgd_momentum", "gradient",
+        "sgd(momentum = m): the gradient is added to m times the momentum, which is taken off the weight",
+        .flop = ETCH_PER_OPERAND(4), .updates = true, .states = 1),
+    ETCH_ROW("grad_norm", "gradient", "sum of squares of the gradients, for clipping",
+             .flop = ETCH_PER_OPERAND(2), .use = ETCH_USE_NORM),
 };
 
 ETCH_FAMILY(optimizers);

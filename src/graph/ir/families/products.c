@@ -6,7 +6,7 @@ static bool kept(etch_call *call, etch_dim_list *out)
 {
     if (!etch_shape_less(call, out))
         return false;
-    call->attrs.over_count = 0;
+    call->attrs.over.count = 0;
     return true;
 }
 

@@ -6,79 +6,59 @@
  * `collect` is the way back. */
 #include "graph/ir/families/family.h"
 
-/* The one declared dim that is none of `known`; NULL when there is none or several. */
-static etch_dim *declared_beside(const etch_call *call, const etch_dim_list *known)
-{
-    etch_dim *found = NULL;
-    uint32_t count = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_dim_among(known->at, known->count, call->want[i]))
-            found = call->want[i], count++;
-    return count == 1 ? found : NULL;
-}
-
 /* ---- topk ---------------------------------------------------------------------------------------- */
 
-/* With the values in force. */
-static etch_expr in_force(const etch_graph *graph, etch_expr number)
+/* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force. */
+static bool is_less(const etch_call *call, etch_expr *a, etch_expr *b)
 {
-    return etch_subst(graph->sym, number, graph->default_count, graph->default_vars, graph->default_values);
+    const etch_graph *graph = call->graph;
+    *a = etch_subst(graph->sym, *a, graph->default_count, graph->default_vars, graph->default_values);
+    *b = etch_subst(graph->sym, *b, graph->default_count, graph->default_vars, graph->default_values);
+    return etch_is_constant(*a) && etch_is_constant(*b) &&
+           etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
 }
 
 /* Groups are kept only where there are groups, and no more than there are. */
 static bool groups_fit(const etch_call *call)
 {
-    etch_graph *graph = call->graph;
     etch_expr groups = call->attrs.groups, keep = call->attrs.keep;
     if (!keep)
         return true;
-    if (groups) {
-        groups = in_force(graph, groups);
-        keep = in_force(graph, keep);
-        bool known = etch_is_constant(groups) && etch_is_constant(keep);
-        if (!known || etch_at_least(graph->sym, groups, keep, NULL) == ETCH_YES)
-            return true;
-    }
+    if (groups && !is_less(call, &groups, &keep))
+        return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "keep = %s, but there %s %s",
-                                      etch_expr_text(graph->sym, keep), groups ? "are groups =" : "are no",
-                                      groups ? etch_expr_text(graph->sym, groups) : "groups");
-    etch_help(diag, "write groups = G, keep = N: experts of the N best of G groups are chosen");
-    return false;
+                                      etch_call_number(call, keep), groups ? "are groups =" : "are no",
+                                      groups ? etch_call_number(call, groups) : "groups");
+    return etch_help(diag, "write groups = G, keep = N: experts of the N best of G groups are chosen");
 }
 
 /* Nothing is chosen twice, as far as sizes are known. */
 static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
 {
-    etch_graph *graph = call->graph;
-    const etch_dim *from = call->attrs.over[0];
-    etch_expr most = in_force(graph, from->size), count = in_force(graph, choices->size);
-    bool known = etch_is_constant(most) && etch_is_constant(count);
-    if (!known || etch_at_least(graph->sym, most, count, NULL) == ETCH_YES)
+    const etch_dim *from = call->attrs.over.at[0];
+    etch_expr most = from->size, count = choices->size;
+    if (!is_less(call, &most, &count))
         return true;
     return etch_call_refuse(call, ETCH_E_UNEQUAL_SIZES, "%s = %s is more than the %s = %s of %s",
-                            choices->name, etch_expr_text(graph->sym, count), from->name,
-                            etch_expr_text(graph->sym, most),
-                            etch_tensor_text(call->graph->arena, call->ins[0]));
+                            choices->name, etch_call_number(call, count), from->name,
+                            etch_call_number(call, most), etch_call_tensor(call, call->ins[0]));
 }
 
 static bool chosen(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     const etch_tensor *scores = call->ins[0];
-    if (!etch_shape_has(call, scores, call->attrs.over, 1, "over") || !groups_fit(call))
+    if (!etch_shape_has(call, scores, call->attrs.over, "over") || !groups_fit(call))
         return false;
-    etch_dims_add_beside(call, out, scores, call->attrs.over, 1);
-    etch_dim_list known = {0};
-    etch_dims_add_beside(call, &known, scores, NULL, 0);
-    etch_dim *choices = declared_beside(call, &known);
+    etch_dims_add_beside(call, out, scores, call->attrs.over);
+    etch_dim *choices = etch_call_new_dim(call, NULL);
     if (!choices) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                        "%s of %s needs declared result dims with one new dim in place of %s", call->row->name,
-                       etch_tensor_text(call->graph->arena, scores), call->attrs.over[0]->name);
-        etch_help(diag, "write idx[B,S,Q]: i32 = %s(p, over = %s)", call->row->name,
-                  call->attrs.over[0]->name);
-        return false;
+                       etch_call_tensor(call, scores), call->attrs.over.at[0]->name);
+        return etch_help(diag, "write idx[B,S,Q]: i32 = %s(p, over = %s)", call->row->name,
+                         call->attrs.over.at[0]->name);
     }
     etch_dim_add(graph, out, choices);
     return choices_are_distinct(call, choices);
@@ -91,7 +71,7 @@ static etch_dim *indexed_dim(const etch_tensor *indices)
 {
     const etch_tensor *root = etch_route_root(indices);
     bool is_choice = root->producer && root->producer->row->shape == chosen;
-    return is_choice ? root->producer->attrs.over[0] : NULL;
+    return is_choice ? root->producer->attrs.over.at[0] : NULL;
 }
 
 bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
@@ -100,7 +80,7 @@ bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_d
     if (!indexed || indexed == dim)
         return true;
     return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "the indices %s choose from %s, but `over` says %s",
-                            etch_tensor_text(call->graph->arena, idx), indexed->name, dim->name);
+                            etch_call_tensor(call, idx), indexed->name, dim->name);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------------ */
@@ -118,12 +98,13 @@ static void hold(etch_graph *graph, etch_dim *slots, const etch_dim *token)
 
 static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *slots)
 {
-    etch_attrs_map(call->graph->arena, &call->attrs, tokens->count);
+    etch_dim_list to = {0};
     for (uint32_t i = 0; i < tokens->count; i++) {
-        call->attrs.from[i] = tokens->at[i];
-        call->attrs.to[i] = slots;
+        ETCH_PUSH(call->graph->arena, &to, slots);
         hold(call->graph, slots, tokens->at[i]);
     }
+    call->attrs.from = ETCH_DIMS(*tokens);
+    call->attrs.to = ETCH_DIMS(to);
 }
 
 /* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have
@@ -133,27 +114,25 @@ static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim 
     if (indexed_dim(call->ins[1]) == slots) {
         return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
                                 "the indices %s choose from %s, which is to be that of the slots",
-                                etch_tensor_text(call->graph->arena, call->ins[1]), slots->name);
+                                etch_call_tensor(call, call->ins[1]), slots->name);
     }
-    for (uint32_t i = first; i < call->in_count; i++) {
-        if (!etch_has_dim(call->ins[i], slots))
-            continue;
-        return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
-                                "%s has the dim %s, which is to be that of the slots",
-                                etch_tensor_text(call->graph->arena, call->ins[i]), slots->name);
-    }
+    for (uint32_t i = first; i < call->in_count; i++)
+        if (etch_has_dim(call->ins[i], slots))
+            return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
+                                    "%s has the dim %s, which is to be that of the slots",
+                                    etch_call_tensor(call, call->ins[i]), slots->name);
     return true;
 }
 
-static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const etch_dim_list *known)
+static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const etch_dim *slots)
 {
     etch_dim *experts = indexed_dim(idx);
     if (!experts)
-        experts = declared_beside(call, known);
-    if (experts && !etch_dim_among(known->at, known->count, experts))
+        experts = etch_call_new_dim(call, slots);
+    if (experts && experts != slots && !etch_call_has(call, experts))
         return experts;
     etch_diag *diag = etch_call_error(call, ETCH_E_SHAPE_MISMATCH, "which dim do the indices %s choose from?",
-                                      etch_tensor_text(call->graph->arena, idx));
+                                      etch_call_tensor(call, idx));
     etch_help(diag, "declare the dims of the result, with one new dim: xe[E,C,H] = %s(..)", call->row->name);
     return NULL;
 }
@@ -162,23 +141,19 @@ static bool routed(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
-    etch_dim *slots = attrs->slots[0];
-    if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over") ||
-        !etch_shape_has(call, idx, attrs->over, attrs->over_count, "over") || !slots_are_new(call, 0, slots))
+    etch_dim *slots = attrs->slots.at[0];
+    if (!etch_shape_has(call, x, attrs->over, "over") || !etch_shape_has(call, idx, attrs->over, "over") ||
+        !slots_are_new(call, 0, slots))
         return false;
-    etch_dim_list tokens = {0}, known = {0};
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        etch_dim_add(call->graph, &tokens, attrs->over[i]);
-    etch_dims_add_beside(call, &tokens, idx, x->dims, x->rank); /* choices */
-    etch_dims_add_beside(call, &known, x, NULL, 0);
-    etch_dims_add_beside(call, &known, idx, NULL, 0);
-    etch_dim_add(call->graph, &known, slots);
-    etch_dim *experts = experts_of(call, idx, &known);
+    etch_dim_list tokens = {0};
+    etch_dims_add(call, &tokens, attrs->over);
+    etch_dims_add_beside(call, &tokens, idx, (etch_dim_view){x->dims, x->rank}); /* choices */
+    etch_dim *experts = experts_of(call, idx, slots);
     if (!experts)
         return false;
     etch_dim_add(call->graph, out, experts);
     etch_dim_add(call->graph, out, slots);
-    etch_dims_add_beside(call, out, x, tokens.at, tokens.count);
+    etch_dims_add_beside(call, out, x, ETCH_DIMS(tokens));
     slots->experts = experts;
     set_links(call, &tokens, slots);
     return true;
@@ -190,20 +165,19 @@ static bool returned(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
-    if (attrs->over_count != 2) {
+    if (attrs->over.count != 2) {
         return etch_call_refuse(call, ETCH_E_CALL_ARGUMENTS,
                                 "`over` is the dims of experts and of slots, but it is %s",
-                                etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
+                                etch_call_dims(call, attrs->over));
     }
-    if (!etch_shape_has(call, y, attrs->over, 2, "over"))
-        return false;
-    if (!etch_route_fits(call, idx, attrs->over[0]) || !slots_are_new(call, 1, attrs->over[1]))
+    if (!etch_shape_has(call, y, attrs->over, "over") || !etch_route_fits(call, idx, attrs->over.at[0]) ||
+        !slots_are_new(call, 1, attrs->over.at[1]))
         return false;
     etch_dim_list tokens = {0};
-    etch_dims_add_beside(call, &tokens, idx, y->dims, y->rank);
-    etch_dims_add_beside(call, out, idx, NULL, 0);
-    etch_dims_add_beside(call, out, y, attrs->over, 2);
-    set_links(call, &tokens, attrs->over[1]);
+    etch_dims_add_beside(call, &tokens, idx, (etch_dim_view){y->dims, y->rank});
+    etch_dims_add_beside(call, out, idx, (etch_dim_view){0});
+    etch_dims_add_beside(call, out, y, attrs->over);
+    set_links(call, &tokens, attrs->over.at[1]);
     return true;
 }
 
@@ -212,8 +186,7 @@ static bool returned(etch_call *call, etch_dim_list *out)
 /* `over`: what the indices choose among. */
 static bool indexed(etch_call *call, etch_dim_list *out)
 {
-    for (uint32_t i = 0; i < call->attrs.over_count; i++)
-        etch_dim_add(call->graph, out, call->attrs.over[i]);
+    etch_dims_add(call, out, call->attrs.over);
     return true;
 }
 
@@ -226,25 +199,20 @@ static etch_tensor *load_balance(const etch_call *call)
     etch_graph *graph = call->graph;
     etch_sym *sym = graph->sym;
     etch_tensor *p = call->ins[0], *idx = call->ins[1];
-    etch_dim *const *over = call->attrs.over;
-    if (!etch_shape_has(call, p, over, 1, "over") || !etch_route_fits(call, idx, over[0]))
+    etch_dim *const *over = call->attrs.over.at;
+    if (!etch_shape_has(call, p, call->attrs.over, "over") || !etch_route_fits(call, idx, over[0]))
         return NULL;
     etch_dim_list tokens = {0};
-    etch_dims_add_beside(call, &tokens, p, over, 1);
-    for (uint32_t i = 0; i < tokens.count; i++) {
-        if (etch_has_dim(idx, tokens.at[i]))
-            continue;
+    etch_dims_add_beside(call, &tokens, p, call->attrs.over);
+    const etch_dim *lacks = etch_dim_beside(p, idx, NULL, call->attrs.over);
+    if (lacks)
         etch_call_error(call, ETCH_E_MISSING_DIM, "the scores are %s, and %s has no dim %s",
-                        etch_tensor_text(call->graph->arena, p), etch_tensor_text(call->graph->arena, idx),
-                        tokens.at[i]->name);
+                        etch_call_tensor(call, p), etch_call_tensor(call, idx), lacks->name);
+    if (lacks || !etch_dims_have_elements(graph, ETCH_DIMS(tokens)))
         return NULL;
-    }
-    if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
-        return NULL;
-    const etch_expr count = etch_dims_size(sym, tokens.at, tokens.count, NULL, NULL);
-    const etch_attrs along = {.over = call->attrs.over, .over_count = 1};
-    etch_tensor *load =
-        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
+    const etch_expr count = etch_dims_size(sym, ETCH_DIMS(tokens), NULL, NULL);
+    const etch_attrs along = {.over = call->attrs.over};
+    etch_tensor *load = etch_graph_use(graph, ETCH_USE_LOAD, &idx, 1, &along, call->span);
     etch_tensor *scores = etch_graph_reduce(graph, p, over, 1, call->span);
     etch_tensor *both = etch_graph_product(graph, load, scores, over, 0, call->span);
     return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);
@@ -254,7 +222,7 @@ static etch_tensor *load_balance(const etch_call *call)
 
 static etch_expr choice_flop(const etch_flop_call *call)
 {
-    return etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(call));
+    return etch_flop_each(call, etch_flop_dims(call));
 }
 
 static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combination of dims"};
@@ -262,81 +230,35 @@ static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combinat
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "topk",
-     .operands = "scores",
-     .options = ETCH_KW_GROUPS | ETCH_KW_KEEP,
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = chosen,
-     .family = ETCH_FAMILY_CHOICE,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_score_and_choice, .constants = {1}},
-     .dtype = ETCH_RESULT_I32,
-     .help = "indices of the best along a dim: as many as the new dim of the result has; no gradient"},
-    {.name = "dispatch",
-     .operands = "x idx",
-     .options = ETCH_KW_LIMIT,
-     .needs = ETCH_KW_OVER | ETCH_KW_SLOTS,
-     .one = ETCH_KW_SLOTS,
-     .shape = routed,
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_FILLS,
-     .grads = ETCH_GRADS({"dispatch_dx", "d0 x1", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "tokens to the slots of the experts that they choose"},
-    {.name = "dispatch_dx",
-     .operands = "d idx",
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_EMPTIES,
-     .help = "gradient of dispatch: slots back to their tokens, the choices of a token added"},
-    {.name = "collect",
-     .operands = "y idx",
-     .needs = ETCH_KW_OVER,
-     .shape = returned,
-     .linear = ETCH_LINEAR_EACH,
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_EMPTIES,
-     .grads = ETCH_GRADS({"collect_dx", "d0 x1", "0"}),
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "slots of experts back to their tokens, one for each choice"},
-    {.name = "collect_dx",
-     .operands = "d idx",
-     .lead = 1,
-     .links = true,
-     .routing = ETCH_ROUTING_FILLS,
-     .help = "gradient of collect: every choice of a token to its slot"},
-    {.name = "normalize",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .shape = etch_shape_first,
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {2}},
-     .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"}),
-     .help = "x over its sum"},
-    {.name = "normalize_dx",
-     .operands = "d x",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &etch_flop_per_result, .constants = {5}},
-     .help = "(d - sum(d x)/sum(x)) over the sum of x"},
-    {.name = "load",
-     .operands = "idx",
-     .shape = indexed,
-     .uncalled = true,
-     .flop = {.by = &etch_flop_per_operand, .constants = {1}},
-     .use = ETCH_USE_LOAD,
-     .dtype = ETCH_RESULT_F32,
-     .help = "share of the choices that fall on each expert"},
-    {.name = "load_balance",
-     .operands = "p idx",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .compose = load_balance,
-     .help = "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even"},
+    ETCH_ROW("topk", "scores",
+             "indices of the best along a dim: as many as the new dim of the result has; no gradient",
+             .options = ETCH_KW_GROUPS | ETCH_KW_KEEP, .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER,
+             .shape = chosen, .family = ETCH_FAMILY_CHOICE, .over = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_score_and_choice, .constants = {1}}, .dtype = ETCH_RESULT_I32),
+    ETCH_ROW("dispatch", "x idx", "tokens to the slots of the experts that they choose",
+             .options = ETCH_KW_LIMIT, .needs = ETCH_KW_OVER | ETCH_KW_SLOTS, .one = ETCH_KW_SLOTS,
+             .shape = routed, .lead = 1, .links = true, .routing = ETCH_ROUTING_FILLS,
+             .grads = ETCH_GRADS({"dispatch_dx", "d0 x1", "0"}), .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_ROW("dispatch_dx", "d idx",
+             "gradient of dispatch: slots back to their tokens, the choices of a token added",
+             .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_OPERAND(1), .lead = 1, .links = true,
+             .routing = ETCH_ROUTING_EMPTIES),
+    ETCH_ROW("collect", "y idx", "slots of experts back to their tokens, one for each choice",
+             .needs = ETCH_KW_OVER, .shape = returned, .linear = ETCH_LINEAR_EACH, .lead = 1, .links = true,
+             .routing = ETCH_ROUTING_EMPTIES, .grads = ETCH_GRADS({"collect_dx", "d0 x1", "0"}),
+             .dtype = ETCH_RESULT_AS_OPERAND),
+    ETCH_ROW("collect_dx", "d idx", "gradient of collect: every choice of a token to its slot", .lead = 1,
+             .links = true, .routing = ETCH_ROUTING_FILLS),
+    ETCH_ROW("normalize", "x", "x over its sum", .needs = ETCH_KW_OVER, .shape = etch_shape_first,
+             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2),
+             .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"})),
+    ETCH_ROW("normalize_dx", "d x", "(d - sum(d x)/sum(x)) over the sum of x", .over = ETCH_FACTOR_WHOLE,
+             .flop = ETCH_PER_RESULT(5)),
+    ETCH_ROW("load", "idx", "share of the choices that fall on each expert", .shape = indexed,
+             .uncalled = true, .flop = ETCH_PER_OPERAND(1), .use = ETCH_USE_LOAD, .dtype = ETCH_RESULT_F32),
+    ETCH_ROW("load_balance", "p idx",
+             "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even",
+             .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .compose = load_balance),
 };
 
 ETCH_FAMILY(routing);

@@ -17,34 +17,29 @@
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
-    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s",
-                            etch_tensor_text(call->graph->arena, t), dim->name, what);
+    return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, %s", etch_call_tensor(call, t),
+                            dim->name, what);
 }
 
 /* Are the dims of `t` among those of `of`, but for `state`? */
 static bool is_within(const etch_call *call, const etch_tensor *t, const etch_tensor *of)
 {
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (!etch_has_dim(of, t->dims[i]) &&
-            !etch_dim_among(call->attrs.state, call->attrs.state_count, t->dims[i]))
-            return scan_error(
-                call, t, t->dims[i],
-                etch_text(call->graph->arena, "which %s lacks", etch_tensor_text(call->graph->arena, of)));
-    return true;
+    const etch_dim *dim = etch_dim_beside(t, of, NULL, call->attrs.state);
+    return !dim || etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s has dim %s, which %s lacks",
+                                    etch_call_tensor(call, t), dim->name, etch_call_tensor(call, of));
 }
 
 static bool chunks_fit(const etch_call *call)
 {
     etch_graph *graph = call->graph;
-    const etch_dim *over = call->attrs.over[0];
+    const etch_dim *over = call->attrs.over.at[0];
     if (etch_divides(graph->sym, call->attrs.chunk, over->size, NULL) == ETCH_YES)
         return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "chunk = %s is not known to divide %s = %s",
-                                      etch_expr_text(graph->sym, call->attrs.chunk), over->name,
-                                      etch_expr_text(graph->sym, over->size));
-    etch_help(diag, "add `assume %s | %s`", etch_expr_text(graph->sym, call->attrs.chunk),
-              etch_expr_text(graph->sym, over->size));
-    return false;
+                                      etch_call_number(call, call->attrs.chunk), over->name,
+                                      etch_call_number(call, over->size));
+    return etch_help(diag, "add `assume %s | %s`", etch_call_number(call, call->attrs.chunk),
+                     etch_call_number(call, over->size));
 }
 
 static bool has_sequence_and_state(const etch_call *call)
@@ -54,61 +49,33 @@ static bool has_sequence_and_state(const etch_call *call)
     for (uint32_t i = 0; i < call->in_count; i++) {
         const etch_tensor *t = call->ins[i];
         const bool is_rate = i == 2;
-        if (!is_rate && !etch_shape_has(call, t, attrs->over, 1, "over"))
+        if (!is_rate && !etch_shape_has(call, t, attrs->over, "over"))
             return false;
-        if (is_rate && etch_has_dim(t, attrs->over[0]))
-            return scan_error(call, t, attrs->over[0], "but a rate is the same at all positions");
-        if (has_state[i] && !etch_shape_has(call, t, attrs->state, attrs->state_count, "state"))
+        if (is_rate && etch_has_dim(t, attrs->over.at[0]))
+            return scan_error(call, t, attrs->over.at[0], "but a rate is the same at all positions");
+        if (has_state[i] && !etch_shape_has(call, t, attrs->state, "state"))
             return false;
-        for (uint32_t k = 0; k < attrs->state_count && !has_state[i]; k++)
-            if (etch_has_dim(t, attrs->state[k]))
-                return scan_error(call, t, attrs->state[k], "which is of the state");
+        for (uint32_t k = 0; k < attrs->state.count && !has_state[i]; k++)
+            if (etch_has_dim(t, attrs->state.at[k]))
+                return scan_error(call, t, attrs->state.at[k], "which is of the state");
     }
     return true;
-}
-
-/* A run that serves the model goes on from the state of the one before it, which nothing holds yet. */
-static bool is_kept_between_runs(const etch_call *call)
-{
-    if (call->graph->serves)
-        etch_error(
-            call->graph->diags, ETCH_E_LATER, call->span,
-            "%s while serving a model, from a state that is kept, is part of the language but is not given "
-            "meaning yet",
-            call->row->name);
-    return call->graph->serves;
 }
 
 static bool scan(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *u = call->ins[0], *dt = call->ins[1], *a = call->ins[2], *b = call->ins[3],
                       *c = call->ins[4];
-    if (is_kept_between_runs(call))
-        return false;
+    if (call->graph->serves) /* from the state of the run before, which nothing holds yet */
+        return etch_call_later(call, " while serving a model, from a state that is kept,", "");
     if (!has_sequence_and_state(call) || !is_within(call, dt, u) || !is_within(call, a, dt) ||
         !is_within(call, b, dt) || !is_within(call, b, c) || !is_within(call, c, b) || !chunks_fit(call))
         return false;
-    for (uint32_t i = 0; i < u->rank; i++)
-        ETCH_PUSH(call->graph->arena, out, u->dims[i]);
+    etch_dims_add_beside(call, out, u, (etch_dim_view){0});
     return true;
 }
 
 /* ---- FLOP ---------------------------------------------------------------------------------------- */
-
-/* Product of the sizes of the dims of `t` that are not among those of `less`, nor `over` or `state`. */
-static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *less)
-{
-    const etch_attrs *attrs = &call->op->attrs;
-    etch_expr product = etch_int(call->sym, 1);
-    for (uint32_t i = 0; i < t->rank; i++) {
-        bool known = (less && etch_has_dim(less, t->dims[i])) ||
-                     etch_dim_among(attrs->over, attrs->over_count, t->dims[i]) ||
-                     etch_dim_among(attrs->state, attrs->state_count, t->dims[i]);
-        if (!known)
-            product = etch_mul(call->sym, product, etch_flop_size(call, t->dims[i]));
-    }
-    return product;
-}
 
 /* Constants: for each pair of positions in a chunk, those of each element of the state and group and of
  * the width; for each element of the state of each head, those of each position and of each chunk. */
@@ -118,10 +85,12 @@ static etch_expr chunk_flop(const etch_flop_call *call)
     const uint32_t *constants = call->op->row->flop.constants;
     const etch_attrs *attrs = &call->op->attrs;
     etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
-    etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
-              width = beside(call, ins[0], ins[1]),
-              state = etch_flop_product(call, attrs->state, attrs->state_count);
-    etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over[0]);
+    const etch_dim_view over = attrs->over, kept = attrs->state;
+    etch_expr heads = etch_flop_beside(call, ins[1], NULL, over, kept),
+              groups = etch_flop_beside(call, ins[3], NULL, over, kept),
+              width = etch_flop_beside(call, ins[0], ins[1], over, kept),
+              state = etch_flop_product(call, attrs->state);
+    etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over.at[0]);
     etch_expr pairs = etch_mul(sym, etch_add(sym, chunk, one), etch_ratio(sym, 1, 2)); /* for each position */
     etch_expr scores =
         etch_mul(sym, pairs, etch_flop_times(call, constants[0], etch_mul(sym, groups, state)));
@@ -141,25 +110,14 @@ static const etch_flop per_chunk = {
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
-    {.name = "ssd",
-     .operands = "u dt a b c",
-     .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
-     .one = ETCH_KW_OVER,
-     .shape = scan,
-     .over = ETCH_FACTOR_WHOLE,
-     .state = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}},
-     .matmul = true,
-     .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"}),
-     .help = "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h"},
-    {.name = "ssd_bwd",
-     .operands = "d u dt a b c",
-     .over = ETCH_FACTOR_WHOLE,
-     .state = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_chunk, .constants = {6, 4, 10, 6}},
-     .matmul = true,
-     .scores_first = 1,
-     .help = "gradients of all operands; scores and states are computed again"},
+    ETCH_ROW("ssd", "u dt a b c", "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h",
+             .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK, .one = ETCH_KW_OVER, .shape = scan,
+             .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}}, .matmul = true,
+             .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"})),
+    ETCH_ROW("ssd_bwd", "d u dt a b c", "gradients of all operands; scores and states are computed again",
+             .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_chunk, .constants = {6, 4, 10, 6}}, .matmul = true, .scores_first = 1),
 };
 
 ETCH_FAMILY(scan);

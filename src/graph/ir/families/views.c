@@ -2,30 +2,30 @@
  * though. */
 #include "graph/ir/families/family.h"
 
-static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+/* The op's map is from one dim to the other; both, in the arena. */
+static etch_dim *const *map_one(etch_call *call, etch_dim *from, etch_dim *to)
 {
-    etch_attrs *attrs = &call->attrs;
-    etch_attrs_map(call->graph->arena, attrs, 1);
-    attrs->from[0] = from, attrs->to[0] = to;
+    etch_dim **pair = ETCH_NEW_ARRAY(call->graph->arena, 2, etch_dim *);
+    pair[0] = from, pair[1] = to;
+    etch_dim_alias(to, from);
+    call->attrs.from = (etch_dim_view){pair, 1};
+    call->attrs.to = (etch_dim_view){pair + 1, 1};
+    return pair;
 }
 
 /* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
 static etch_dim *cache_dim(const etch_call *call)
 {
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, call->ins[0], attrs->over, 1, "over"))
+    if (!etch_shape_has(call, call->ins[0], attrs->over, "over"))
         return NULL;
-    etch_dim *to = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_has_dim(call->ins[0], call->want[i]))
-            to = call->want[i], fresh++;
-    if (fresh == 1)
+    etch_dim *to = etch_call_new_dim(call, NULL);
+    if (to)
         return to;
     etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                                  "%s needs declared result dims with one new dim in place of %s",
-                                 call->called->name, attrs->over[0]->name);
-    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over[0]->name);
+                                 call->called->name, attrs->over.at[0]->name);
+    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over.at[0]->name);
     return NULL;
 }
 
@@ -35,29 +35,25 @@ static bool appended(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
-    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
     if (!to)
         return false;
     const etch_expr zero = etch_int(graph->sym, 0);
     etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
     etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
     if (fits != ETCH_YES) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
-                                     "%s: %s = %s %s the %s = %s elements of %s", call->called->name,
-                                     to->name, etch_expr_text(graph->sym, held),
-                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
-                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
-        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
-                  from->name);
-        return false;
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                       "%s: %s = %s %s the %s = %s elements of %s", call->called->name, to->name,
+                       etch_call_number(call, held), fits == ETCH_NO ? "cannot hold" : "is not known to hold",
+                       from->name, etch_call_number(call, from->size), call->ins[0]->name);
+        return etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                         from->name);
     }
     if (graph->step && !to->grows)
         to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
     to->grows = graph->step != NULL;
-    etch_dim_alias(to, from);
-    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
-    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
-    map_one(call, from, to);
+    attrs->over = (etch_dim_view){map_one(call, from, to), 2};
     return etch_shape_replaced(call, out);
 }
 
@@ -66,89 +62,40 @@ static bool cached(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
-    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
     if (!to)
         return false;
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
-                                     "%s = %s is not %s = %s, but training starts with an empty cache",
-                                     to->name, etch_expr_text(graph->sym, to->size), from->name,
-                                     etch_expr_text(graph->sym, from->size));
-        etch_note(diag, to->span, "%s is declared here", to->name);
-        return false;
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
+                       "%s = %s is not %s = %s, but training starts with an empty cache", to->name,
+                       etch_call_number(call, to->size), from->name, etch_call_number(call, from->size));
+        return etch_note(diag, to->span, "%s is declared here", to->name);
     }
     to->size = from->size;
-    etch_dim_alias(to, from);
     map_one(call, from, to);
-    attrs->over_count = 0;
+    attrs->over.count = 0;
     return etch_shape_replaced(call, out);
 }
 
 static const etch_row rows[] = {
-    {.name = "identity",
-     .operands = "x",
-     .shape = etch_shape_union,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"sum", "d0", "0"}),
-     .use = ETCH_USE_COPY,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x itself"},
-    {.name = "transpose",
-     .operands = "x",
-     .shape = etch_shape_union,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"sum", "d0", "0"}),
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x itself: the order of dims has no meaning"},
-    {.name = "rename",
-     .operands = "x",
-     .shape = etch_shape_replaced,
-     .uncalled = true,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
-     .use = ETCH_USE_RENAMING,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims"},
-    {.name = "renamed_back",
-     .operands = "d",
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .inverts_map = true,
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .help = "gradient of rename"},
-    {.name = "cache",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = cached,
-     .role = ETCH_ROLE_FREE,
-     .linear = ETCH_LINEAR_EACH,
-     .grads = ETCH_GRADS({"renamed_back", "d0", "0"}),
-     .view = true,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .serving = "append",
-     .help = "keys or values that queries may see; in training a renaming"},
-    {.name = "append",
-     .operands = "x",
-     .needs = ETCH_KW_OVER,
-     .one = ETCH_KW_OVER,
-     .shape = appended,
-     .uncalled = true,
-     .role = ETCH_ROLE_POINTWISE,
-     .over = ETCH_FACTOR_WHOLE,
-     .touch = ETCH_TOUCH_ROWS_WRITTEN,
-     .dtype = ETCH_RESULT_AS_OPERAND,
-     .stays = true,
-     .help = "what cache is when a model is served: written behind what is kept"},
+    ETCH_FREE("identity", "x", "x itself", .shape = etch_shape_union, .grads = ETCH_GRADS({"sum", "d0", "0"}),
+              .use = ETCH_USE_COPY, .view = true),
+    ETCH_FREE("transpose", "x", "x itself: the order of dims has no meaning", .shape = etch_shape_union,
+              .grads = ETCH_GRADS({"sum", "d0", "0"}), .view = true),
+    ETCH_FREE("rename", "x", "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims",
+              .shape = etch_shape_replaced, .uncalled = true,
+              .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .use = ETCH_USE_RENAMING, .view = true),
+    ETCH_FREE("renamed_back", "d", "gradient of rename", .inverts_map = true, .view = true),
+    ETCH_FREE("cache", "x", "keys or values that queries may see; in training a renaming",
+              .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = cached,
+              .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .view = true, .serving = "append"),
+    ETCH_POINTWISE("append", "x", "what cache is when a model is served: written behind what is kept",
+                   .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = appended, .uncalled = true,
+                   .over = ETCH_FACTOR_WHOLE, .touch = ETCH_TOUCH_ROWS_WRITTEN,
+                   .dtype = ETCH_RESULT_AS_OPERAND, .stays = true),
 };
 
 ETCH_FAMILY(views);

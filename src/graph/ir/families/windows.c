@@ -6,11 +6,6 @@
 
 /* ---- shape --------------------------------------------------------------------------------------- */
 
-static const char *text_of(const etch_call *call, const etch_tensor *t)
-{
-    return etch_text(call->graph->arena, "%s", etch_tensor_text(call->graph->arena, t));
-}
-
 static etch_expr stride_of(const etch_call *call)
 {
     return call->attrs.stride ? call->attrs.stride : etch_int(call->graph->sym, 1);
@@ -26,27 +21,26 @@ static bool kernel_fits(const etch_call *call)
 {
     const etch_attrs *attrs = &call->attrs;
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
-    if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, x, attrs->over, "over"))
         return false;
     if (!w)
         return true;
-    if (!etch_shape_has(call, w, attrs->kernel, attrs->kernel_count, "kernel"))
+    if (!etch_shape_has(call, w, attrs->kernel, "kernel"))
         return false;
-    if (attrs->kernel_count != attrs->over_count) {
+    if (attrs->kernel.count != attrs->over.count) {
         etch_diag *diag = etch_error(
             call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s slides a window of %u dim%s along %u",
-            call->row->name, attrs->kernel_count, attrs->kernel_count == 1 ? "" : "s", attrs->over_count);
-        etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
-        return false;
+            call->row->name, attrs->kernel.count, attrs->kernel.count == 1 ? "" : "s", attrs->over.count);
+        return etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
     }
     const etch_tensor *sides[] = {x, w};
-    etch_dim *const *lists[] = {attrs->kernel, attrs->over};
+    const etch_dim_view lists[] = {attrs->kernel, attrs->over};
     for (uint32_t s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < attrs->over_count; i++)
-            if (etch_has_dim(sides[s], lists[s][i])) {
+        for (uint32_t i = 0; i < attrs->over.count; i++)
+            if (etch_has_dim(sides[s], lists[s].at[i])) {
                 return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH,
                                         "%s has %s, which the other operand is to have alone",
-                                        text_of(call, sides[s]), lists[s][i]->name);
+                                        etch_call_tensor(call, sides[s]), lists[s].at[i]->name);
             }
     return true;
 }
@@ -55,22 +49,19 @@ static bool kernel_fits(const etch_call *call)
 static void default_dims(const etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
-    for (uint32_t i = 0; i < x->rank; i++)
-        etch_dim_add(call->graph, out, x->dims[i]);
-    for (uint32_t i = 0; w && i < w->rank; i++)
-        if (!etch_dim_among(call->attrs.kernel, call->attrs.kernel_count, w->dims[i]))
-            etch_dim_add(call->graph, out, w->dims[i]);
+    etch_dims_add_beside(call, out, x, (etch_dim_view){0});
+    if (w)
+        etch_dims_add_beside(call, out, w, call->attrs.kernel);
 }
 
 static bool wrong_result(const etch_call *call, const char *why)
 {
     etch_graph *graph = call->graph;
     etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s of %s cannot be %s: %s",
-                                 call->row->name, text_of(call, call->ins[0]),
-                                 etch_dims_text(graph->arena, call->want, call->want_count), why);
-    etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
-              etch_dims_text(graph->arena, call->attrs.over, call->attrs.over_count));
-    return false;
+                                 call->row->name, etch_call_tensor(call, call->ins[0]),
+                                 etch_call_dims(call, call->want), why);
+    return etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
+                     etch_call_dims(call, call->attrs.over));
 }
 
 /* Dims of the operands that the result lacks are summed, when both have them, or replaced. */
@@ -79,13 +70,12 @@ static bool operands_fit(const etch_call *call)
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
     const etch_attrs *attrs = &call->attrs;
     for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->want, call->want_count, x->dims[i]) &&
-            !etch_dim_among(attrs->over, attrs->over_count, x->dims[i]) &&
+        if (!etch_dim_among(call->want, x->dims[i]) && !etch_dim_among(attrs->over, x->dims[i]) &&
             !(w && etch_has_dim(w, x->dims[i])))
             return wrong_result(call, etch_text(call->graph->arena, "%s is not summed", x->dims[i]->name));
     for (uint32_t i = 0; w && i < w->rank; i++)
-        if (!etch_dim_among(call->want, call->want_count, w->dims[i]) &&
-            !etch_dim_among(attrs->kernel, attrs->kernel_count, w->dims[i]) && !etch_has_dim(x, w->dims[i]))
+        if (!etch_dim_among(call->want, w->dims[i]) && !etch_dim_among(attrs->kernel, w->dims[i]) &&
+            !etch_has_dim(x, w->dims[i]))
             return wrong_result(
                 call, etch_text(call->graph->arena, "%s of %s is not summed", w->dims[i]->name, w->name));
     return true;
@@ -94,82 +84,65 @@ static bool operands_fit(const etch_call *call)
 /* Pairs the dims `over` that are replaced with the declared dims that no operand has, in order. */
 static bool pair_dims(const etch_call *call, etch_attrs *attrs)
 {
+    etch_arena *arena = call->graph->arena;
     const etch_tensor *w = weight_of(call);
-    uint32_t fresh = 0;
-    etch_attrs_map(call->graph->arena, attrs, attrs->over_count);
-    attrs->map_count = 0;
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        if (!etch_dim_among(call->want, call->want_count, attrs->over[i]))
-            attrs->from[attrs->map_count++] = attrs->over[i];
-    for (uint32_t i = 0; i < call->want_count; i++) {
-        if (!call->want[i])
+    etch_dim_list from = {0}, to = {0};
+    for (uint32_t i = 0; i < attrs->over.count; i++)
+        if (!etch_dim_among(call->want, attrs->over.at[i]))
+            ETCH_PUSH(arena, &from, attrs->over.at[i]);
+    for (uint32_t i = 0; i < call->want.count; i++) {
+        etch_dim *dim = call->want.at[i];
+        if (!dim)
             return false;
-        if (etch_has_dim(call->ins[0], call->want[i]) || (w && etch_has_dim(w, call->want[i])))
-            continue;
-        if (fresh < attrs->map_count)
-            attrs->to[fresh] = call->want[i];
-        fresh++;
+        if (!etch_has_dim(call->ins[0], dim) && !(w && etch_has_dim(w, dim)))
+            ETCH_PUSH(arena, &to, dim);
     }
-    if (fresh == attrs->map_count)
-        return true;
-    return wrong_result(call, etch_text(call->graph->arena, "%u new dim%s for %u", fresh,
-                                        fresh == 1 ? "" : "s", attrs->map_count));
+    attrs->from = ETCH_DIMS(from);
+    attrs->to = ETCH_DIMS(to);
+    return from.count == to.count || wrong_result(call, etch_text(arena, "%u new dim%s for %u", to.count,
+                                                                  to.count == 1 ? "" : "s", from.count));
 }
 
 static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
 {
     etch_graph *graph = call->graph;
     etch_expr stride = stride_of(call);
-    for (uint32_t i = 0; i < attrs->map_count; i++) {
-        etch_expr reached = etch_mul(graph->sym, attrs->to[i]->size, stride);
-        if (etch_equal(graph->sym, reached, attrs->from[i]->size, NULL) == ETCH_YES)
+    for (uint32_t i = 0; i < attrs->to.count; i++) {
+        etch_expr reached = etch_mul(graph->sym, attrs->to.at[i]->size, stride);
+        if (etch_equal(graph->sym, reached, attrs->from.at[i]->size, NULL) == ETCH_YES)
             continue;
-        etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES,
-                                          "%s = %s times the stride %s is not known to be %s = %s",
-                                          attrs->to[i]->name, etch_expr_text(graph->sym, attrs->to[i]->size),
-                                          etch_expr_text(graph->sym, stride), attrs->from[i]->name,
-                                          etch_expr_text(graph->sym, attrs->from[i]->size));
-        etch_note(diag, attrs->to[i]->span, "%s is declared here", attrs->to[i]->name);
-        return false;
+        etch_diag *diag =
+            etch_call_error(call, ETCH_E_UNEQUAL_SIZES,
+                            "%s = %s times the stride %s is not known to be %s = %s", attrs->to.at[i]->name,
+                            etch_call_number(call, attrs->to.at[i]->size), etch_call_number(call, stride),
+                            attrs->from.at[i]->name, etch_call_number(call, attrs->from.at[i]->size));
+        return etch_note(diag, attrs->to.at[i]->span, "%s is declared here", attrs->to.at[i]->name);
     }
-    if (attrs->map_count == attrs->over_count || stride == etch_int(graph->sym, 1))
+    if (attrs->to.count == attrs->over.count || stride == etch_int(graph->sym, 1))
         return true;
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                    "%s with a stride of %s needs declared result dims with a new dim in place of each of %s",
-                   call->row->name, etch_expr_text(graph->sym, stride),
-                   etch_dims_text(graph->arena, attrs->over, attrs->over_count));
-    etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter", call->row->name,
-              etch_expr_text(graph->sym, stride), etch_expr_text(graph->sym, stride));
-    return false;
-}
-
-/* A run that serves the model goes on from the last places of the one before it, which nothing holds yet. */
-static bool is_kept_between_runs(const etch_call *call)
-{
-    bool kept = call->graph->serves && call->attrs.causal;
-    if (kept)
-        etch_error(call->graph->diags, ETCH_E_LATER, call->span,
-                   "%s(.., causal = true) while serving a model, from places that are kept, is part of the "
-                   "language but is not given meaning yet",
-                   call->row->name);
-    return kept;
+                   call->row->name, etch_call_number(call, stride), etch_call_dims(call, attrs->over));
+    return etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter",
+                     call->row->name, etch_call_number(call, stride), etch_call_number(call, stride));
 }
 
 static bool slide(etch_call *call, etch_dim_list *out)
 {
-    if (is_kept_between_runs(call))
-        return false;
+    if (call->graph->serves &&
+        call->attrs.causal) /* from the last places of a run, which nothing holds yet */
+        return etch_call_later(call, "(.., causal = true) while serving a model, from places that are kept,",
+                               "");
     if (!kernel_fits(call))
         return false;
-    if (!call->want) {
+    if (!call->want.at) {
         default_dims(call, out);
         return strides_fit(call, &call->attrs);
     }
     if (!operands_fit(call) || !pair_dims(call, &call->attrs) || !strides_fit(call, &call->attrs))
         return false;
-    for (uint32_t i = 0; i < call->want_count; i++)
-        ETCH_PUSH(call->graph->arena, out, call->want[i]);
+    etch_dims_add(call, out, call->want);
     return true;
 }
 
@@ -180,8 +153,7 @@ static etch_expr size_of_stops(const void *data, const etch_dim *dim)
 {
     const etch_flop_call *call = data;
     const etch_attrs *attrs = &call->op->attrs;
-    return etch_dim_among(attrs->from, attrs->map_count, dim) ? etch_int(call->sym, 1)
-                                                              : etch_flop_size(call, dim);
+    return etch_dim_among(attrs->from, dim) ? etch_int(call->sym, 1) : etch_flop_size(call, dim);
 }
 
 static etch_expr window_flop(const etch_flop_call *call)
@@ -190,8 +162,8 @@ static etch_expr window_flop(const etch_flop_call *call)
     etch_flop_call stops = *call;
     stops.size = size_of_stops;
     stops.data = call;
-    etch_expr count = etch_flop_times(call, call->op->row->flop.constants[0], etch_flop_dims(&stops));
-    for (uint32_t i = 0; attrs->size && i < attrs->over_count; i++)
+    etch_expr count = etch_flop_each(call, etch_flop_dims(&stops));
+    for (uint32_t i = 0; attrs->size && i < attrs->over.count; i++)
         count = etch_mul(call->sym, count, attrs->size);
     return count;
 }
@@ -200,44 +172,25 @@ static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, 
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-#define POOL(label, sums, args, text)                                                                    \
-    {                                                                                                    \
-        .name = label, .operands = "x", .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
-        .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums,                                       \
-        .flop = {.by = &per_stop, .constants = {1}}, .grads = ETCH_GRADS({label "_dx", args, "0"}),      \
-        .help = text                                                                                     \
-    }
-#define POOL_DX(label, names, sums, text)                                            \
-    {                                                                                \
-        .name = label, .operands = names, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
-        .flop = {.by = &per_stop, .constants = {1}}, .help = text                    \
-    }
+#define POOL(label, sums, args, text)                                                           \
+    ETCH_ROW(label, "x", text, .options = ETCH_KW_STRIDE, .needs = ETCH_KW_OVER | ETCH_KW_SIZE, \
+             .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = sums,                         \
+             .flop = {.by = &per_stop, .constants = {1}}, .grads = ETCH_GRADS({label "_dx", args, "0"}))
+#define POOL_DX(label, names, sums, text)                                   \
+    ETCH_ROW(label, names, text, .over = ETCH_FACTOR_WHOLE, .linear = sums, \
+             .flop = {.by = &per_stop, .constants = {1}})
 
 static const etch_row rows[] = {
-    {.name = "conv",
-     .operands = "x w",
-     .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
-     .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
-     .shape = slide,
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
-     .help = "convolution: dims of both operands that the result has are not summed (depthwise, groups)"},
-    {.name = "conv_dx",
-     .operands = "d w",
-     .over = ETCH_FACTOR_WHOLE,
-     .linear = ETCH_LINEAR_EACH,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .help = "gradient of what is convolved"},
-    {.name = "conv_dw",
-     .operands = "d x",
-     .over = ETCH_FACTOR_WHOLE,
-     .flop = {.by = &per_stop, .constants = {2}},
-     .matmul = true,
-     .help = "gradient of the kernel"},
+    ETCH_ROW("conv", "x w",
+             "convolution: dims of both operands that the result has are not summed (depthwise, groups)",
+             .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL, .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
+             .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = ETCH_LINEAR_EACH,
+             .flop = {.by = &per_stop, .constants = {2}}, .matmul = true,
+             .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"})),
+    ETCH_ROW("conv_dx", "d w", "gradient of what is convolved", .over = ETCH_FACTOR_WHOLE,
+             .linear = ETCH_LINEAR_EACH, .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
+    ETCH_ROW("conv_dw", "d x", "gradient of the kernel", .over = ETCH_FACTOR_WHOLE,
+             .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
     POOL("max_pool", ETCH_LINEAR_NO, "d0 x0 y0", "the largest element of each window"),
     POOL_DX("max_pool_dx", "d x y", ETCH_LINEAR_NO,
             "the cotangent goes to the first element that is the largest; found by comparing again"),

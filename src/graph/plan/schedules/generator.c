@@ -6,15 +6,17 @@ void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chu
     list->at[list->count++] = (etch_action){.kind = kind, .chunk = chunk, .microbatch = microbatch};
 }
 
-void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup)
+void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup, uint64_t lag)
 {
-    const uint64_t total = pipe->microbatches;
-    const uint64_t lead = pipe->trains && warmup < total ? warmup : total;
-    for (uint64_t k = 0; k < total + lead; k++) {
+    const bool halves = pipe->schedule->has_halves;
+    const uint64_t total = pipe->microbatches, lead = warmup < total ? warmup : total;
+    for (uint64_t k = 0; k < (pipe->trains ? total + lead + lag : total); k++) {
         if (k < total)
             etch_action_add(list, ETCH_ACTION_FORWARD, 0, k);
-        if (pipe->trains && k >= lead)
-            etch_action_add(list, ETCH_ACTION_BACKWARD, 0, k - lead);
+        if (k >= lead && k - lead < total && pipe->trains)
+            etch_action_add(list, halves ? ETCH_ACTION_INPUT_GRADIENTS : ETCH_ACTION_BACKWARD, 0, k - lead);
+        if (k >= lead + lag && k - lead - lag < total && pipe->trains && halves)
+            etch_action_add(list, ETCH_ACTION_WEIGHT_GRADIENTS, 0, k - lead - lag);
     }
 }
 

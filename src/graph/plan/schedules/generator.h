@@ -39,8 +39,8 @@ ETCH_SCHEDULE_TABLE(ETCH_DECLARE)
 
 void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chunk, uint64_t microbatch);
 /* Forward and backward in turns, of one chunk, after `warmup` forward actions (all of them where there are
- * fewer). */
-void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup);
+ * fewer). Where backward goes in halves, the second comes `lag` turns after the first. */
+void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup, uint64_t lag);
 /* (p - 1) / m: all other stages fill and drain, each for as long as one microbatch takes. */
 etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes);
 

@@ -4,7 +4,7 @@
 static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
     (void)stage;
-    etch_actions_in_turns(list, pipe, pipe->microbatches);
+    etch_actions_in_turns(list, pipe, pipe->microbatches, 0);
 }
 
 /* m */

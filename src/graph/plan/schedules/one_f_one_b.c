@@ -4,7 +4,7 @@
 
 static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
-    etch_actions_in_turns(list, pipe, pipe->stages - stage - 1);
+    etch_actions_in_turns(list, pipe, pipe->stages - stage - 1, 0);
 }
 
 /* min(m, p - i) */

@@ -5,17 +5,7 @@
 
 static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
-    const uint64_t total = pipe->microbatches, warmup = pipe->stages - stage - 1;
-    const uint64_t lead = pipe->trains && warmup < total ? warmup : total;
-    const uint64_t end = pipe->trains ? total + lead + stage : total;
-    for (uint64_t k = 0; k < end; k++) {
-        if (k < total)
-            etch_action_add(list, ETCH_ACTION_FORWARD, 0, k);
-        if (pipe->trains && k >= lead && k - lead < total)
-            etch_action_add(list, ETCH_ACTION_INPUT_GRADIENTS, 0, k - lead);
-        if (pipe->trains && k >= lead + stage && k - lead - stage < total)
-            etch_action_add(list, ETCH_ACTION_WEIGHT_GRADIENTS, 0, k - lead - stage);
-    }
+    etch_actions_in_turns(list, pipe, pipe->stages - stage - 1, stage);
 }
 
 /* min(m, p - i) */
