@@ -19,8 +19,8 @@ static uint64_t magnitude(int64_t a)
 
 static uint64_t gcd_words(uint64_t a, uint64_t b)
 {
-    if (a == 0 || b == 0)
-        return a | b;
+    if (a <= 1 || b <= 1) /* often: gcd(0, b) = b */
+        return a == 0 || b == 0 ? a | b : 1;
     int shift = __builtin_ctzll(a | b);
     a >>= __builtin_ctzll(a);
     while (b) {
@@ -38,6 +38,17 @@ static uint64_t gcd_words(uint64_t a, uint64_t b)
 static bool fits(wide a)
 {
     return a <= INT64_MAX && a >= -INT64_MAX;
+}
+
+/* Division of two words is a library call, and most numbers are one. */
+static wide quotient(wide a, int64_t by)
+{
+    return by == 1 ? a : fits(a) ? (int64_t)a / by : a / by;
+}
+
+static uint64_t rest_of(wide a, int64_t by)
+{
+    return fits(a) ? magnitude((int64_t)a) % (uint64_t)by : (uint64_t)((a < 0 ? -a : a) % by);
 }
 
 /* ---- large numbers ------------------------------------------------------------------------------------- */
@@ -262,14 +273,18 @@ sym_coef sym_coef_of_wide(etch_sym *sym, sym_wide value)
 
 sym_coef sym_coef_of(etch_sym *sym, int64_t num, int64_t den)
 {
+    if (den == 1 && num != INT64_MIN)
+        return (sym_coef){.num = num, .den = 1};
     uint64_t common = gcd_words(magnitude(num), magnitude(den));
     wide n = num, d = den;
     if (d < 0) {
         n = -n;
         d = -d;
     }
-    n /= common;
-    d /= common;
+    if (common > 1) {
+        n /= common;
+        d /= common;
+    }
     if (d <= INT64_MAX)
         return wide_coef(sym, n, (int64_t)d);
     return sym_coef_inv(sym, wide_coef(sym, n < 0 ? -d : d, (int64_t)(n < 0 ? -n : n)));
@@ -279,17 +294,17 @@ sym_coef sym_coef_add(etch_sym *sym, sym_coef a, sym_coef b)
 {
     if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
         return big_add(sym, a, b);
-    if (a.den == 1 && b.den == 1)
-        return wide_coef(sym, (wide)a.num + b.num, 1);
+    int64_t word;
+    if (a.den == 1 && b.den == 1 && !__builtin_add_overflow(a.num, b.num, &word) && word != INT64_MIN)
+        return (sym_coef){.num = word, .den = 1};
     /* over the least common denominator; what can still be cancelled divides gcd(a.den, b.den) */
     int64_t common = (int64_t)gcd_words((uint64_t)a.den, (uint64_t)b.den);
     wide num = (wide)a.num * (b.den / common) + (wide)b.num * (a.den / common);
-    uint64_t rest = (uint64_t)((num < 0 ? -num : num) % common);
-    int64_t cancelled = (int64_t)gcd_words(rest, (uint64_t)common);
+    int64_t cancelled = common == 1 ? 1 : (int64_t)gcd_words(rest_of(num, common), (uint64_t)common);
     wide den = (wide)(a.den / common) * (b.den / cancelled);
     if (!fits(den))
         return big_add(sym, a, b);
-    return wide_coef(sym, num / cancelled, (int64_t)den);
+    return wide_coef(sym, quotient(num, cancelled), (int64_t)den);
 }
 
 sym_coef sym_coef_neg(etch_sym *sym, sym_coef a)
@@ -314,8 +329,9 @@ sym_coef sym_coef_mul(etch_sym *sym, sym_coef a, sym_coef b)
 {
     if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
         return big_mul(sym, a, b);
-    if (a.den == 1 && b.den == 1)
-        return wide_coef(sym, (wide)a.num * b.num, 1);
+    int64_t word;
+    if (a.den == 1 && b.den == 1 && !__builtin_mul_overflow(a.num, b.num, &word) && word != INT64_MIN)
+        return (sym_coef){.num = word, .den = 1};
     int64_t left = (int64_t)gcd_words(magnitude(a.num), (uint64_t)b.den);
     int64_t right = (int64_t)gcd_words(magnitude(b.num), (uint64_t)a.den);
     wide num = (wide)(a.num / left) * (b.num / right);
