@@ -466,14 +466,13 @@ int sym_coef_compare(sym_coef a, sym_coef b)
     return (order > 0) - (order < 0);
 }
 
-bool sym_coef_equal(sym_coef a, sym_coef b)
+bool sym_big_equal(const sym_big *a, const sym_big *b)
 {
-    if (sym_coef_is_small(a) || sym_coef_is_small(b))
-        return a.den == b.den && a.num == b.num;
-    if (a.big->num_size != b.big->num_size || a.big->den_size != b.big->den_size)
+    if (a->num_size != b->num_size || a->den_size != b->den_size)
         return false;
-    return memcmp(a.big->num, b.big->num, num_limbs(a) * sizeof(mp_limb_t)) == 0 &&
-           memcmp(a.big->den, b.big->den, den_limbs(a) * sizeof(mp_limb_t)) == 0;
+    const size_t num = (size_t)(a->num_size < 0 ? -a->num_size : a->num_size);
+    return memcmp(a->num, b->num, num * sizeof(mp_limb_t)) == 0 &&
+           memcmp(a->den, b->den, (size_t)a->den_size * sizeof(mp_limb_t)) == 0;
 }
 
 bool sym_coef_is_integer(sym_coef a)
@@ -481,15 +480,13 @@ bool sym_coef_is_integer(sym_coef a)
     return sym_coef_is_small(a) ? a.den == 1 : a.big->den_size == 1 && a.big->den[0] == 1;
 }
 
-uint64_t sym_coef_hash(sym_coef a)
+uint64_t sym_big_hash(const sym_big *a)
 {
-    if (sym_coef_is_small(a))
-        return sym_mix((uint64_t)a.num, (uint64_t)a.den);
-    uint64_t hash = (uint64_t)a.big->num_size;
-    for (size_t i = 0; i < num_limbs(a); i++)
-        hash = sym_mix(hash, a.big->num[i]);
-    for (size_t i = 0; i < den_limbs(a); i++)
-        hash = sym_mix(hash, a.big->den[i]);
+    uint64_t hash = (uint64_t)a->num_size;
+    for (int32_t i = 0; i < (a->num_size < 0 ? -a->num_size : a->num_size); i++)
+        hash = sym_mix(hash, a->num[i]);
+    for (int32_t i = 0; i < a->den_size; i++)
+        hash = sym_mix(hash, a->den[i]);
     return hash;
 }
 

@@ -229,8 +229,9 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     x->kernels++;
     kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
-        const etch_step *step = kernel->steps.at[i];
-        kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
+        etch_step *step = kernel->steps.at[i];
+        step->flop = etch_step_flop(x->placed, step);
+        kernel->flop = etch_add(x->sym, kernel->flop, step->flop);
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }

@@ -28,7 +28,7 @@ static void add_ops(const builder *b, etch_step_task *task)
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         etch_step_contribution c = of_step(step);
-        c.flop = etch_step_flop(b->placed, step);
+        c.flop = step->flop;
         if (step->row->stays)
             c.cached = etch_value_bytes(b->placed, step->outs[0]);
         if (step == kernel->anchor) {

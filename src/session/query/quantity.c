@@ -583,8 +583,9 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)
         f.axes = etch_compiled_axes(session, p, f.axes);
-    const bool fine = etch_quantity_of_rank(row) ? pick_stages(session, p, q, &f, out)
-                                                 : pick_share(session, p, &p->graph_costs, q, &f, "", out);
+    const bool fine = etch_quantity_of_rank(row)
+                          ? pick_stages(session, p, q, &f, out)
+                          : pick_share(session, p, etch_compiled_graph_costs(session, p), q, &f, "", out);
     return fine ? p : NULL;
 }
 
