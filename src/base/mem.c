@@ -1,22 +1,20 @@
 /* Accounts, guards and arenas.
  *
- * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to a megabyte; an
- * object larger than that gets a chunk of its own. With ETCH_ARENA_PLAIN every object is a chunk of exactly
- * its size, so that a sanitizer sees every byte that is used past an object's end. */
+ * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to 64
+ * KB and have the size of a huge page from then on: the kernel gives such a page at once, where small ones
+ * cost a fault each, a quarter of the time of a short run. A large object gets a chunk of its own. With
+ * ETCH_ARENA_PLAIN every object is a chunk of exactly its size, so that a sanitizer sees every byte that is used
+ * past an object's end. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "base/base.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#ifdef ETCH_ARENA_PLAIN
-enum { FIRST_CHUNK = 0, LAST_CHUNK = 0 };
-#else
-enum { FIRST_CHUNK = 4 << 10, LAST_CHUNK = 1 << 20 };
-#endif
-
-enum { ALIGNMENT = 16 };
+enum { ALIGNMENT = 16, HUGE_PAGE = 2 << 20 };
 
 /* The header of a chunk; its objects follow. */
 typedef struct chunk {
@@ -26,6 +24,12 @@ typedef struct chunk {
 } chunk;
 
 static_assert(sizeof(chunk) % ALIGNMENT == 0, "objects behind the header must be aligned");
+
+#ifdef ETCH_ARENA_PLAIN
+enum { FIRST_CHUNK = 0, LAST_DOUBLED = 0, LAST_CHUNK = 0 };
+#else
+enum { FIRST_CHUNK = 4 << 10, LAST_DOUBLED = 64 << 10, LAST_CHUNK = HUGE_PAGE - sizeof(chunk) };
+#endif
 
 struct etch_arena {
     etch_mem *mem;
@@ -111,13 +115,29 @@ void etch_trap(etch_mem *mem, etch_status status)
     longjmp(mem->guard->place, 1);
 }
 
+/* Zeroed memory of the size of a huge page, and where one may lie. */
+static void *take_huge_page(void)
+{
+    char *place = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED)
+        return NULL;
+    const size_t before = (HUGE_PAGE - (uintptr_t)place % HUGE_PAGE) % HUGE_PAGE;
+    if (before > 0)
+        (void)munmap(place, before);
+    (void)munmap(place + before + HUGE_PAGE, HUGE_PAGE - before);
+#ifdef MADV_HUGEPAGE
+    (void)madvise(place + before, HUGE_PAGE, MADV_HUGEPAGE); /* a kernel without them gives small ones */
+#endif
+    return place + before;
+}
+
 /* `size` zeroed bytes charged to the account; a trap when there are none. */
 static void *mem_take(etch_mem *mem, size_t size)
 {
     if (size > mem->limit - mem->used)
         etch_trap(mem, ETCH_ELIMIT);
     bool fails = mem->fail_after > 0 && --mem->fail_after == 0;
-    void *block = fails ? NULL : calloc(1, size);
+    void *block = fails ? NULL : size == HUGE_PAGE ? take_huge_page() : calloc(1, size);
     if (!block)
         etch_trap(mem, ETCH_ENOMEM);
     mem->used += size;
@@ -127,7 +147,10 @@ static void *mem_take(etch_mem *mem, size_t size)
 static void mem_give_back(etch_mem *mem, void *block, size_t size)
 {
     mem->used -= size;
-    free(block);
+    if (size == HUGE_PAGE)
+        (void)munmap(block, HUGE_PAGE);
+    else
+        free(block);
 }
 
 etch_arena *etch_arena_new(etch_mem *mem)
@@ -187,8 +210,8 @@ static bool begin_chunk(etch_arena *arena, size_t size)
         return false;
     arena->at = chunk_new(arena, arena->chunk_size);
     arena->left = arena->chunk_size;
-    if (arena->chunk_size != LAST_CHUNK)
-        arena->chunk_size *= 2;
+    if (arena->chunk_size < LAST_CHUNK)
+        arena->chunk_size = arena->chunk_size < LAST_DOUBLED ? arena->chunk_size * 2 : LAST_CHUNK;
     return true;
 }
 
@@ -225,12 +248,15 @@ char *etch_copy_text(etch_arena *arena, const char *text, size_t length)
 
 char *etch_text(etch_arena *arena, const char *format, ...)
 {
+    char first[128]; /* most texts fit, and are made once */
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(first, sizeof first, format, args);
     va_end(args);
     if (length < 0)
         etch_trap(arena->mem, ETCH_ELIMIT);
+    if ((size_t)length < sizeof first)
+        return etch_copy_text(arena, first, (size_t)length);
     char *text = etch_alloc(arena, (size_t)length + 1);
     va_start(args, format);
     vsnprintf(text, (size_t)length + 1, format, args);

@@ -270,9 +270,10 @@ static etch_token lex_word(etch_lexer *lx)
         lx->at++;
     }
     uint32_t length = lx->at - from;
+    const char *word = lx->source->text + from;
     for (int kind = FIRST_KEYWORD; kind < ETCH_TOKEN_COUNT; kind++) {
-        if (tokens[kind].length == length &&
-            memcmp(tokens[kind].text, lx->source->text + from, length) == 0) {
+        if (tokens[kind].length == length && tokens[kind].text[0] == word[0] &&
+            memcmp(tokens[kind].text, word, length) == 0) {
             return make(lx, (etch_token_kind)kind, from);
         }
     }
@@ -317,10 +318,10 @@ static etch_token lex_mark(etch_lexer *lx, etch_token_kind kind)
 /* The mark that the text continues with; longer marks stand first in the table. */
 static etch_token_kind match_mark(const etch_lexer *lx)
 {
+    const unsigned char first = byte_at(lx, 0), second = byte_at(lx, 1);
     for (int kind = FIRST_MARK; kind <= LAST_MARK; kind++) {
         const char *text = tokens[kind].text;
-        if (byte_at(lx, 0) == (unsigned char)text[0] &&
-            (!text[1] || byte_at(lx, 1) == (unsigned char)text[1])) {
+        if (first == (unsigned char)text[0] && (!text[1] || second == (unsigned char)text[1])) {
             return (etch_token_kind)kind;
         }
     }
