@@ -119,15 +119,9 @@ static void use_in_region(const io *x, const etch_placed_region *region)
 
 /* ---- one kernel ---------------------------------------------------------------------------------------- */
 
-static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+static void add_bytes(const io *x, etch_expr *to, etch_expr elements, uint32_t width)
 {
-    kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
-}
-
-static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
-{
-    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
-    add_bytes(x, kernel, elements, width);
+    *to = etch_add(x->sym, *to, etch_mul(x->sym, elements, etch_int(x->sym, width)));
 }
 
 static uint32_t width_of(const etch_value *value)
@@ -183,7 +177,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         x->reader[root->id] = x->kernels;
         etch_expr elements =
             rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
-        add_read(x, kernel, elements, width_of(root));
+        add_bytes(x, &kernel->read, elements, width_of(root));
     }
 }
 
@@ -205,8 +199,8 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
     if (!rows)
         x->adder[gradient->id] = x->kernels;
     const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
-    add_read(x, kernel, etch_value_elements(x->placed, added), width);
-    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
+    add_bytes(x, &kernel->read, etch_value_elements(x->placed, added), width);
+    add_bytes(x, &kernel->written, etch_value_elements(x->placed, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -218,7 +212,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
             add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
-            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
+            add_bytes(x, &kernel->written, etch_value_elements(x->placed, rows ? step->ins[0] : result),
                       width_of(result));
         }
     }
@@ -227,7 +221,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
-    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
+    kernel->flop = kernel->read = kernel->written = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_step *step = kernel->steps.at[i];
         step->flop = etch_step_flop(x->placed, step);
@@ -235,10 +229,11 @@ static void fill_kernel(io *x, etch_kernel *kernel)
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }
-    if (etch_step_role(kernel->anchor) != ETCH_ROLE_RESHARD)
-        return;
-    kernel->bytes = etch_payload(x->placed, kernel->anchor);
-    kernel->read = etch_int(x->sym, 0);
+    if (etch_step_role(kernel->anchor) == ETCH_ROLE_RESHARD) {
+        kernel->written = etch_payload(x->placed, kernel->anchor);
+        kernel->read = etch_int(x->sym, 0);
+    }
+    kernel->bytes = etch_add(x->sym, kernel->read, kernel->written);
 }
 
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)

@@ -33,7 +33,7 @@ static void add_ops(const builder *b, etch_step_task *task)
             c.cached = etch_value_bytes(b->placed, step->outs[0]);
         if (step == kernel->anchor) {
             c.read = kernel->read;
-            c.written = etch_sub(b->sym, kernel->bytes, kernel->read);
+            c.written = kernel->written;
         }
         ETCH_PUSH(b->arena, &task->contributions, c);
     }

@@ -195,6 +195,10 @@ static void skip_comment(etch_lexer *lx)
 {
     uint32_t point;
     while (lx->at < lx->source->length && byte_at(lx, 0) != '\n') {
+        if (byte_at(lx, 0) >= ' ' && byte_at(lx, 0) <= '~') {
+            lx->at++;
+            continue;
+        }
         uint32_t length = take_character(lx, &point);
         if (length == 0) {
             return;
@@ -271,7 +275,8 @@ static etch_token lex_word(etch_lexer *lx)
     }
     uint32_t length = lx->at - from;
     const char *word = lx->source->text + from;
-    for (int kind = FIRST_KEYWORD; kind < ETCH_TOKEN_COUNT; kind++) {
+    /* most names are capitals or one letter, which no keyword is */
+    for (int kind = FIRST_KEYWORD; length > 1 && word[0] >= 'a' && kind < ETCH_TOKEN_COUNT; kind++) {
         if (tokens[kind].length == length && tokens[kind].text[0] == word[0] &&
             memcmp(tokens[kind].text, word, length) == 0) {
             return make(lx, (etch_token_kind)kind, from);
