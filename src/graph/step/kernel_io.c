@@ -90,6 +90,8 @@ typedef struct io {
     uint32_t *whole;
     /* by tensor id of a gradient: the last kernel that adds to all of it */
     uint32_t *adder;
+    /* by value id, where they have been asked for: several kernels read most values */
+    etch_expr *elements;
     /* counted so far */
     uint32_t kernels;
 } io;
@@ -124,6 +126,14 @@ static void add_bytes(const io *x, etch_expr *to, etch_expr elements, uint32_t w
     *to = etch_add(x->sym, *to, etch_mul(x->sym, elements, etch_int(x->sym, width)));
 }
 
+static etch_expr elements_of(const io *x, const etch_value *value)
+{
+    etch_expr *elements = &x->elements[value->id];
+    if (!*elements)
+        *elements = etch_value_elements(x->placed, value);
+    return *elements;
+}
+
 static uint32_t width_of(const etch_value *value)
 {
     return etch_dtype_bytes(value->tensor->dtype);
@@ -151,7 +161,7 @@ static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
  * in training every expert has some. */
 static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
 {
-    etch_expr all = etch_value_elements(x->placed, root);
+    etch_expr all = elements_of(x, root);
     const bool few = x->placed->training->graph->serves && root->tensor->kind == ETCH_WEIGHT && step->op;
     const etch_dim *slots = few ? slots_of(step->op, root->tensor) : NULL;
     if (!slots)
@@ -176,7 +186,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
         etch_expr elements =
-            rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
+            rows ? elements_of(x, step->outs[0]) : elements_read(x, step, root);
         add_bytes(x, &kernel->read, elements, width_of(root));
     }
 }
@@ -199,8 +209,8 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
     if (!rows)
         x->adder[gradient->id] = x->kernels;
     const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
-    add_bytes(x, &kernel->read, etch_value_elements(x->placed, added), width);
-    add_bytes(x, &kernel->written, etch_value_elements(x->placed, added), width);
+    add_bytes(x, &kernel->read, elements_of(x, added), width);
+    add_bytes(x, &kernel->written, elements_of(x, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -212,7 +222,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
             add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
-            add_bytes(x, &kernel->written, etch_value_elements(x->placed, rows ? step->ins[0] : result),
+            add_bytes(x, &kernel->written, elements_of(x, rows ? step->ins[0] : result),
                       width_of(result));
         }
     }
@@ -248,6 +258,7 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .whole = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
+        .elements = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_expr),
     };
     for (uint32_t i = 0; i < placed->regions.count; i++)
         use_in_region(&x, placed->regions.at[i]);
