@@ -236,6 +236,21 @@ void *etch_alloc_array(etch_arena *arena, size_t count, size_t size)
     return etch_alloc(arena, count * size);
 }
 
+void *etch_alloc_grown(etch_arena *arena, void *object, size_t before, size_t after)
+{
+    const size_t old = (before + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const size_t added = (after + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - old;
+    if (before > 0 && (char *)object + old == arena->at && added <= arena->left) {
+        arena->at += added;
+        arena->left -= added;
+        return object;
+    }
+    void *grown = etch_alloc(arena, after);
+    if (before > 0)
+        memcpy(grown, object, before);
+    return grown;
+}
+
 char *etch_copy_text(etch_arena *arena, const char *text, size_t length)
 {
     if (length == SIZE_MAX)

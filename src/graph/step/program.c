@@ -25,6 +25,8 @@ static etch_step_contribution of_step(const etch_step *step)
 static void add_ops(const builder *b, etch_step_task *task)
 {
     const etch_kernel *kernel = task->kernel;
+    task->contributions.capacity = kernel->steps.count;
+    task->contributions.at = ETCH_NEW_ARRAY(b->arena, kernel->steps.count, etch_step_contribution);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         etch_step_contribution c = of_step(step);
