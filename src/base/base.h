@@ -59,8 +59,8 @@ etch_mem *etch_arena_mem(const etch_arena *arena);
 void *etch_alloc(etch_arena *arena, size_t size);
 /* `count` zeroed objects of `size` bytes; an overflow of the product is ETCH_ELIMIT. Never NULL. */
 void *etch_alloc_array(etch_arena *arena, size_t count, size_t size);
-/* An object of the arena that had `before` bytes (0: none), with `after` of them: where it stands if it is the
- * newest of its arena, else a copy; what is added is zeroed. */
+/* An object of the arena that had `before` bytes (0: none), with `after` of them: where it stands if it is
+ * the newest of its arena, else a copy; what is added is zeroed. */
 void *etch_alloc_grown(etch_arena *arena, void *object, size_t before, size_t after);
 /* A NUL-terminated copy of `length` bytes of `text`. */
 char *etch_copy_text(etch_arena *arena, const char *text, size_t length);

@@ -1,5 +1,5 @@
-/* Arrays and texts that grow in an arena: each growth doubles, where they stand if nothing came after them; else
- * the old place stays with the arena. */
+/* Arrays and texts that grow in an arena: each growth doubles, where they stand if nothing came after them;
+ * else the old place stays with the arena. */
 #include "base/base.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* Accounts, guards and arenas.
  *
- * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to 64
- * KB and have the size of a huge page from then on: the kernel gives such a page at once, where small ones
- * cost a fault each, a quarter of the time of a short run. A large object gets a chunk of its own. With
- * ETCH_ARENA_PLAIN every object is a chunk of exactly its size, so that a sanitizer sees every byte that is used
- * past an object's end. */
+ * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to 64 KB and have
+ * the size of a huge page from then on: the kernel gives such a page at once, where small ones cost a fault
+ * each, a quarter of the time of a short run. A large object gets a chunk of its own. With ETCH_ARENA_PLAIN
+ * every object is a chunk of exactly its size, so that a sanitizer sees every byte that is used past an
+ * object's end. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "base/base.h"
 
@@ -115,20 +115,31 @@ void etch_trap(etch_mem *mem, etch_status status)
     longjmp(mem->guard->place, 1);
 }
 
-/* Zeroed memory of the size of a huge page, and where one may lie. */
+static char *map(size_t size)
+{
+    char *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return place == MAP_FAILED ? NULL : place;
+}
+
+/* Zeroed memory of the size of a huge page, and where one may lie: newer kernels choose such a place. */
 static void *take_huge_page(void)
 {
-    char *place = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED)
-        return NULL;
-    const size_t before = (HUGE_PAGE - (uintptr_t)place % HUGE_PAGE) % HUGE_PAGE;
-    if (before > 0)
-        (void)munmap(place, before);
-    (void)munmap(place + before + HUGE_PAGE, HUGE_PAGE - before);
+    char *place = map(HUGE_PAGE);
+    if (place && (uintptr_t)place % HUGE_PAGE != 0) {
+        (void)munmap(place, HUGE_PAGE);
+        if (!(place = map(2 * HUGE_PAGE)))
+            return NULL;
+        const size_t before = (HUGE_PAGE - (uintptr_t)place % HUGE_PAGE) % HUGE_PAGE;
+        if (before > 0)
+            (void)munmap(place, before);
+        (void)munmap(place + before + HUGE_PAGE, HUGE_PAGE - before);
+        place += before;
+    }
 #ifdef MADV_HUGEPAGE
-    (void)madvise(place + before, HUGE_PAGE, MADV_HUGEPAGE); /* a kernel without them gives small ones */
+    if (place)
+        (void)madvise(place, HUGE_PAGE, MADV_HUGEPAGE); /* a kernel without them gives small ones */
 #endif
-    return place + before;
+    return place;
 }
 
 /* `size` zeroed bytes charged to the account; a trap when there are none. */

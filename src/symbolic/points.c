@@ -361,9 +361,10 @@ static bool allowed(etch_sym *sym, const sym_coef *values)
         const sym_atom *var = sym->vars.at[i];
         if (!var->name)
             continue;
-        sym_coef above = sym_coef_sub(sym, values[i], sym_coef_of(sym, var->lower, 1));
-        bool in_range = var->is_real ? sym_coef_sign(values[i]) > 0
-                                     : sym_coef_sign(above) >= 0 && sym_coef_is_integer(values[i]);
+        const sym_coef lower = {.num = var->lower, .den = 1};
+        bool in_range = var->is_real
+                            ? sym_coef_sign(values[i]) > 0
+                            : sym_coef_compare(values[i], lower) >= 0 && sym_coef_is_integer(values[i]);
         if (!in_range)
             return false;
     }

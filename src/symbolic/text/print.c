@@ -44,8 +44,8 @@ static bool put_again(sym_printer *p, const void *key)
     return text;
 }
 
-/* Keeps what is written since `start`. Names are noted when they are used, and may be hidden later; long texts
- * are made of short ones. */
+/* Keeps what is written since `start`. Names are noted when they are used, and may be hidden later; long
+ * texts are made of short ones. */
 static void keep_text(sym_printer *p, const void *key, size_t start)
 {
     if (!p->names && p->out->length - start <= LONGEST_KEPT)
