@@ -19,7 +19,7 @@ enum { ALIGNMENT = 16, HUGE_PAGE = 2 << 20 };
 /* The header of a chunk; its objects follow. */
 typedef struct chunk {
     struct chunk *next;
-    /* with the header: what the account was charged */
+    /* with the header: what the account was charged; of a spare one: what is to be zeroed */
     size_t size;
 } chunk;
 
@@ -55,6 +55,8 @@ struct etch_mem {
     /* of the next arena */
     uint64_t serial;
     etch_arena *newest;
+    /* a huge page that was given back: one arena often follows another; or NULL */
+    chunk *spare;
     guard_frame *guard;
     etch_status trapped;
 };
@@ -73,6 +75,8 @@ void etch_mem_free(etch_mem *mem)
         return;
     while (mem->newest)
         etch_arena_free(mem->newest);
+    if (mem->spare)
+        (void)munmap(mem->spare, HUGE_PAGE);
     free(mem);
 }
 
@@ -122,8 +126,13 @@ static char *map(size_t size)
 }
 
 /* Zeroed memory of the size of a huge page, and where one may lie: newer kernels choose such a place. */
-static void *take_huge_page(void)
+static void *take_huge_page(etch_mem *mem)
 {
+    chunk *spare = mem->spare;
+    if (spare) {
+        mem->spare = NULL;
+        return memset(spare, 0, spare->size);
+    }
     char *place = map(HUGE_PAGE);
     if (place && (uintptr_t)place % HUGE_PAGE != 0) {
         (void)munmap(place, HUGE_PAGE);
@@ -148,7 +157,7 @@ static void *mem_take(etch_mem *mem, size_t size)
     if (size > mem->limit - mem->used)
         etch_trap(mem, ETCH_ELIMIT);
     bool fails = mem->fail_after > 0 && --mem->fail_after == 0;
-    void *block = fails ? NULL : size == HUGE_PAGE ? take_huge_page() : calloc(1, size);
+    void *block = fails ? NULL : size == HUGE_PAGE ? take_huge_page(mem) : calloc(1, size);
     if (!block)
         etch_trap(mem, ETCH_ENOMEM);
     mem->used += size;
@@ -162,6 +171,19 @@ static void mem_give_back(etch_mem *mem, void *block, size_t size)
         (void)munmap(block, HUGE_PAGE);
     else
         free(block);
+}
+
+/* `at`: where the arena's newest small chunk is free from. */
+static void chunk_give_back(etch_mem *mem, chunk *c, const char *at)
+{
+    const size_t used = at > (char *)c && at <= (char *)c + c->size ? (size_t)(at - (char *)c) : c->size;
+    if (c->size != HUGE_PAGE || mem->spare) {
+        mem_give_back(mem, c, c->size);
+        return;
+    }
+    mem->used -= c->size;
+    mem->spare = c;
+    c->size = used;
 }
 
 etch_arena *etch_arena_new(etch_mem *mem)
@@ -184,7 +206,7 @@ void etch_arena_free(etch_arena *arena)
     etch_mem *mem = arena->mem;
     for (chunk *c = arena->chunks, *next; c; c = next) {
         next = c->next;
-        mem_give_back(mem, c, c->size);
+        chunk_give_back(mem, c, arena->at);
     }
     if (arena->older)
         arena->older->newer = arena->newer;

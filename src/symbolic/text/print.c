@@ -7,8 +7,8 @@
 /* Powers up to this are written as products where there is no operator for powers. */
 enum { MAX_PRODUCT = 8 };
 
-/* Bytes of a text that is kept to be written again. */
-enum { LONGEST_KEPT = 4096 };
+/* Bytes of a text that is kept to be written again, and functions inside functions from which on it is. */
+enum { LONGEST_KEPT = 4096, KEPT_DEPTH = 2 };
 
 static void put(sym_printer *p, const char *text)
 {
@@ -324,13 +324,15 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 {
+    const bool again = atom->depth >= KEPT_DEPTH;
     const char *key = (const char *)atom + alone;
     const size_t start = p->out->length;
     if (atom->kind == ETCH_SYM_VAR) {
         print_variable(p, atom);
-    } else if (!put_name(p, atom) && !put_again(p, key)) {
+    } else if (!put_name(p, atom) && !(again && put_again(p, key))) {
         print_opaque(p, atom, alone);
-        keep_text(p, key, start);
+        if (again)
+            keep_text(p, key, start);
     }
 }
 
@@ -637,12 +639,12 @@ static void print_expanded(sym_printer *p, etch_expr a)
 {
     const etch_form form = p->form;
     const size_t start = p->out->length;
-    if (put_again(p, a))
+    if (a->depth >= KEPT_DEPTH && put_again(p, a))
         return;
     p->form = ETCH_EXPANDED;
     sym_print_sum(p, a);
     p->form = form;
-    if (a->flags & ETCH_SYM_HAS_OPAQUE)
+    if (a->depth >= KEPT_DEPTH)
         keep_text(p, a, start);
 }
 
