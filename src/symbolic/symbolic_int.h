@@ -633,8 +633,8 @@ struct etch_sym {
 
     /* of this epoch: expression -> canonical form */
     sym_memo fresh;
-    /* of this epoch: expression -> its floor */
-    sym_memo floors;
+    /* of this epoch: expression -> its floor, and what is rounded up */
+    sym_memo floors, ceilings;
     /* of this epoch: expression -> proved or failed */
     sym_memo proofs;
     /* of each proof under way */
