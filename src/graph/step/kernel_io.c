@@ -185,8 +185,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        etch_expr elements =
-            rows ? elements_of(x, step->outs[0]) : elements_read(x, step, root);
+        etch_expr elements = rows ? elements_of(x, step->outs[0]) : elements_read(x, step, root);
         add_bytes(x, &kernel->read, elements, width_of(root));
     }
 }
@@ -222,8 +221,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
             add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
-            add_bytes(x, &kernel->written, elements_of(x, rows ? step->ins[0] : result),
-                      width_of(result));
+            add_bytes(x, &kernel->written, elements_of(x, rows ? step->ins[0] : result), width_of(result));
         }
     }
 }
