@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Compiling specs: start, parse, derive, place, cost. At most 20 ms of process time for the slowest shipped
 spec with a plan of its own, and the same for 2 layers as for 2,000, for few microbatches and ranks as for
-many; the status is 1 otherwise. The slowest with a common plan is shown, and held to nothing: plans with
-stages, put on DeepSeek-V3, take up to twice that."""
+many; the status is 1 otherwise. The slowest with a common plan is shown, and held to nothing."""
 
 import pathlib
 import re
