@@ -13,7 +13,7 @@ enum { MOST_BITS = 20000 };
 enum { SUM_STEPS = 5000 };
 
 /* Powers of words are multiplied up one by one. */
-enum { MOST_IN_WORDS = 3 };
+enum { WORD_POWERS = 3 };
 
 typedef enum value_state { NOT_YET, DEFINED, UNDEFINED } value_state;
 
@@ -104,7 +104,7 @@ static bool multiply_words(int64_t *num, int64_t *den, sym_coef value, int32_t e
 {
     int64_t product = exp < 0 ? *den : *num;
     const int32_t times = exp < 0 ? -exp : exp;
-    if (value.den != 1 || times > MOST_IN_WORDS)
+    if (value.den != 1 || times > WORD_POWERS)
         return false;
     for (int32_t k = 0; k < times; k++)
         if (__builtin_mul_overflow(product, value.num, &product))

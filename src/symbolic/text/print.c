@@ -8,7 +8,7 @@
 enum { MAX_PRODUCT = 8 };
 
 /* Bytes of a text that is kept to be written again, and functions inside functions from which on it is. */
-enum { LONGEST_KEPT = 4096, KEPT_DEPTH = 2 };
+enum { LONGEST_KEPT = 4096, KEPT_FROM = 2 };
 
 static void put(sym_printer *p, const char *text)
 {
@@ -324,7 +324,7 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    const bool again = atom->depth >= KEPT_DEPTH;
+    const bool again = atom->depth >= KEPT_FROM;
     const char *key = (const char *)atom + alone;
     const size_t start = p->out->length;
     if (atom->kind == ETCH_SYM_VAR) {
@@ -639,12 +639,12 @@ static void print_expanded(sym_printer *p, etch_expr a)
 {
     const etch_form form = p->form;
     const size_t start = p->out->length;
-    if (a->depth >= KEPT_DEPTH && put_again(p, a))
+    if (a->depth >= KEPT_FROM && put_again(p, a))
         return;
     p->form = ETCH_EXPANDED;
     sym_print_sum(p, a);
     p->form = form;
-    if (a->depth >= KEPT_DEPTH)
+    if (a->depth >= KEPT_FROM)
         keep_text(p, a, start);
 }
 
