@@ -243,8 +243,8 @@ static bool begin_chunk(etch_arena *arena, size_t size)
         return false;
     arena->at = chunk_new(arena, arena->chunk_size);
     arena->left = arena->chunk_size;
-    if (arena->chunk_size < LAST_CHUNK)
-        arena->chunk_size = arena->chunk_size < LAST_DOUBLED ? arena->chunk_size * 2 : LAST_CHUNK;
+    if (arena->chunk_size != LAST_CHUNK)
+        arena->chunk_size = arena->chunk_size == LAST_DOUBLED ? LAST_CHUNK : arena->chunk_size * 2;
     return true;
 }
 
