@@ -9,8 +9,7 @@ const etch_row *etch_row_named(const etch_table *table, const char *name)
 {
     for (uint32_t f = 0; f < table->count; f++)
         for (uint32_t i = 0; i < table->families[f]->count; i++)
-            if (table->families[f]->at[i].name[0] == name[0] &&
-                strcmp(table->families[f]->at[i].name, name) == 0)
+            if (strcmp(table->families[f]->at[i].name, name) == 0)
                 return &table->families[f]->at[i];
     return NULL;
 }
