@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Compiling specs: start, parse, derive, place, cost. At most 20 ms of process time for the slowest shipped
 spec with a plan of its own, and the same for 2 layers as for 2,000, for few microbatches and ranks as for
-many; the status is 1 otherwise. The slowest with a common plan is shown, and held to nothing: plans with
-stages, put on DeepSeek-V3, take up to twice that."""
+many; the status is 1 otherwise. The slowest with a common plan is shown, and held to nothing."""
 
 import pathlib
 import re
@@ -46,6 +45,12 @@ def compile_all(etch, models, own):
             if is_own(spec, plan) == own}
 
 
+def sizes_of(etch, models):
+    bound = [etch, "query", f"{models}/llama.etch", "traffic(step)", "--config", "llama3_8b", "--plan",
+             "megatron_pp"]
+    return {label: [*bound, "--set", sets] for label, sets in SIZES.items()}
+
+
 def main():
     etch, models = measure.program()
     results = measure.compare({"nothing (/bin/true)": ["/bin/true"], **compile_all(etch, models, True)},
@@ -59,9 +64,7 @@ def main():
     last = max(common, key=lambda label: common[label][1])
     print(f"slowest with a common plan: {last}, {1000 * common[last][1]:.1f} ms\n")
 
-    bound = [etch, "query", f"{models}/llama.etch", "traffic(step)", "--config", "llama3_8b", "--plan",
-             "megatron_pp"]
-    sizes = measure.compare({label: [*bound, "--set", sets] for label, sets in SIZES.items()}, rounds=30)
+    sizes = measure.compare(sizes_of(etch, models), rounds=30)
     measure.show(sizes)
     least = min(used for _, used in sizes.values())
     growth = max(used for _, used in sizes.values()) / least

@@ -33,30 +33,37 @@ def write_plainly(folder, content):
     return time.perf_counter() - start
 
 
+def commands_of(etch, models, out):
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "--name", "rank", "-q"]
+    return {"dry run": [*lower, "--dry-run"],
+            "emission, 1 thread": [*lower, "-o", out, "-j", "1"],
+            f"emission, {os.cpu_count()} threads": [*lower, "-o", out, "-j", str(os.cpu_count())]}
+
+
 def main():
     etch, models = measure.program()
     folder = tempfile.mkdtemp(prefix="etch-bench.", dir=sys.argv[1] if len(sys.argv) > 1 else None)
     out, plain = f"{folder}/out", f"{folder}/plain"
-    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "--name", "rank", "-q"]
+    commands = commands_of(etch, models, out)
 
     def clean():
         shutil.rmtree(out, ignore_errors=True)
         shutil.rmtree(plain, ignore_errors=True)
 
-    def emit(threads):
-        dry = measure.once([*lower, "--dry-run"], clean)[0]
-        return measure.once([*lower, "-o", out, "-j", str(threads)], clean)[0] - dry
+    def emit(label):
+        dry = measure.once(commands["dry run"], clean)[0]
+        return measure.once(commands[label], clean)[0] - dry
 
     try:
-        emit(1)
+        emit("emission, 1 thread")
         with open(f"{out}/rank.{RANKS - 1}.et", "rb") as file:
             content = file.read()
         size = sum(entry.stat().st_size for entry in os.scandir(out))
-        taken = {"plain writing": [], "emission, 1 thread": [], f"emission, {os.cpu_count()} threads": []}
+        taken = {"plain writing": [], **{label: [] for label in commands if label != "dry run"}}
         for _ in range(ROUNDS):
             clean()
-            for label, seconds in zip(taken, (write_plainly(plain, content), emit(1), emit(os.cpu_count()))):
-                taken[label].append(seconds)
+            for label, times in taken.items():
+                times.append(emit(label) if label in commands else write_plainly(plain, content))
     finally:
         shutil.rmtree(folder)
     print(f"{size} bytes in {RANKS} traces; medians of {ROUNDS}")

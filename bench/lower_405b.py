@@ -38,20 +38,23 @@ def packing(folder):
     return spent
 
 
+def commands_of(etch, models, out):
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "-q"]
+    return {"dry run": [*lower, "--dry-run"],
+            "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
+            "lower": [*lower, "-o", out]}
+
+
 def main():
     etch, models = measure.program()
     folder = tempfile.mkdtemp(prefix="etch-bench.")
-    out, lower = f"{folder}/out", [etch, "lower", f"{models}/llama.etch", *BOUND, "-q"]
+    out = f"{folder}/out"
 
     def clean():
         shutil.rmtree(out, ignore_errors=True)
 
     try:
-        results = measure.compare({
-            "dry run": [*lower, "--dry-run"],
-            "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
-            "lower": [*lower, "-o", out],
-        }, rounds=7, before=clean)
+        results = measure.compare(commands_of(etch, models, out), rounds=7, before=clean)
         baseline = min(packing(out) for _ in range(3))
         size = sum(entry.stat().st_size for entry in os.scandir(out))
     finally:

@@ -13,6 +13,14 @@ LIMIT = 0.5
 BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set", "dp=8,tp=8,batch=16,micro=2,seq=8192"]
 
 
+def commands_of(etch, models, out):
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND]
+    return {"dry run": [*lower, "--dry-run"],
+            "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
+            "lower, 2 threads": [*lower, "-o", out, "-j", "2"],
+            "lower": [*lower, "-o", out]}
+
+
 def main():
     etch, models = measure.program()
     folder = tempfile.mkdtemp(prefix="etch-bench.")
@@ -22,17 +30,11 @@ def main():
         shutil.rmtree(out, ignore_errors=True)
         shutil.rmtree(copy, ignore_errors=True)
 
-    lower = [etch, "lower", f"{models}/llama.etch", *BOUND]
     try:
-        measure.once([*lower, "-o", model], clean)
+        measure.once(commands_of(etch, models, model)["lower"], clean)
         size = sum(entry.stat().st_size for entry in os.scandir(model))
-        results = measure.compare({
-            "copying the files": ["cp", "-r", model, copy],
-            "dry run": [*lower, "--dry-run"],
-            "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
-            "lower, 2 threads": [*lower, "-o", out, "-j", "2"],
-            "lower": [*lower, "-o", out],
-        }, rounds=7, before=clean)
+        results = measure.compare({"copying the files": ["cp", "-r", model, copy],
+                                   **commands_of(etch, models, out)}, rounds=7, before=clean)
     finally:
         shutil.rmtree(folder)
     measure.show(results)

@@ -13,15 +13,19 @@ QUERIES = {"params": "params(model)", "flops": "flops(step)", "traffic": "traffi
            "comm": "comm(step)"}
 
 
-def main():
-    etch, models = measure.program()
-    commands = {"nothing (/bin/true)": ["/bin/true"], "etch --version": [etch, "--version"]}
+def commands_of(etch, models):
+    commands = {"etch --version": [etch, "--version"]}
     for label, query in QUERIES.items():
         commands[label] = [etch, "query", f"{models}/llama.etch", query, *BOUND]
         commands[label + ", symbolic"] = [etch, "query", f"{models}/llama.etch", query, "--plan",
                                           "megatron_sp"]
     commands["check"] = [etch, "check", f"{models}/llama.etch"]
-    results = measure.compare(commands, rounds=20)
+    return commands
+
+
+def main():
+    results = measure.compare({"nothing (/bin/true)": ["/bin/true"], **commands_of(*measure.program())},
+                              rounds=20)
     measure.show(results)
     slow = [label for label in QUERIES if results[label][1] > LIMIT]
     for label in slow:

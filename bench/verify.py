@@ -34,13 +34,17 @@ def read_plainly(folder):
     return time.perf_counter() - start
 
 
+def traces_of(etch, models, out):
+    return [etch, "lower", f"{models}/llama.etch", *BOUND, "-q", "-o", out]
+
+
 def main():
     etch, models = measure.program()
     folder = tempfile.mkdtemp(prefix="etch-bench.", dir=sys.argv[1] if len(sys.argv) > 1 else None)
     out, threads = f"{folder}/out", os.cpu_count()
     verify = [etch, "verify", out, "-q", "-j"]
     try:
-        measure.once([etch, "lower", f"{models}/llama.etch", *BOUND, "-q", "-o", out], lambda: None)
+        measure.once(traces_of(etch, models, out), lambda: None)
         told = json.loads(subprocess.run([*verify, "1", "--format", "json"], stdout=subprocess.PIPE,
                                          check=True).stdout)
         nodes, size = told["nodes"]["all"], told["bytes"]

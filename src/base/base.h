@@ -59,6 +59,9 @@ etch_mem *etch_arena_mem(const etch_arena *arena);
 void *etch_alloc(etch_arena *arena, size_t size);
 /* `count` zeroed objects of `size` bytes; an overflow of the product is ETCH_ELIMIT. Never NULL. */
 void *etch_alloc_array(etch_arena *arena, size_t count, size_t size);
+/* An object of the arena that had `before` bytes (0: none), with `after` of them: where it stands if it is
+ * the newest of its arena, else a copy; what is added is zeroed. */
+void *etch_alloc_grown(etch_arena *arena, void *object, size_t before, size_t after);
 /* A NUL-terminated copy of `length` bytes of `text`. */
 char *etch_copy_text(etch_arena *arena, const char *text, size_t length);
 /* A copy of a NUL-terminated text; NULL of NULL. */
@@ -79,8 +82,8 @@ char *etch_text(etch_arena *arena, const char *format, ...) ETCH_PRINTF(2, 3);
     ((void)((vec)->count < (vec)->capacity ||                                                         \
             ((vec)->at = etch_vec_grow((arena), (vec)->at, &(vec)->capacity, sizeof *(vec)->at), 0)), \
      (vec)->at[(vec)->count++] = __VA_ARGS__)
-/* Used by ETCH_PUSH: doubles `capacity`, copies, returns the new place. */
-void *etch_vec_grow(etch_arena *arena, const void *old, uint32_t *capacity, size_t size);
+/* Used by ETCH_PUSH: doubles `capacity`, returns the place of the items. */
+void *etch_vec_grow(etch_arena *arena, void *old, uint32_t *capacity, size_t size);
 
 /* A table in an arena: what is known of each address. */
 typedef struct etch_map_cell {

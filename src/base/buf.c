@@ -1,4 +1,5 @@
-/* Arrays and texts that grow in an arena: each growth doubles, the old place stays with the arena. */
+/* Arrays and texts that grow in an arena: each growth doubles, where they stand if nothing came after them;
+ * else the old place stays with the arena. */
 #include "base/base.h"
 
 #include <stdio.h>
@@ -6,15 +7,15 @@
 
 enum { FIRST_ITEMS = 8, FIRST_BYTES = 128 };
 
-void *etch_vec_grow(etch_arena *arena, const void *old, uint32_t *capacity, size_t size)
+void *etch_vec_grow(etch_arena *arena, void *old, uint32_t *capacity, size_t size)
 {
     uint32_t before = *capacity;
     if (before > UINT32_MAX / 2)
         etch_trap(etch_arena_mem(arena), ETCH_ELIMIT);
     uint32_t after = before ? before * 2 : FIRST_ITEMS;
-    void *place = etch_alloc_array(arena, after, size);
-    if (before > 0)
-        memcpy(place, old, before * size);
+    if (after > SIZE_MAX / size)
+        etch_trap(etch_arena_mem(arena), ETCH_ELIMIT);
+    void *place = etch_alloc_grown(arena, old, before * size, after * size);
     *capacity = after;
     return place;
 }
@@ -30,10 +31,7 @@ static void reserve(etch_buf *buf, size_t length)
     size_t capacity = buf->capacity ? buf->capacity * 2 : FIRST_BYTES;
     if (capacity < need)
         capacity = need;
-    char *text = etch_alloc(buf->arena, capacity);
-    if (buf->length > 0)
-        memcpy(text, buf->text, buf->length);
-    buf->text = text;
+    buf->text = etch_alloc_grown(buf->arena, buf->text, buf->capacity, capacity);
     buf->capacity = capacity;
 }
 

@@ -99,6 +99,7 @@ static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etc
     etch_expr result = sym_recent_get(sym, operation, a, b);
     if (!result) {
         result = operation == ETCH_SYM_OP_MUL   ? multiply(sym, a, b)
+                 : operation == ETCH_SYM_OP_DIV ? sym_div(sym, a, b)
                  : operation == ETCH_SYM_OP_ADD ? add_scaled(sym, a, b, ETCH_SYM_ONE)
                                                 : add_scaled(sym, a, b, ETCH_SYM_MINUS_ONE);
         sym_recent_put(sym, operation, a, b, result);
@@ -198,7 +199,7 @@ etch_expr etch_mul(etch_sym *sym, etch_expr a, etch_expr b)
 
 etch_expr etch_div(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return ready(sym, &a, &b) ? sym_div(sym, a, b) : NULL;
+    return ready(sym, &a, &b) && b->count ? recall(sym, ETCH_SYM_OP_DIV, a, b) : NULL;
 }
 
 etch_expr etch_neg(etch_sym *sym, etch_expr a)

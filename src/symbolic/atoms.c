@@ -632,7 +632,12 @@ etch_expr etch_floor(etch_sym *sym, etch_expr a)
 etch_expr etch_ceil(etch_sym *sym, etch_expr a)
 {
     a = sym_refresh(sym, a);
-    return a ? sym_neg(sym, sym_floor(sym, sym_neg(sym, a))) : NULL;
+    etch_expr ceiling = a ? sym_memo_get(&sym->ceilings, a) : NULL;
+    if (a && !ceiling) {
+        ceiling = sym_neg(sym, sym_floor(sym, sym_neg(sym, a)));
+        sym_memo_put(sym, &sym->ceilings, a, ceiling);
+    }
+    return ceiling;
 }
 
 etch_expr etch_floor_div(etch_sym *sym, etch_expr a, etch_expr b)

@@ -19,8 +19,8 @@ static uint64_t magnitude(int64_t a)
 
 static uint64_t gcd_words(uint64_t a, uint64_t b)
 {
-    if (a == 0 || b == 0)
-        return a | b;
+    if (a <= 1 || b <= 1) /* often: gcd(0, b) = b */
+        return a == 0 || b == 0 ? a | b : 1;
     int shift = __builtin_ctzll(a | b);
     a >>= __builtin_ctzll(a);
     while (b) {
@@ -38,6 +38,17 @@ static uint64_t gcd_words(uint64_t a, uint64_t b)
 static bool fits(wide a)
 {
     return a <= INT64_MAX && a >= -INT64_MAX;
+}
+
+/* Division of two words is a library call, and most numbers are one. */
+static wide quotient(wide a, int64_t by)
+{
+    return by == 1 ? a : fits(a) ? (int64_t)a / by : a / by;
+}
+
+static uint64_t rest_of(wide a, int64_t by)
+{
+    return fits(a) ? magnitude((int64_t)a) % (uint64_t)by : (uint64_t)((a < 0 ? -a : a) % by);
 }
 
 /* ---- large numbers ------------------------------------------------------------------------------------- */
@@ -262,14 +273,18 @@ sym_coef sym_coef_of_wide(etch_sym *sym, sym_wide value)
 
 sym_coef sym_coef_of(etch_sym *sym, int64_t num, int64_t den)
 {
+    if (den == 1 && num != INT64_MIN)
+        return (sym_coef){.num = num, .den = 1};
     uint64_t common = gcd_words(magnitude(num), magnitude(den));
     wide n = num, d = den;
     if (d < 0) {
         n = -n;
         d = -d;
     }
-    n /= common;
-    d /= common;
+    if (common > 1) {
+        n /= common;
+        d /= common;
+    }
     if (d <= INT64_MAX)
         return wide_coef(sym, n, (int64_t)d);
     return sym_coef_inv(sym, wide_coef(sym, n < 0 ? -d : d, (int64_t)(n < 0 ? -n : n)));
@@ -279,17 +294,17 @@ sym_coef sym_coef_add(etch_sym *sym, sym_coef a, sym_coef b)
 {
     if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
         return big_add(sym, a, b);
-    if (a.den == 1 && b.den == 1)
-        return wide_coef(sym, (wide)a.num + b.num, 1);
+    int64_t word;
+    if (a.den == 1 && b.den == 1 && !__builtin_add_overflow(a.num, b.num, &word) && word != INT64_MIN)
+        return (sym_coef){.num = word, .den = 1};
     /* over the least common denominator; what can still be cancelled divides gcd(a.den, b.den) */
     int64_t common = (int64_t)gcd_words((uint64_t)a.den, (uint64_t)b.den);
     wide num = (wide)a.num * (b.den / common) + (wide)b.num * (a.den / common);
-    uint64_t rest = (uint64_t)((num < 0 ? -num : num) % common);
-    int64_t cancelled = (int64_t)gcd_words(rest, (uint64_t)common);
+    int64_t cancelled = common == 1 ? 1 : (int64_t)gcd_words(rest_of(num, common), (uint64_t)common);
     wide den = (wide)(a.den / common) * (b.den / cancelled);
     if (!fits(den))
         return big_add(sym, a, b);
-    return wide_coef(sym, num / cancelled, (int64_t)den);
+    return wide_coef(sym, quotient(num, cancelled), (int64_t)den);
 }
 
 sym_coef sym_coef_neg(etch_sym *sym, sym_coef a)
@@ -314,8 +329,9 @@ sym_coef sym_coef_mul(etch_sym *sym, sym_coef a, sym_coef b)
 {
     if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
         return big_mul(sym, a, b);
-    if (a.den == 1 && b.den == 1)
-        return wide_coef(sym, (wide)a.num * b.num, 1);
+    int64_t word;
+    if (a.den == 1 && b.den == 1 && !__builtin_mul_overflow(a.num, b.num, &word) && word != INT64_MIN)
+        return (sym_coef){.num = word, .den = 1};
     int64_t left = (int64_t)gcd_words(magnitude(a.num), (uint64_t)b.den);
     int64_t right = (int64_t)gcd_words(magnitude(b.num), (uint64_t)a.den);
     wide num = (wide)(a.num / left) * (b.num / right);
@@ -450,14 +466,13 @@ int sym_coef_compare(sym_coef a, sym_coef b)
     return (order > 0) - (order < 0);
 }
 
-bool sym_coef_equal(sym_coef a, sym_coef b)
+bool sym_big_equal(const sym_big *a, const sym_big *b)
 {
-    if (sym_coef_is_small(a) || sym_coef_is_small(b))
-        return a.den == b.den && a.num == b.num;
-    if (a.big->num_size != b.big->num_size || a.big->den_size != b.big->den_size)
+    if (a->num_size != b->num_size || a->den_size != b->den_size)
         return false;
-    return memcmp(a.big->num, b.big->num, num_limbs(a) * sizeof(mp_limb_t)) == 0 &&
-           memcmp(a.big->den, b.big->den, den_limbs(a) * sizeof(mp_limb_t)) == 0;
+    const size_t num = (size_t)(a->num_size < 0 ? -a->num_size : a->num_size);
+    return memcmp(a->num, b->num, num * sizeof(mp_limb_t)) == 0 &&
+           memcmp(a->den, b->den, (size_t)a->den_size * sizeof(mp_limb_t)) == 0;
 }
 
 bool sym_coef_is_integer(sym_coef a)
@@ -465,15 +480,13 @@ bool sym_coef_is_integer(sym_coef a)
     return sym_coef_is_small(a) ? a.den == 1 : a.big->den_size == 1 && a.big->den[0] == 1;
 }
 
-uint64_t sym_coef_hash(sym_coef a)
+uint64_t sym_big_hash(const sym_big *a)
 {
-    if (sym_coef_is_small(a))
-        return sym_mix((uint64_t)a.num, (uint64_t)a.den);
-    uint64_t hash = (uint64_t)a.big->num_size;
-    for (size_t i = 0; i < num_limbs(a); i++)
-        hash = sym_mix(hash, a.big->num[i]);
-    for (size_t i = 0; i < den_limbs(a); i++)
-        hash = sym_mix(hash, a.big->den[i]);
+    uint64_t hash = (uint64_t)a->num_size;
+    for (int32_t i = 0; i < (a->num_size < 0 ? -a->num_size : a->num_size); i++)
+        hash = sym_mix(hash, a->num[i]);
+    for (int32_t i = 0; i < a->den_size; i++)
+        hash = sym_mix(hash, a->den[i]);
     return hash;
 }
 

@@ -303,7 +303,13 @@ const char *etch_var_name(etch_expr a)
 
 etch_expr etch_int(etch_sym *sym, int64_t value)
 {
-    return sym_constant(sym, sym_coef_of(sym, value, 1));
+    const bool small = value >= 0 && value < ETCH_SYM_SMALL;
+    if (small && sym->small[value])
+        return sym->small[value];
+    etch_expr constant = sym_constant(sym, sym_coef_of(sym, value, 1));
+    if (small && !sym->frozen)
+        sym->small[value] = constant;
+    return constant;
 }
 
 etch_expr etch_ratio(etch_sym *sym, int64_t num, int64_t den)

@@ -16,6 +16,7 @@ void sym_new_epoch(etch_sym *sym)
     sym->epoch++;
     sym_memo_clear(&sym->fresh);
     sym_memo_clear(&sym->floors);
+    sym_memo_clear(&sym->ceilings);
     sym_memo_clear(&sym->proofs);
     for (uint32_t i = 0; sym->definitions && i < sym->vars.count; i++)
         sym->vars.at[i]->definition = sym_refresh(sym, sym->vars.at[i]->definition);

@@ -12,6 +12,9 @@ enum { MOST_BITS = 20000 };
 /* Terms of sums that one evaluation adds up. */
 enum { SUM_STEPS = 5000 };
 
+/* Powers of words are multiplied up one by one. */
+enum { WORD_POWERS = 3 };
+
 typedef enum value_state { NOT_YET, DEFINED, UNDEFINED } value_state;
 
 /* The value of an opaque atom in the evaluation with this stamp. */
@@ -96,30 +99,50 @@ static bool eval_atom(etch_sym *sym, const sym_atom *atom, const sym_coef *value
     return known->state == DEFINED;
 }
 
-static bool eval_power(etch_sym *sym, const sym_power *power, const sym_coef *values, sym_coef *result)
+/* num/den *= value^exp in words; false, and nothing is done, where that does not fit. */
+static bool multiply_words(int64_t *num, int64_t *den, sym_coef value, int32_t exp)
 {
-    int64_t exp = power->exp;
-    if (!eval_atom(sym, power->atom, values, result) || (exp < 0 && sym_coef_is_zero(*result)))
+    int64_t product = exp < 0 ? *den : *num;
+    const int32_t times = exp < 0 ? -exp : exp;
+    if (value.den != 1 || times > WORD_POWERS)
         return false;
-    if ((exp < 0 ? -exp : exp) * (int64_t)sym_coef_limbs(*result) * 64 > MOST_BITS)
-        return false;
-    if (exp != 1)
-        *result = sym_coef_pow(sym, *result, exp);
+    for (int32_t k = 0; k < times; k++)
+        if (__builtin_mul_overflow(product, value.num, &product))
+            return false;
+    *(exp < 0 ? den : num) = product;
+    return true;
+}
+
+/* What is above and below the line is collected in words, and reduced once, where it fits. */
+static bool eval_term(etch_sym *sym, const sym_term *term, const sym_coef *values, sym_coef *result)
+{
+    const bool small = sym_coef_is_small(term->coef);
+    sym_coef others = small ? ETCH_SYM_ONE : term->coef, value;
+    int64_t num = small ? term->coef.num : 1, den = small ? term->coef.den : 1;
+    for (uint32_t j = 0; j < term->mono->count; j++) {
+        const sym_power *power = &term->mono->at[j];
+        const int64_t exp = power->exp;
+        if (!eval_atom(sym, power->atom, values, &value) || (exp < 0 && sym_coef_is_zero(value)))
+            return false;
+        if (multiply_words(&num, &den, value, power->exp))
+            continue;
+        if ((exp < 0 ? -exp : exp) * (int64_t)sym_coef_limbs(value) * 64 > MOST_BITS)
+            return false;
+        others = sym_coef_mul(sym, others, sym_coef_pow(sym, value, exp));
+    }
+    *result = sym_coef_of(sym, num, den);
+    if (!sym_coef_is_one(others))
+        *result = sym_coef_mul(sym, *result, others);
     return true;
 }
 
 static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result)
 {
-    sym_coef total = ETCH_SYM_ZERO;
+    sym_coef total = ETCH_SYM_ZERO, product;
     sym_count_work(sym, a->count);
     for (uint32_t i = 0; i < a->count; i++) {
-        const sym_mono *mono = a->terms[i].mono;
-        sym_coef product = a->terms[i].coef, factor;
-        for (uint32_t j = 0; j < mono->count; j++) {
-            if (!eval_power(sym, &mono->at[j], values, &factor))
-                return false;
-            product = sym_coef_mul(sym, product, factor);
-        }
+        if (!eval_term(sym, &a->terms[i], values, &product))
+            return false;
         total = sym_coef_add(sym, total, product);
     }
     *result = total;
@@ -338,9 +361,10 @@ static bool allowed(etch_sym *sym, const sym_coef *values)
         const sym_atom *var = sym->vars.at[i];
         if (!var->name)
             continue;
-        sym_coef above = sym_coef_sub(sym, values[i], sym_coef_of(sym, var->lower, 1));
-        bool in_range = var->is_real ? sym_coef_sign(values[i]) > 0
-                                     : sym_coef_sign(above) >= 0 && sym_coef_is_integer(values[i]);
+        const sym_coef lower = {.num = var->lower, .den = 1};
+        bool in_range = var->is_real
+                            ? sym_coef_sign(values[i]) > 0
+                            : sym_coef_compare(values[i], lower) >= 0 && sym_coef_is_integer(values[i]);
         if (!in_range)
             return false;
     }

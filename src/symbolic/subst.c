@@ -189,10 +189,8 @@ static etch_expr *definitions(etch_sym *sym)
     return values;
 }
 
-etch_expr sym_refresh(etch_sym *sym, etch_expr a)
+etch_expr sym_refresh_anew(etch_sym *sym, etch_expr a)
 {
-    if (!a || a->epoch == sym->epoch || (!(a->flags & ETCH_SYM_HAS_OPAQUE) && !sym->definitions))
-        return a;
     etch_expr known = sym_memo_get(&sym->fresh, a);
     if (!known) {
         sym_scratch_mark mark = sym_scratch_top(sym);

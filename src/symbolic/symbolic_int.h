@@ -33,7 +33,8 @@ enum {
     /* reduced to lowest terms, too */
     ETCH_SYM_WORK_OF_LIMB = 16,
     /* proofs within proofs */
-    ETCH_SYM_MAX_NESTED = 16
+    ETCH_SYM_MAX_NESTED = 16,
+    ETCH_SYM_SMALL = 64
 };
 
 /* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
@@ -78,7 +79,12 @@ void sym_memo_clear(sym_memo *memo);
 
 /* What two-sided operations gave for the operands that they had last: one place per pair, the newer one
  * stays. It saves work and changes no result. */
-typedef enum sym_operation { ETCH_SYM_OP_ADD, ETCH_SYM_OP_SUB, ETCH_SYM_OP_MUL } sym_operation;
+typedef enum sym_operation {
+    ETCH_SYM_OP_ADD,
+    ETCH_SYM_OP_SUB,
+    ETCH_SYM_OP_MUL,
+    ETCH_SYM_OP_DIV
+} sym_operation;
 typedef struct sym_recent {
     struct sym_recent_slot {
         sym_operation operation;
@@ -188,12 +194,21 @@ sym_coef sym_coef_numerator(etch_sym *sym, sym_coef a);
 sym_coef sym_coef_denominator(etch_sym *sym, sym_coef a);
 int sym_coef_sign(sym_coef a);
 int sym_coef_compare(sym_coef a, sym_coef b);
-bool sym_coef_equal(sym_coef a, sym_coef b);
 bool sym_coef_is_integer(sym_coef a);
 bool sym_coef_is_power_of_two(sym_coef a); /* 1, 2, 4, .. */
 uint32_t sym_coef_twos(sym_coef a);        /* how often 2 divides an integer, which is not 0 */
-uint64_t sym_coef_hash(sym_coef a);
-uint32_t sym_coef_limbs(sym_coef a); /* numerator and denominator together */
+uint32_t sym_coef_limbs(sym_coef a);       /* numerator and denominator together */
+/* Of numbers that fit into words neither does. */
+bool sym_big_equal(const sym_big *a, const sym_big *b);
+uint64_t sym_big_hash(const sym_big *a);
+static inline bool sym_coef_equal(sym_coef a, sym_coef b)
+{
+    return a.den == b.den && (a.num == b.num || (a.den == 0 && sym_big_equal(a.big, b.big)));
+}
+static inline uint64_t sym_coef_hash(sym_coef a)
+{
+    return sym_coef_is_small(a) ? sym_mix((uint64_t)a.num, (uint64_t)a.den) : sym_big_hash(a.big);
+}
 /* Appends an integer in decimal. */
 void sym_coef_print(sym_coef a, etch_buf *out);
 
@@ -542,7 +557,8 @@ etch_expr sym_replace(etch_sym *sym, etch_expr a, const etch_expr *values);
 etch_expr sym_put(etch_sym *sym, etch_expr a, const sym_atom *atom, etch_expr value);
 /* The canonical form under the facts of the moment of an expression that was built before; NULL when a
  * denominator turns out to be 0. NULL gives NULL. */
-etch_expr sym_refresh(etch_sym *sym, etch_expr a);
+static inline etch_expr sym_refresh(etch_sym *sym, etch_expr a);
+etch_expr sym_refresh_anew(etch_sym *sym, etch_expr a);
 /* Marks in seen[index] the variables in `a`, also inside opaque atoms. */
 void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen);
 
@@ -602,6 +618,8 @@ struct etch_sym {
     uint32_t opaque_count;
     const sym_mono *unit;
     etch_expr zero, one;
+    /* integers from 0 on that have been asked for */
+    etch_expr small[ETCH_SYM_SMALL];
 
     ETCH_VEC(sym_fact) facts;
     ETCH_VEC(sym_ratio) ratios;
@@ -615,8 +633,8 @@ struct etch_sym {
 
     /* of this epoch: expression -> canonical form */
     sym_memo fresh;
-    /* of this epoch: expression -> its floor */
-    sym_memo floors;
+    /* of this epoch: expression -> its floor, and what is rounded up */
+    sym_memo floors, ceilings;
     /* of this epoch: expression -> proved or failed */
     sym_memo proofs;
     /* of each proof under way */
@@ -658,6 +676,13 @@ struct etch_sym {
     ETCH_VEC(sym_atom *) proof_vars;
     uint32_t proof_vars_used;
 };
+
+static inline etch_expr sym_refresh(etch_sym *sym, etch_expr a)
+{
+    if (!a || a->epoch == sym->epoch || (!(a->flags & ETCH_SYM_HAS_OPAQUE) && !sym->definitions))
+        return a;
+    return sym_refresh_anew(sym, a);
+}
 
 /* Multiplicative hashing: the high bits are the well mixed ones. */
 static inline uint32_t sym_home_of(uint64_t hash, uint32_t capacity)

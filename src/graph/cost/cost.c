@@ -326,5 +326,10 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
         .weight_gradients = etch_weight_gradients(placed->training),
         .out = out,
     };
+    /* a value makes about two items, and lists of them are long to copy */
+    if (out->capacity == 0) {
+        out->capacity = 2 * placed->value_count;
+        out->at = ETCH_NEW_ARRAY(placed->arena, out->capacity, etch_cost);
+    }
     etch_step_each(placed->program, stage, list_contribution, &l);
 }

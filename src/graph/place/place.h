@@ -99,6 +99,8 @@ typedef struct etch_step {
     bool weight_half;
     /* index in the region's kernels, or UINT32_MAX (no node) */
     uint32_t kernel;
+    /* of one rank, of a step of a kernel (etch_kernel_io) */
+    etch_expr flop;
     /* of the top level: where in the chain of stages */
     etch_position position;
     uint32_t id;

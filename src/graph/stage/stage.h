@@ -77,6 +77,8 @@ typedef struct etch_stage_view {
     etch_expr (*shares)[ETCH_SIDES];
     /* by segment: where the layers are, chunk by chunk */
     etch_layer_intervals *ranges;
+    /* by segment, by class of its loop: iterations, where they have been asked for */
+    etch_expr **iterations;
     /* by segment: is there any of it? */
     bool *held;
     /* by segment: is that all of it? */

@@ -92,6 +92,11 @@ static viewing begin(const etch_placed *placed)
     v.view->stages = stages;
     v.view->shares = etch_alloc_array(placed->arena, segments, sizeof *v.view->shares);
     v.view->ranges = etch_alloc_array(placed->arena, segments, sizeof *v.view->ranges);
+    v.view->iterations = ETCH_NEW_ARRAY(placed->arena, segments, etch_expr *);
+    for (uint32_t i = 0; i < segments; i++) {
+        const etch_loop *loop = stages->segments.at[i].loop;
+        v.view->iterations[i] = ETCH_NEW_ARRAY(placed->arena, loop ? loop->bodies.count : 0, etch_expr);
+    }
     v.view->held = ETCH_NEW_ARRAY(placed->arena, segments, bool);
     v.view->whole = ETCH_NEW_ARRAY(placed->arena, segments, bool);
     v.view->forward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_expr);
@@ -316,14 +321,18 @@ etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch
                                 const etch_region *body)
 {
     const uint32_t segment = etch_position_segment(position);
-    etch_expr count = etch_int(sym, 0);
     if (!body->loop->pattern)
         return etch_stage_share(view, position);
+    /* A loop in reverse has the classes of its loop. Counting asks which of two formulas is larger. */
+    etch_expr *count = &view->iterations[segment][body->index];
+    if (*count)
+        return *count;
+    etch_expr sum = etch_int(sym, 0);
     for (uint32_t i = 0; i < view->ranges[segment].count; i++) {
         const etch_layer_interval *held = &view->ranges[segment].at[i];
-        count = etch_add(sym, count, etch_class_count(sym, body, held->low, held->high));
+        sum = etch_add(sym, sum, etch_class_count(sym, body, held->low, held->high));
     }
-    return count;
+    return *count = sum;
 }
 
 /* 1 when the stage holds anything of it, else 0. */

@@ -90,6 +90,8 @@ typedef struct io {
     uint32_t *whole;
     /* by tensor id of a gradient: the last kernel that adds to all of it */
     uint32_t *adder;
+    /* by value id, where they have been asked for: several kernels read most values */
+    etch_expr *elements;
     /* counted so far */
     uint32_t kernels;
 } io;
@@ -119,12 +121,17 @@ static void use_in_region(const io *x, const etch_placed_region *region)
 
 /* ---- one kernel ---------------------------------------------------------------------------------------- */
 
-static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width, bool read)
+static void add_bytes(const io *x, etch_expr *to, etch_expr elements, uint32_t width)
 {
-    const etch_expr bytes = etch_mul(x->sym, elements, etch_int(x->sym, width));
-    kernel->bytes = etch_add(x->sym, kernel->bytes, bytes);
-    if (read)
-        kernel->read = etch_add(x->sym, kernel->read, bytes);
+    *to = etch_add(x->sym, *to, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+}
+
+static etch_expr elements_of(const io *x, const etch_value *value)
+{
+    etch_expr *elements = &x->elements[value->id];
+    if (!*elements)
+        *elements = etch_value_elements(x->placed, value);
+    return *elements;
 }
 
 static uint32_t width_of(const etch_value *value)
@@ -154,7 +161,7 @@ static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
  * in training every expert has some. */
 static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
 {
-    etch_expr all = etch_value_elements(x->placed, root);
+    etch_expr all = elements_of(x, root);
     const bool few = x->placed->training->graph->serves && root->tensor->kind == ETCH_WEIGHT && step->op;
     const etch_dim *slots = few ? slots_of(step->op, root->tensor) : NULL;
     if (!slots)
@@ -178,9 +185,8 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        etch_expr elements =
-            rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
-        add_bytes(x, kernel, elements, width_of(root), true);
+        etch_expr elements = rows ? elements_of(x, step->outs[0]) : elements_read(x, step, root);
+        add_bytes(x, &kernel->read, elements, width_of(root));
     }
 }
 
@@ -202,9 +208,8 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
     if (!rows)
         x->adder[gradient->id] = x->kernels;
     const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
-    const etch_expr elements = etch_value_elements(x->placed, added);
-    add_bytes(x, kernel, elements, width, true);
-    add_bytes(x, kernel, elements, width, false);
+    add_bytes(x, &kernel->read, elements_of(x, added), width);
+    add_bytes(x, &kernel->written, elements_of(x, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -216,8 +221,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
             add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
-            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
-                      width_of(result), false);
+            add_bytes(x, &kernel->written, elements_of(x, rows ? step->ins[0] : result), width_of(result));
         }
     }
 }
@@ -225,17 +229,19 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
-    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
+    kernel->flop = kernel->read = kernel->written = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
-        const etch_step *step = kernel->steps.at[i];
-        kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
+        etch_step *step = kernel->steps.at[i];
+        step->flop = etch_step_flop(x->placed, step);
+        kernel->flop = etch_add(x->sym, kernel->flop, step->flop);
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }
-    if (etch_step_role(kernel->anchor) != ETCH_ROLE_RESHARD)
-        return;
-    kernel->bytes = etch_payload(x->placed, kernel->anchor);
-    kernel->read = etch_int(x->sym, 0);
+    if (etch_step_role(kernel->anchor) == ETCH_ROLE_RESHARD) {
+        kernel->written = etch_payload(x->placed, kernel->anchor);
+        kernel->read = etch_int(x->sym, 0);
+    }
+    kernel->bytes = etch_add(x->sym, kernel->read, kernel->written);
 }
 
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
@@ -250,6 +256,7 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .whole = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
+        .elements = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_expr),
     };
     for (uint32_t i = 0; i < placed->regions.count; i++)
         use_in_region(&x, placed->regions.at[i]);

@@ -25,15 +25,17 @@ static etch_step_contribution of_step(const etch_step *step)
 static void add_ops(const builder *b, etch_step_task *task)
 {
     const etch_kernel *kernel = task->kernel;
+    task->contributions.capacity = kernel->steps.count;
+    task->contributions.at = ETCH_NEW_ARRAY(b->arena, kernel->steps.count, etch_step_contribution);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         etch_step_contribution c = of_step(step);
-        c.flop = etch_step_flop(b->placed, step);
+        c.flop = step->flop;
         if (step->row->stays)
             c.cached = etch_value_bytes(b->placed, step->outs[0]);
         if (step == kernel->anchor) {
             c.read = kernel->read;
-            c.written = etch_sub(b->sym, kernel->bytes, kernel->read);
+            c.written = kernel->written;
         }
         ETCH_PUSH(b->arena, &task->contributions, c);
     }

@@ -19,8 +19,8 @@ typedef struct etch_kernel {
     etch_expr flop;
     /* read plus written; of a collective: its payload */
     etch_expr bytes;
-    /* of them, those that are read; of a collective: nothing */
-    etch_expr read;
+    /* of them, those that are read, of a collective none; and the others */
+    etch_expr read, written;
     /* place in the order of the region: index among its items */
     uint32_t item;
 } etch_kernel;

@@ -84,11 +84,21 @@ static void mark_all(etch_deriver *d)
 
 /* ---- contributions ---------------------------------------------------------------------------------- */
 
+/* Every value has a derived one: their names take no format. */
+static const char *derived_name(etch_arena *arena, const char *prefix, const char *name)
+{
+    const size_t before = strlen(prefix), length = strlen(name);
+    char *text = etch_alloc(arena, before + length + 1);
+    memcpy(text, prefix, before);
+    memcpy(text + before, name, length);
+    return text;
+}
+
 static etch_tensor *derived_tensor(etch_deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
 {
     etch_graph *g = d->graph;
-    etch_tensor *t = etch_tensor_new(g, etch_text(g->arena, "%s%s", prefix, of->name), ETCH_ACT, dtype,
-                                     of->dims, of->rank, of->span);
+    etch_tensor *t = etch_tensor_new(g, derived_name(g->arena, prefix, of->name), ETCH_ACT, dtype, of->dims,
+                                     of->rank, of->span);
     t->of = of;
     t->scope = of->scope;
     return t;
@@ -642,8 +652,8 @@ static void make_gradients(etch_deriver *d)
     for (uint32_t i = 0; i < g->weights.count; i++) {
         etch_tensor *w = g->weights.at[i], *gradient = NULL;
         if (is_trainable(w)) {
-            gradient = etch_tensor_new(g, etch_text(g->arena, "d%s", w->name), ETCH_GRADIENT, g->dtypes.grads,
-                                       w->dims, w->rank, w->span);
+            gradient = etch_tensor_new(g, derived_name(g->arena, "d", w->name), ETCH_GRADIENT,
+                                       g->dtypes.grads, w->dims, w->rank, w->span);
             gradient->of = w;
             gradient->scope = w->scope;
             gradient->region = w->region;

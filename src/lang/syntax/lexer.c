@@ -14,7 +14,15 @@ static const struct {
 #include "lang/syntax/tokens.def"
 };
 
-enum { FIRST_MARK = ETCH_TOKEN_ARROW, LAST_MARK = ETCH_TOKEN_CLOSE_BRACE, FIRST_KEYWORD = ETCH_TOKEN_ETCH };
+enum { FIRST_MARK = ETCH_TOKEN_ARROW, FIRST_SHORT_MARK = ETCH_TOKEN_LESS, FIRST_KEYWORD = ETCH_TOKEN_ETCH };
+
+/* All marks in their order: those of two characters, then those of one. */
+static const char marks[] =
+#define MARK(name, text) text
+#include "lang/syntax/tokens.def"
+    ;
+enum { SHORT_MARKS = 2 * (FIRST_SHORT_MARK - FIRST_MARK) };
+_Static_assert(sizeof marks - 1 - SHORT_MARKS == FIRST_KEYWORD - FIRST_SHORT_MARK, "long marks stand first");
 
 const char *etch_token_text(etch_token_kind kind)
 {
@@ -195,6 +203,10 @@ static void skip_comment(etch_lexer *lx)
 {
     uint32_t point;
     while (lx->at < lx->source->length && byte_at(lx, 0) != '\n') {
+        if (byte_at(lx, 0) >= ' ' && byte_at(lx, 0) <= '~') {
+            lx->at++;
+            continue;
+        }
         uint32_t length = take_character(lx, &point);
         if (length == 0) {
             return;
@@ -262,17 +274,20 @@ static etch_token lex_number(etch_lexer *lx)
 
 static etch_token lex_word(etch_lexer *lx)
 {
-    uint32_t from = lx->at;
-    while (is_letter(byte_at(lx, 0)) || is_digit(byte_at(lx, 0))) {
-        lx->at++;
+    const uint32_t from = lx->at;
+    const char *word = lx->source->text + from, *end = lx->source->text + lx->source->length, *at = word;
+    while (at < end && (is_letter((unsigned char)*at) || is_digit((unsigned char)*at))) {
+        at++;
     }
-    while (byte_at(lx, 0) == '\'') {
-        lx->at++;
+    while (at < end && *at == '\'') {
+        at++;
     }
-    uint32_t length = lx->at - from;
-    for (int kind = FIRST_KEYWORD; kind < ETCH_TOKEN_COUNT; kind++) {
-        if (tokens[kind].length == length &&
-            memcmp(tokens[kind].text, lx->source->text + from, length) == 0) {
+    const uint32_t length = (uint32_t)(at - word);
+    lx->at = from + length;
+    /* most names are capitals or one letter, which no keyword is */
+    for (int kind = FIRST_KEYWORD; length > 1 && word[0] >= 'a' && kind < ETCH_TOKEN_COUNT; kind++) {
+        if (tokens[kind].length == length && tokens[kind].text[0] == word[0] &&
+            memcmp(tokens[kind].text, word, length) == 0) {
             return make(lx, (etch_token_kind)kind, from);
         }
     }
@@ -314,17 +329,17 @@ static etch_token lex_mark(etch_lexer *lx, etch_token_kind kind)
     return make(lx, kind, from);
 }
 
-/* The mark that the text continues with; longer marks stand first in the table. */
+/* The mark that the text continues with, the longer one of two. There is a next byte. */
 static etch_token_kind match_mark(const etch_lexer *lx)
 {
-    for (int kind = FIRST_MARK; kind <= LAST_MARK; kind++) {
-        const char *text = tokens[kind].text;
-        if (byte_at(lx, 0) == (unsigned char)text[0] &&
-            (!text[1] || byte_at(lx, 1) == (unsigned char)text[1])) {
-            return (etch_token_kind)kind;
+    const unsigned char first = byte_at(lx, 0), second = byte_at(lx, 1);
+    for (int i = 0; i < SHORT_MARKS; i += 2) {
+        if (first == (unsigned char)marks[i] && second == (unsigned char)marks[i + 1]) {
+            return (etch_token_kind)(FIRST_MARK + i / 2);
         }
     }
-    return ETCH_TOKEN_NONE;
+    const char *found = memchr(marks + SHORT_MARKS, first, FIRST_KEYWORD - FIRST_SHORT_MARK);
+    return found ? (etch_token_kind)(FIRST_SHORT_MARK + (found - (marks + SHORT_MARKS))) : ETCH_TOKEN_NONE;
 }
 
 static const char *advice_on(uint32_t point)

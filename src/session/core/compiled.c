@@ -138,10 +138,8 @@ static void derive(etch_session *session, etch_compiled *p, etch_model *model)
     if (p->plan && p->plan->recompute.span.end)
         train.recompute = p->plan->recompute, train.recompute_plan = p->plan;
     p->training = model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
-    if (!p->training)
-        return;
-    etch_graph_costs(p->training, &p->graph_costs);
-    p->model = model;
+    if (p->training)
+        p->model = model;
 }
 
 static void elaborate(etch_session *session, etch_compiled *p)
@@ -214,6 +212,16 @@ etch_compiled *etch_compiled_get(etch_session *session, const char *run, const c
     if (!p)
         lost(session);
     return p;
+}
+
+const etch_cost_list *etch_compiled_graph_costs(etch_session *session, etch_compiled *p)
+{
+    if (!p->graph_costs) {
+        etch_cost_list *costs = ETCH_NEW(session->arena, etch_cost_list);
+        etch_graph_costs(p->training, costs);
+        p->graph_costs = costs;
+    }
+    return p->graph_costs;
 }
 
 static etch_placed *place(etch_session *session, const etch_compiled *p)

@@ -46,7 +46,8 @@ typedef struct etch_compiled {
     bool allowed, divided, fits;
     /* NULL until asked for */
     const etch_op_roles *op_roles;
-    etch_cost_list graph_costs;
+    /* NULL until asked for */
+    const etch_cost_list *graph_costs;
     /* of one rank, as far as they were asked for */
     ETCH_VEC(etch_stage_costs *) stage_costs;
     /* likewise */
@@ -135,6 +136,8 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan);
  * `needs_plan` there must be a plan. NULL after a reported error. `asked` is the place in a query. */
 etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
+/* What the model does as a whole, whatever the plan. */
+const etch_cost_list *etch_compiled_graph_costs(etch_session *session, etch_compiled *compiled);
 /* Places the pipeline's plan. False after a reported error. */
 bool etch_compiled_place(etch_session *session, etch_compiled *compiled);
 /* Do the values mean something for the model and its step? Refuses what lowering would; of what has no value

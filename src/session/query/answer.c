@@ -238,6 +238,8 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     const etch_expr total = transform(a, most, var);
     if (a->options.why && total)
         explain(a, p, &shares.at[which].picks, total, var);
+    if (a->options.by == ETCH_BY_NOTHING && !var) /* derivatives may remark on what they are of */
+        return total;
     groups all = group_picks(session, p, &shares.at[which].picks, a->options.by);
     for (uint32_t i = 0; i < all.count; i++)
         all.at[i].sum = transform(a, all.at[i].sum, var);

@@ -374,10 +374,10 @@ static void pick(etch_session *session, const etch_compiled *p, const etch_cost_
 
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
 {
-    etch_expr sum = etch_int(session->sym, 0);
+    etch_expr *amounts = ETCH_NEW_ARRAY(session->arena, picks->count, etch_expr);
     for (uint32_t i = 0; i < picks->count; i++)
-        sum = etch_add(session->sym, sum, picks->at[i].amount);
-    return sum;
+        amounts[i] = picks->at[i].amount;
+    return etch_sum(session->sym, picks->count, amounts);
 }
 
 static void report_calls(etch_session *session, const char *selector, etch_span span,
@@ -583,8 +583,9 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)
         f.axes = etch_compiled_axes(session, p, f.axes);
-    const bool fine = etch_quantity_of_rank(row) ? pick_stages(session, p, q, &f, out)
-                                                 : pick_share(session, p, &p->graph_costs, q, &f, "", out);
+    const bool fine = etch_quantity_of_rank(row)
+                          ? pick_stages(session, p, q, &f, out)
+                          : pick_share(session, p, etch_compiled_graph_costs(session, p), q, &f, "", out);
     return fine ? p : NULL;
 }
 

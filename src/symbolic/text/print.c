@@ -4,9 +4,11 @@
 
 #include "symbolic/text/text_int.h"
 
-enum {
-    MAX_PRODUCT = 8
-}; /* powers up to this are written as products where there is no operator for powers */
+/* Powers up to this are written as products where there is no operator for powers. */
+enum { MAX_PRODUCT = 8 };
+
+/* Bytes of a text that is kept to be written again, and functions inside functions from which on it is. */
+enum { LONGEST_KEPT = 4096, KEPT_FROM = 2 };
 
 static void put(sym_printer *p, const char *text)
 {
@@ -31,6 +33,24 @@ static bool put_name(sym_printer *p, const void *key)
     put(p, name->text);
     name->used = true;
     return true;
+}
+
+/* Writes what was written for the key before; false: nothing was. */
+static bool put_again(sym_printer *p, const void *key)
+{
+    const char *text = sym_memo_get(&p->texts, key);
+    if (text)
+        etch_buf_puts(p->out, text);
+    return text;
+}
+
+/* Keeps what is written since `start`. Names are noted when they are used, and may be hidden later; long
+ * texts are made of short ones. */
+static void keep_text(sym_printer *p, const void *key, size_t start)
+{
+    if (!p->names && p->out->length - start <= LONGEST_KEPT)
+        sym_memo_put(p->sym, &p->texts, key,
+                     etch_copy_text(p->sym->arena, p->out->text + start, p->out->length - start));
 }
 
 static void print_expanded(sym_printer *p, etch_expr a);
@@ -304,10 +324,16 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    if (atom->kind == ETCH_SYM_VAR)
+    const bool again = atom->depth >= KEPT_FROM;
+    const char *key = (const char *)atom + alone;
+    const size_t start = p->out->length;
+    if (atom->kind == ETCH_SYM_VAR) {
         print_variable(p, atom);
-    else if (!put_name(p, atom))
+    } else if (!put_name(p, atom) && !(again && put_again(p, key))) {
         print_opaque(p, atom, alone);
+        if (again)
+            keep_text(p, key, start);
+    }
 }
 
 static void print_form(sym_printer *p, const sym_item *it, bool alone)
@@ -611,10 +637,15 @@ void sym_print_sum(sym_printer *p, etch_expr a)
 /* Arguments of functions are not factored. */
 static void print_expanded(sym_printer *p, etch_expr a)
 {
-    etch_form form = p->form;
+    const etch_form form = p->form;
+    const size_t start = p->out->length;
+    if (a->depth >= KEPT_FROM && put_again(p, a))
+        return;
     p->form = ETCH_EXPANDED;
     sym_print_sum(p, a);
     p->form = form;
+    if (a->depth >= KEPT_FROM)
+        keep_text(p, a, start);
 }
 
 void sym_print_definition(sym_printer *p, const sym_atom *atom)

@@ -152,6 +152,8 @@ typedef struct sym_printer {
     etch_buf *out;
     /* atom or sum -> sym_name; may be NULL */
     const sym_memo *names;
+    /* without names: what stands in functions of others, often in many of them -> its text */
+    sym_memo texts;
 } sym_printer;
 
 void sym_print_sum(sym_printer *p, etch_expr a);
