@@ -146,6 +146,15 @@ typedef struct etch_absence {
     etch_location location;
 } etch_absence;
 
+/* A plan of an imported file that a model of the spec cannot be placed by, and that nothing says is used: no
+ * mistake of the spec. */
+typedef struct etch_unsuited {
+    const char *plan;
+    /* what stands against it, as it would be reported of the plan in use */
+    const char *text;
+    etch_location location;
+} etch_unsuited;
+
 /* What became of a `check` line of the spec. */
 typedef struct etch_verdict {
     /* ETCH_YES: proved; ETCH_NO: refuted */
@@ -168,6 +177,8 @@ typedef struct etch_check_report {
     size_t absence_count;
     const etch_verdict *verdicts;
     size_t verdict_count;
+    const etch_unsuited *unsuited;
+    size_t unsuited_count;
 } etch_check_report;
 
 /* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines

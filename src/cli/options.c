@@ -466,6 +466,13 @@ static option_id option_of(int value)
     return OPT_COUNT;
 }
 
+/* Said twice, one of the two would be left out without a word. Values of --set add up; how messages look and
+ * how many threads there are may come from an alias that is overruled. */
+static bool may_repeat(option_id id)
+{
+    return !rows[id].argument || id == OPT_SET || id == OPT_COLOR || id == OPT_JOBS;
+}
+
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
 {
     if (optopt >= FIRST_LONG)
@@ -565,9 +572,12 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
         } else if (value == ':') {
             status = cli_usage_error(a->command, "--%s needs a value", rows[option_of(optopt)].name);
         } else {
-            given |= 1ul << option_of(value);
-            if (!store(a, option_of(value), optarg, sets))
+            const option_id id = option_of(value);
+            if ((given >> id & 1) && !may_repeat(id))
+                status = cli_usage_error(a->command, "--%s is given twice", rows[id].name);
+            else if (!store(a, id, optarg, sets))
                 status = CLI_USAGE;
+            given |= 1ul << id;
         }
     }
     while (status == CLI_DONE && optind < argc)

@@ -90,6 +90,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
         etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span,
                                      "'%s' has no argument '%s'", q->name, arg->name.text);
         etch_suggest_name(diag, arg->name.text, names, count);
+        etch_help(diag, "quantities take of, op, axis, run, plan, stage, part, count");
         return false;
     }
     if (ends[i] ? *ends[i] != NULL : q->axis_count > 0) {

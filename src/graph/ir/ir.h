@@ -274,6 +274,8 @@ bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
 /* "q[B,S,H]", for messages. */
 const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
+/* The tensor under views: ops that route alike have the same one as indices. */
+const etch_tensor *etch_route_root(const etch_tensor *indices);
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
 /* A renaming as text, as a spec writes it: "S->S', (N,P)->M". */

@@ -426,7 +426,7 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     condition c;
     index_test test;
     if (!take_apart(env, expr, &c)) {
-        etch_report_index(env->builder->spec, expr->span, index_in(env, expr)->name);
+        etch_report_index(env, expr->span, index_in(env, expr));
         return ETCH_UNKNOWN;
     }
     if (!read_condition(t, env, &c, &test))
@@ -511,8 +511,9 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     find_intervals(&t);
     for (;;) {
         if (stmt->index.text)
-            etch_env_bind(env,
-                          (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t});
+            etch_env_declare(
+                env, (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t},
+                stmt->index.span);
         env->builder->bodies++;
         env->builder->inside->body(env, &stmt->body);
         read_carried(env, carried, values);

@@ -36,6 +36,13 @@ static void add_name(etch_arena *arena, etch_namespace *space, const char *name,
         *entry_of(space, space->names.at[i]) = i + 1;
 }
 
+void etch_symbol_read(etch_spec *spec, const etch_symbol *symbol)
+{
+    if (!spec->read)
+        spec->read = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, bool);
+    spec->read[symbol->id] = true;
+}
+
 const char *etch_symbol_kind_name(etch_symbol_kind kind)
 {
     static const char *const names[] = {"param",       "dim",         "module", "model", "config",

@@ -105,6 +105,8 @@ struct etch_spec {
     ETCH_VEC(etch_param) params;
     /* by param */
     etch_range *ranges;
+    /* by symbol id: models and modules whose body was read; NULL: none was */
+    bool *read;
     /* by symbol id, as far as dim_states says that they are known */
     etch_expr *dim_sizes;
     uint8_t *dim_states;
@@ -126,6 +128,8 @@ struct etch_spec {
     ETCH_VEC(const etch_symbol *) broken_plans;
 };
 
+/* The body of the model or module is being read. */
+void etch_symbol_read(etch_spec *spec, const etch_symbol *symbol);
 /* A piece of text as it stands in its source. */
 const char *etch_written(etch_spec *spec, etch_span span);
 /* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`:

@@ -17,6 +17,7 @@ static const etch_row rows[] = {
     {.name = "gather",
      .family = ETCH_FAMILY_LOOKUP,
      .operands = "table ids",
+     .indices = ETCH_EXTRA_OF(1),
      .needs = ETCH_KW_OVER,
      .one = ETCH_KW_OVER,
      .shape = look_up,

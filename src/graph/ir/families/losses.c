@@ -45,8 +45,9 @@ static const etch_flop per_label = {label_flop, "# FLOP per element of the secon
 #define LABEL_LOSS(label, counted, dims, text)                                                          \
     {                                                                                                   \
         .name = label, .family = counted, .operands = "z labels", .needs = ETCH_KW_OVER, .shape = dims, \
-        .over = ETCH_FACTOR_STAT, .flop = {.by = &etch_flop_per_operand, .constants = {5}},             \
-        .stat_reductions = 3, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                            \
+        .indices = ETCH_EXTRA_OF(1), .over = ETCH_FACTOR_STAT,                                          \
+        .flop = {.by = &etch_flop_per_operand, .constants = {5}}, .stat_reductions = 3,                 \
+        .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                                                  \
         .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32, .help = text  \
     }
 #define LABEL_LOSS_DX(label, text)                                            \
