@@ -86,6 +86,8 @@ typedef struct etch_quantities {
     void *data;
     /* ends with NULL */
     const char *const *names;
+    /* of each, a call for example: "flops(step)" */
+    const char *const *examples;
 } etch_quantities;
 
 /* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be

@@ -265,19 +265,23 @@ static void leave_unknown(etch_env *env, const etch_ast_stmt *stmt)
 
 static void branch(etch_env *env, const etch_ast_stmt *stmt)
 {
+    const uint32_t known = env->builder->graph->known.count;
     for (uint32_t i = 0; i < stmt->arms.count; i++) {
         const etch_ast_arm *arm = &stmt->arms.at[i];
         etch_truth taken = arm->test ? etch_env_decide(env, arm->test) : ETCH_YES;
         if (taken == ETCH_UNKNOWN) {
             etch_builder_lost(env->builder);
             leave_unknown(env, stmt);
-            return;
+            break;
         }
+        if (arm->test)
+            etch_env_know(env, arm->test, taken == ETCH_YES);
         if (taken == ETCH_NO)
             continue;
         etch_env_body(env, &arm->body);
-        return;
+        break;
     }
+    env->builder->graph->known.count = known;
 }
 
 /* Statements count as well as the ops that they make: calls and classes of iterations multiply them, too. */

@@ -134,6 +134,8 @@ void etch_later(etch_spec *spec, etch_span span, const char *what);
 
 /* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
+/* Adds to what is known at the builder's place that the test, which has been decided, holds or does not. */
+void etch_env_know(etch_env *env, const etch_ast_expr *test, bool holds);
 
 /* ---- loop.c: loops ---- */
 

@@ -140,9 +140,9 @@ const char *etch_listing_text(etch_spec *spec, etch_listing what);
 /* Adds "did you mean ..?" when one of the names is near. */
 void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
 /* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be
- * empty). */
-void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
-                       const char *const *more, uint32_t more_count);
+ * empty). Never NULL; the result takes helps at once. */
+etch_diag *etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what,
+                             etch_ast_name name, const char *const *more, uint32_t more_count);
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
@@ -188,6 +188,8 @@ etch_relation etch_relation_of(char op);
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
  * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Does the file see something called `name`, or `name` as the prime of a dim? */
+bool etch_namespace_knows(etch_spec *spec, const etch_namespace *space, const char *name);
 /* Params, and dims by their size, as the file sees them. */
 etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
 /* The same for one name; `more` are further names for "did you mean". */

@@ -259,6 +259,53 @@ static void check_models(checking *c)
         check_run(c, runs[i]);
 }
 
+/* ---- configs ------------------------------------------------------------------------------------------- */
+
+/* One run with the values of the config that is in force for now: as far as a query, or lowering, would look
+ * at them. */
+static void check_values(checking *c, const char *run)
+{
+    etch_session *session = c->session;
+    etch_compiled *p = etch_compiled_get(session, run, NULL, false, (etch_span){0, 0});
+    if (!p || !etch_compiled_allow(session, p) || !p->plan)
+        return;
+    if (etch_compiled_place(session, p) && concerns(c, p))
+        etch_compiled_fit(session, p);
+}
+
+static void check_config(checking *c, const char *config)
+{
+    etch_session *session = c->session;
+    const char *const asked = session->options.config;
+    const char *const *runs;
+    const uint32_t count = etch_spec_list(session->spec, ETCH_LIST_RUNS, &runs);
+    session->options.config = config;
+    etch_diags_note_all(session->diags, etch_text(session->arena, "with config '%s'", config));
+    const etch_settings *settings = etch_session_settings(session, c->plan);
+    if (settings && etch_check_assumptions(session, settings)) {
+        const bool one = session->options.run || count == 0;
+        if (one && c->report->model_count > 0)
+            check_values(c, NULL);
+        for (uint32_t i = 0; !one && i < count; i++)
+            check_values(c, runs[i]);
+    }
+    etch_diags_note_all(session->diags, NULL);
+    session->options.config = asked;
+}
+
+/* Where no values are asked for, all configs are looked at: what is wrong with one would be said of its first
+ * use. */
+static void check_configs(checking *c)
+{
+    const etch_session_options *o = &c->session->options;
+    const char *in_force = etch_spec_config(c->session->spec, o->config);
+    if (o->config || o->set_count > 0)
+        return;
+    for (size_t i = 0; i < c->report->config_count; i++)
+        if (!in_force || strcmp(in_force, c->report->configs[i]) != 0)
+            check_config(c, c->report->configs[i]);
+}
+
 /* ---- claims ----------------------------------------------------------------------------------------- */
 
 static void explain(etch_session *session, etch_diag *diag, const etch_judgement *judged)
@@ -372,6 +419,8 @@ static etch_status check(void *data)
         if (!session->options.defaults)
             etch_check_assumptions(session, settings);
         check_models(c);
+        if (etch_error_count(session->diags) == errors)
+            check_configs(c);
         if (etch_error_count(session->diags) == errors)
             etch_spec_read_rest(session->spec, settings);
         if (etch_error_count(session->diags) == errors)

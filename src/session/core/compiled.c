@@ -16,7 +16,8 @@ const etch_settings *etch_run_settings(etch_session *session, const char *run, c
         const etch_in_force *known = session->in_force.at[i];
         /* What holds of a plan alone holds of it beside others. */
         const bool same = same_name(known->named, named) || (known->fine && !known->named);
-        if (same && known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
+        if (same && known->plan == plan && known->defaults == o->defaults && same_name(known->run, run) &&
+            same_name(known->config, o->config))
             return known->fine ? &known->settings : NULL;
     }
     etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
@@ -24,6 +25,7 @@ const etch_settings *etch_run_settings(etch_session *session, const char *run, c
     bound->plan = plan;
     bound->named = named;
     bound->defaults = o->defaults;
+    bound->config = o->config;
     bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, o->defaults,
                                  plan, &bound->settings);
     ETCH_PUSH(session->arena, &session->in_force, bound);

@@ -61,6 +61,8 @@ typedef struct etch_in_force {
     const etch_plan *plan;
     /* the plans beside which this one was named; NULL: alone */
     const char *named;
+    /* as asked; NULL: the spec's choice */
+    const char *config;
     bool defaults;
     etch_settings settings;
     /* false: they have errors, which have been reported */
@@ -175,6 +177,12 @@ const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_com
                                                  const etch_valuation *values);
 /* Values of `compiled` put into an expression. */
 etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *compiled, etch_expr expr);
+/* Says which params and mesh axes the expressions speak of, and how they are given values. `stage`, the
+ * number of a stage in formulas, is none of them. Expressions may be NULL. */
+void etch_help_unbound(etch_session *session, etch_diag *diag, const etch_expr *exprs, uint32_t count);
+/* Remarks on mesh axes that nobody has given a value, so that they are 1; with `of`, on those alone that it
+ * speaks of. */
+void etch_remark_default_axes(etch_session *session, const etch_compiled *p, etch_expr of);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
 uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes);
 

@@ -165,11 +165,15 @@ static void set_stage_rows(asking *a, const etch_shares *shares, etch_expr var)
         a->answer->sum = ETCH_SUM_HEAVIEST;
 }
 
-static void refuse_open_stage(const asking *a, etch_span span)
+static void refuse_open_stage(const asking *a, const etch_shares *shares, etch_span span)
 {
+    etch_expr *sums = ETCH_NEW_ARRAY(a->session->arena, shares->count, etch_expr);
+    for (uint32_t i = 0; i < shares->count; i++)
+        sums[i] = shares->at[i].sum;
     etch_diag *diag = etch_error(a->session->diags, ETCH_E_QUERY_STAGE, span,
                                  "which stage is the heaviest depends on values");
-    etch_help(diag, "choose one: --stage first, middle or last; or ask --by stage");
+    etch_help_unbound(a->session, diag, sums, shares->count);
+    etch_help(diag, "or choose one: --stage first, middle or last; or ask --by stage");
 }
 
 static void remark_heaviest(etch_session *session, const etch_shares *shares, uint32_t which)
@@ -231,7 +235,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
         return transform(a, most, var);
     }
     if (which == UINT32_MAX) {
-        refuse_open_stage(a, quantity->span);
+        refuse_open_stage(a, &shares, quantity->span);
         return NULL;
     }
     remark_heaviest(session, &shares, which);

@@ -621,8 +621,15 @@ static etch_expr quantity_value(void *data, const etch_quantity *q)
 
 etch_quantities etch_session_quantities(etch_session *session)
 {
+    static const char *const subjects[] = {[ETCH_OF_PHASE] = "step",
+                                           [ETCH_OF_PART] = "model",
+                                           [ETCH_OF_CALL] = "model",
+                                           [ETCH_OF_CLASS] = "peak"};
     const char **names = ETCH_NEW_ARRAY(session->arena, ROW_COUNT + 1, const char *);
-    for (size_t i = 0; i < ROW_COUNT; i++)
+    const char **examples = ETCH_NEW_ARRAY(session->arena, ROW_COUNT, const char *);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
         names[i] = rows[i].name;
-    return (etch_quantities){.value = quantity_value, .data = session, .names = names};
+        examples[i] = etch_text(session->arena, "%s(%s)", rows[i].name, subjects[rows[i].subject]);
+    }
+    return (etch_quantities){.value = quantity_value, .data = session, .names = names, .examples = examples};
 }
