@@ -32,9 +32,11 @@ static void set_defaults(etch_builder *b)
 {
     etch_spec *spec = b->spec;
     ETCH_VEC(etch_expr) vars = {0}, values = {0};
+    etch_settings settings = *b->settings;
+    settings.needed = NULL; /* a param needs nothing as long as nobody asks for it */
     for (uint32_t i = 0; i < spec->params.count; i++) {
         const etch_param *param = &spec->params.at[i];
-        etch_expr value = etch_settings_apply(spec->sym, b->settings, param->var);
+        etch_expr value = etch_settings_apply(spec->sym, &settings, param->var);
         if (value == param->var)
             value = param->value;
         if (!value)
@@ -143,7 +145,7 @@ etch_builder etch_builder_new(etch_spec *spec, const etch_settings *settings, co
                               const etch_dtypes *dtypes, uint32_t errors)
 {
     const etch_ast_item *item = symbol->item;
-    static const etch_settings nothing = {NULL, 0, NULL, 0};
+    static const etch_settings nothing = {0};
     static const etch_inside inside = {etch_env_tensor, etch_env_body, etch_env_results};
     etch_builder b = {
         .spec = spec, .settings = settings ? settings : &nothing, .inside = &inside, .errors = errors};

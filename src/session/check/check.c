@@ -410,6 +410,7 @@ static etch_status check(void *data)
     checking *c = data;
     etch_session *session = c->session;
     const uint32_t errors = etch_error_count(session->diags);
+    session->of_one_case = false;
     c->report = ETCH_NEW(session->arena, etch_check_report);
     list_names(session, c->report);
     etch_spec_remark_idle(session->spec);

@@ -64,7 +64,7 @@ static etch_expr find_variable(const asking *a, const char *name, const etch_pla
                                  "'%s' is no variable of the value: it is %s", name,
                                  value ? etch_expr_text(session->sym, value) : "undefined");
     if (value && etch_is_constant(value) && !etch_is_constant(var))
-        etch_help(diag, "leave it without a value: --set, --config and --defaults give values");
+        etch_help(diag, "leave it without a value: --set %s=%s", name, name);
     else
         etch_help(diag, "name a param, a mesh axis, or a dim whose size is one param");
     return NULL;
@@ -294,6 +294,7 @@ static etch_status answer(void *data)
 {
     asking *a = data;
     etch_session *session = a->session;
+    session->of_one_case = true;
     const uint32_t errors = etch_error_count(session->diags);
     if (!etch_breakdown_name(a->options.by) || !etch_notation_name(a->options.notation) ||
         !etch_form_name(a->options.form)) {
@@ -321,6 +322,7 @@ static etch_status answer(void *data)
     if (!value || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
     etch_remark_open(session);
+    etch_remark_config_defaults(session);
     if (a->piecewise)
         etch_remark(session->diags, ETCH_E_QUERY_PIECEWISE, (etch_span){0, 0},
                     "the derivative holds between the steps of floors and the corners of max");
