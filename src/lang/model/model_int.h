@@ -89,6 +89,8 @@ typedef struct etch_env {
     const etch_namespace *home;
     /* later ones hide earlier ones */
     ETCH_VEC(etch_bound_name) names;
+    /* those before are of the loops around, and of the module */
+    uint32_t loop_names;
     /* what `..` stands for */
     etch_dims rest;
     /* of the signature: declares dims of names in the body */

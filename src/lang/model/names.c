@@ -65,7 +65,9 @@ void etch_env_declare(etch_env *env, etch_bound_name bound, etch_span span)
         etch_builder_lost(env->builder);
     const etch_bound_name *known = etch_env_find(env, bound.name);
     if (known)
-        report_twice(env, known, span); /* what follows is read with the one that is nearer */
+        report_twice(env, known, span);
+    if (known && known >= env->names.at + env->loop_names)
+        return; /* what follows is read with the first, but of another loop with the one that is nearer */
     bound.span = span;
     etch_env_bind(env, bound);
 }
