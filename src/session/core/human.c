@@ -41,7 +41,7 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"};
     /* a fraction with more zeros, that before the point among them, has an exponent */
-    enum { PREFIXES = sizeof prefixes / sizeof *prefixes, MOST_ZEROS = 4 };
+    enum { PREFIXES = sizeof prefixes / sizeof *prefixes, ZEROS = 4 };
     etch_sym *sym = session->sym;
     etch_arena *arena = session->arena;
     const char *sign = etch_constant_compare(sym, constant, etch_int(sym, 0)) < 0 ? "-" : "";
@@ -58,7 +58,7 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
         first++;
         digits = rounded_digits(sym, value, 2 - first);
     }
-    if (first < 0 && first >= -MOST_ZEROS) {
+    if (first < 0 && first >= -ZEROS) {
         const char *number = etch_text(arena, "0.%.*s%s", (int)(-1 - first), "0000", digits);
         return with_unit(arena, sign, number, "", symbol);
     }
