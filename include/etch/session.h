@@ -43,11 +43,13 @@ typedef struct etch_session_options {
     /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from it,
      * "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *count;
-    /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
+    /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config. "NAME=NAME" leaves the
+     * name without a value, whatever the config and the spec say */
     const char *const *sets;
     size_t set_count;
     /* bind params that have only a default, and mesh axes without a size to 1, in queries and checks;
-     * `etch_session_lower` always does */
+     * `etch_session_lower` always does. Queries and views bind those defaults anyway that the config in force
+     * leaves out, and remark on it */
     bool defaults;
     /* bytes that the session may hold; 0: ETCH_MEMORY_LIMIT */
     size_t memory_limit;
@@ -146,6 +148,15 @@ typedef struct etch_absence {
     etch_location location;
 } etch_absence;
 
+/* A plan of an imported file that a model of the spec cannot be placed by, and that nothing says is used: no
+ * mistake of the spec. */
+typedef struct etch_unsuited {
+    const char *plan;
+    /* what stands against it, as it would be reported of the plan in use */
+    const char *text;
+    etch_location location;
+} etch_unsuited;
+
 /* What became of a `check` line of the spec. */
 typedef struct etch_verdict {
     /* ETCH_YES: proved; ETCH_NO: refuted */
@@ -168,10 +179,13 @@ typedef struct etch_check_report {
     size_t absence_count;
     const etch_verdict *verdicts;
     size_t verdict_count;
+    const etch_unsuited *unsuited;
+    size_t unsuited_count;
 } etch_check_report;
 
 /* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines
- * of the spec. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of
+ * of the spec. Reads modules that no model calls and, without `config` and `sets`, looks at the values of
+ * every config. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of
  * params, and assumptions and demands that they contradict are errors.
  * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be
  * neither proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN;

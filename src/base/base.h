@@ -180,6 +180,20 @@ const etch_diag *etch_diags_first(const etch_diags *diags);
 /* Begins anew: nothing has been recorded. Sources stay. */
 void etch_diags_forget(etch_diags *diags);
 
+/* A moment in the record. */
+typedef struct etch_diags_mark {
+    etch_diag **end;
+    uint32_t counts[ETCH_SEVERITY_COUNT], repeats[ETCH_SEVERITY_COUNT];
+} etch_diags_mark;
+etch_diags_mark etch_diags_now(const etch_diags *diags);
+/* The first that was recorded since then and kept; it and those after it may be added to. NULL: none. */
+etch_diag *etch_diags_since(const etch_diags *diags, const etch_diags_mark *mark);
+/* The same, and takes them out of the record: nothing was said since then. */
+const etch_diag *etch_diags_retract(etch_diags *diags, const etch_diags_mark *mark);
+/* From now on errors have this note, as "with config 'small'", also those that were said before and are said
+ * again; other diagnostics when they are new. NULL: no more. */
+void etch_diags_note_all(etch_diags *diags, const char *note);
+
 /* Records an error, a warning or a remark. What was said before of the same place, word for word, is counted
  * and not kept again. Never NULL; the result takes notes and helps at once (the next call may hand out the
  * same object when no more are kept). */

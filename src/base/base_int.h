@@ -25,6 +25,8 @@ struct etch_diags {
     uint32_t counts[ETCH_SEVERITY_COUNT];
     /* those among them that had been said before */
     uint32_t repeats[ETCH_SEVERITY_COUNT];
+    /* of all that is recorded; NULL: none */
+    const char *note;
     /* handed out when no more are kept */
     etch_diag spare;
 };

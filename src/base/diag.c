@@ -30,6 +30,34 @@ void etch_diags_forget(etch_diags *diags)
     memset(diags->repeats, 0, sizeof diags->repeats);
 }
 
+etch_diags_mark etch_diags_now(const etch_diags *diags)
+{
+    etch_diags_mark mark = {.end = diags->end};
+    memcpy(mark.counts, diags->counts, sizeof mark.counts);
+    memcpy(mark.repeats, diags->repeats, sizeof mark.repeats);
+    return mark;
+}
+
+etch_diag *etch_diags_since(const etch_diags *diags, const etch_diags_mark *mark)
+{
+    return diags->end == mark->end ? NULL : *mark->end;
+}
+
+const etch_diag *etch_diags_retract(etch_diags *diags, const etch_diags_mark *mark)
+{
+    const etch_diag *taken = etch_diags_since(diags, mark);
+    diags->end = mark->end;
+    *diags->end = NULL;
+    memcpy(diags->counts, mark->counts, sizeof mark->counts);
+    memcpy(diags->repeats, mark->repeats, sizeof mark->repeats);
+    return taken;
+}
+
+void etch_diags_note_all(etch_diags *diags, const char *note)
+{
+    diags->note = note;
+}
+
 /* One line of text in the arena. */
 ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *format, va_list args)
 {
@@ -46,13 +74,25 @@ ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *
 
 /* Was this said before, word for word and of the same place? A module with a mistake may be called many
  * times. */
-static bool is_known(const etch_diags *diags, etch_code code, etch_span span, const char *message)
+static etch_diag *find_known(const etch_diags *diags, etch_code code, etch_span span, const char *message)
 {
-    for (const etch_diag *d = diags->first; d; d = d->next)
+    for (etch_diag *d = diags->first; d; d = d->next)
         if (d->code == code && d->span.start == span.start && d->span.end == span.end && span.end > 0 &&
             strcmp(d->message, message) == 0)
-            return true;
-    return false;
+            return d;
+    return NULL;
+}
+
+/* Adds the note that all diagnostics have at present; `again`: it was said before. */
+static void add_note(const etch_diags *diags, etch_diag *diag, bool again)
+{
+    const etch_label *label = diag->notes;
+    if (!diags->note || (again && diag->severity != ETCH_ERROR))
+        return;
+    while (label && strcmp(label->message, diags->note) != 0)
+        label = label->next;
+    if (!label)
+        etch_note(diag, (etch_span){0, 0}, "%s", diags->note);
 }
 
 /* Notes and helps given to it go nowhere, because it has no owner. */
@@ -67,11 +107,13 @@ static etch_diag *record(etch_diags *diags, etch_severity severity, etch_code co
                          const char *format, va_list args)
 {
     const char *message = format_text(diags->arena, format, args);
-    bool known = is_known(diags, code, span, message);
+    etch_diag *known = find_known(diags, code, span, message);
     if (diags->counts[severity] < UINT32_MAX)
         diags->counts[severity]++;
     if (known && diags->repeats[severity] < UINT32_MAX)
         diags->repeats[severity]++;
+    if (known)
+        add_note(diags, known, true);
     if (known || diags->counts[severity] - diags->repeats[severity] > ETCH_KEPT_DIAGS)
         return spare(diags, severity, code, span);
     etch_diag *diag = ETCH_NEW(diags->arena, etch_diag);
@@ -82,6 +124,7 @@ static etch_diag *record(etch_diags *diags, etch_severity severity, etch_code co
     diag->owner = diags;
     *diags->end = diag;
     diags->end = &diag->next;
+    add_note(diags, diag, false);
     return diag;
 }
 

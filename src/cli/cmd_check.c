@@ -43,7 +43,7 @@ static void print_facts(const char *label, const char *joint, const plan_fact *f
 
 static bool print_plans(const etch_check_report *report)
 {
-    const size_t most = report->demand_count + report->absence_count + 1;
+    const size_t most = report->demand_count + report->absence_count + report->unsuited_count + 1;
     plan_fact *facts = calloc(most, sizeof *facts);
     if (!facts)
         return false;
@@ -54,6 +54,10 @@ static bool print_plans(const etch_check_report *report)
         facts[i] =
             (plan_fact){report->absences[i].plan, report->absences[i].text, report->absences[i].location};
     print_facts("lacks", "of", facts, report->absence_count);
+    for (size_t i = 0; i < report->unsuited_count; i++)
+        facts[i] =
+            (plan_fact){report->unsuited[i].plan, report->unsuited[i].text, report->unsuited[i].location};
+    print_facts("unsuited", "for", facts, report->unsuited_count);
     free(facts);
     return true;
 }
@@ -82,10 +86,25 @@ static json_t *names_json(const char *const *names, size_t count, bool *failed)
     return array;
 }
 
+/* NULL where there are none. */
+static json_t *unsuited_json(const etch_check_report *report, bool *failed)
+{
+    json_t *array = report->unsuited_count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < report->unsuited_count; i++) {
+        json_t *row = json_object();
+        cli_json_set(row, "plan", cli_json_text(report->unsuited[i].plan), failed);
+        cli_json_set(row, "because", cli_json_text(report->unsuited[i].text), failed);
+        cli_json_set(row, "location", cli_json_location(&report->unsuited[i].location, failed), failed);
+        cli_json_append(array, row, failed);
+    }
+    return array;
+}
+
 static bool print_json(const etch_check_report *report)
 {
     bool failed = false;
     json_t *root = json_object(), *demands = json_array(), *absences = json_array(), *verdicts = json_array();
+    json_t *unsuited = unsuited_json(report, &failed);
     for (size_t i = 0; i < report->demand_count; i++) {
         json_t *row = json_object();
         cli_json_set(row, "plan", cli_json_text(report->demands[i].plan), &failed);
@@ -114,6 +133,8 @@ static bool print_json(const etch_check_report *report)
     cli_json_set(root, "plans", names_json(report->plans, report->plan_count, &failed), &failed);
     cli_json_set(root, "requires", demands, &failed);
     cli_json_set(root, "lacks", absences, &failed);
+    if (unsuited)
+        cli_json_set(root, "unsuited", unsuited, &failed);
     cli_json_set(root, "checks", verdicts, &failed);
     return cli_print_json(root) && !failed;
 }

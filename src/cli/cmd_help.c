@@ -74,12 +74,31 @@ static cli_exit print_table(etch_status (*describe)(char **text), const char *no
     return cli_exit_of(status);
 }
 
+static const struct {
+    const char *name;
+    void (*print)(void);
+} shells[] = {{"bash", cli_print_bash}, {"zsh", cli_print_zsh}, {"fish", cli_print_fish}};
+enum { SHELLS = sizeof shells / sizeof *shells };
+
+static cli_exit refuse_topic(const cli_command *help, const char *topic)
+{
+    enum { MOST = 64 };
+    const char *names[MOST] = {"ops", "quantities", "counts", "man"};
+    size_t count = 4;
+    for (size_t i = 0; i < SHELLS; i++)
+        names[count++] = shells[i].name;
+    for (size_t i = 0; cli_command_at(i) && count < MOST; i++)
+        names[count++] = cli_command_at(i)->name;
+    for (const cli_topic *page = cli_topics; page->name && count < MOST; page++)
+        names[count++] = page->name;
+    const char *near = etch_suggest(topic, names, count);
+    if (near)
+        return cli_usage_error(help, "there is no help on '%s'; did you mean '%s'?", topic, near);
+    return cli_usage_error(help, "there is no help on '%s'", topic);
+}
+
 cli_exit cli_help(const cli_arguments *arguments)
 {
-    static const struct {
-        const char *name;
-        void (*print)(void);
-    } shells[] = {{"bash", cli_print_bash}, {"zsh", cli_print_zsh}, {"fish", cli_print_fish}};
     if (arguments->word_count == 0)
         return cli_help_overview();
     const char *topic = arguments->words[0];
@@ -96,7 +115,7 @@ cli_exit cli_help(const cli_arguments *arguments)
             fwrite(page->text, 1, page->length, stdout);
             return CLI_DONE;
         }
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+    for (size_t i = 0; i < SHELLS; i++)
         if (strcmp(topic, shells[i].name) == 0) {
             shells[i].print();
             return CLI_DONE;
@@ -104,5 +123,5 @@ cli_exit cli_help(const cli_arguments *arguments)
     const cli_command *command = cli_command_of(topic);
     if (command)
         return cli_help_command(command);
-    return cli_usage_error(arguments->command, "there is no help on '%s'", topic);
+    return refuse_topic(arguments->command, topic);
 }

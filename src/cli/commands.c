@@ -8,10 +8,13 @@ static const cli_command commands[] = {
     {"check", CLI_CHECK, "SPEC", 1, 1, "build everything in a spec, decide its own checks",
      "Builds every model of SPEC, derives what it trains, places every plan with its\n"
      "mesh axes as symbols, lists what the plans demand of values, and proves or\n"
-     "refutes the `check` lines of SPEC.\n"
+     "refutes the `check` lines of SPEC. Modules that no model calls are read as well,\n"
+     "and so are the values of every config; of imported plans it lists what the models\n"
+     "lack of them, and those that do not suit the models.\n"
      "\n"
-     "With --config or --set, assumptions and demands must also hold for those values,\n"
-     "and sizes and counts be integers that they can be, as far as they are given.\n"
+     "With --config or --set these values alone are looked at: assumptions and demands\n"
+     "must also hold for them, and sizes and counts be integers that they can be, as far\n"
+     "as they are given.\n"
      "With --bound, params and axes take their defaults, everything needs a value, and\n"
      "all that lowering would check is checked.\n"
      "\n"
@@ -19,8 +22,10 @@ static const cli_command commands[] = {
      "could be neither proved nor refuted.\n"},
     {"query", CLI_QUERY, "SPEC EXPR", 2, 2, "a formula, or an exact number",
      "EXPR is arithmetic over params, dims, mesh axes and quantities, which\n"
-     "`etch help quantities` lists. Params that neither --set nor the config bind stay\n"
-     "symbols: the value is a formula, or a number when everything is bound.\n"
+     "`etch help quantities` lists. Params that nothing binds stay symbols: the value is\n"
+     "a formula, or a number when everything is bound. With a config, params that it\n"
+     "leaves out take their defaults, which a remark names; --set NAME=NAME leaves one a\n"
+     "symbol.\n"
      "\n"
      "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
@@ -43,7 +48,8 @@ static const cli_command commands[] = {
      "\n"
      "Exit status 0: proved. 1: refuted, or the input has errors. 5: unknown.\n"},
     {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
-     "Binds everything and writes into DIR a Chakra trace for each rank,\n"
+     "Binds everything (defaults too; a remark names mesh axes that have no value and\n"
+     "are taken to be 1) and writes into DIR a Chakra trace for each rank,\n"
      "<name>.<rank>.et, the communication groups, comm_group.json, and a summary,\n"
      "manifest.json.\n"
      "\n"

@@ -73,7 +73,8 @@ static const option_row rows[OPT_COUNT] = {
                  "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest (`show --plan`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
-                 "config's; repeatable, or joined by commas"},
+                 "config's; repeatable, or joined by commas;\n"
+                 "NAME=NAME leaves it without a value"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_AFTER] = {"after", 0, "PASS", CLI_SHOW, "what a pass of the compiler has made: model, train,\n"
                    "place, stage, shard, fuse, step"},
@@ -85,7 +86,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
                  "behind each part of it"},
     [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE | CLI_SHOW,
-                 "bind params that have only a default, too"},
+                 "bind params that have only a default, and mesh axes\n"
+                 "without a value, to 1"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0,
                  "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
@@ -466,6 +468,13 @@ static option_id option_of(int value)
     return OPT_COUNT;
 }
 
+/* Said twice, one of the two would be left out without a word. Values of --set add up; how messages look and
+ * how many threads there are may come from an alias that is overruled. */
+static bool may_repeat(option_id id)
+{
+    return !rows[id].argument || id == OPT_SET || id == OPT_COLOR || id == OPT_JOBS;
+}
+
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
 {
     if (optopt >= FIRST_LONG)
@@ -565,9 +574,12 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
         } else if (value == ':') {
             status = cli_usage_error(a->command, "--%s needs a value", rows[option_of(optopt)].name);
         } else {
-            given |= 1ul << option_of(value);
-            if (!store(a, option_of(value), optarg, sets))
+            const option_id id = option_of(value);
+            if ((given >> id & 1) && !may_repeat(id))
+                status = cli_usage_error(a->command, "--%s is given twice", rows[id].name);
+            else if (!store(a, id, optarg, sets))
                 status = CLI_USAGE;
+            given |= 1ul << id;
         }
     }
     while (status == CLI_DONE && optind < argc)

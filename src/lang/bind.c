@@ -26,12 +26,14 @@ typedef struct slot {
     etch_range range;
     /* where the name is declared */
     etch_span span;
-    /* NULL: none */
-    etch_expr value;
+    /* NULL: none; and as it is written */
+    etch_expr value, written;
     etch_given_by from;
     etch_span value_span;
     /* of `value`: does it still speak of other slots? */
     uint8_t state;
+    /* the user wants it without a value */
+    bool open;
 } slot;
 
 typedef struct binder {
@@ -178,9 +180,16 @@ static void give(binder *b, int32_t index, etch_expr value, etch_given_by from, 
     slot *s = &b->slots.at[index];
     if (!value)
         return;
-    s->value = value;
+    s->open = value == s->var && from == ETCH_GIVEN_BY_SET; /* `--set micro=micro` */
+    s->value = s->written = s->open ? NULL : value;
     s->from = from;
     s->value_span = span;
+}
+
+/* May something weaker still give it a value? */
+static bool is_free(const slot *s)
+{
+    return !s->value && !s->open;
 }
 
 static void bind_set(binder *b, const char *text)
@@ -251,29 +260,33 @@ static void bind_config(binder *b, const etch_symbol *config)
     for (uint32_t i = 0; i < config->item->defs.count; i++) {
         const etch_ast_def *def = &config->item->defs.at[i];
         const int32_t index = find_slot(b, config->home, def->name, false);
-        if (index >= 0 && !b->slots.at[index].value)
+        if (index >= 0 && is_free(&b->slots.at[index]))
             give(b, index, etch_value_of(spec, def->value, &lookup), ETCH_GIVEN_BY_CONFIG, def->value->span);
     }
 }
 
-static void bind_defaults(binder *b)
+static void bind_param_defaults(binder *b)
 {
     etch_spec *spec = b->spec;
-    const etch_expr one = etch_int(spec->sym, 1);
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
         /* The first slots are the params', in their order. */
         const int32_t index =
             symbol->kind == ETCH_SYMBOL_PARAM ? (int32_t)(symbol->param - spec->params.at) : -1;
-        if (index >= 0 && symbol->param->value && !b->slots.at[index].value)
+        if (index >= 0 && symbol->param->value && is_free(&b->slots.at[index]))
             give(b, index, symbol->param->value, ETCH_GIVEN_BY_DEFAULT, symbol->def->value->span);
     }
-    for (uint32_t i = spec->params.count; i < b->slots.count; i++)
-        if (!b->slots.at[i].value)
+}
+
+static void bind_axis_defaults(binder *b)
+{
+    const etch_expr one = etch_int(b->spec->sym, 1);
+    for (uint32_t i = b->spec->params.count; i < b->slots.count; i++)
+        if (is_free(&b->slots.at[i]))
             give(b, (int32_t)i, one, ETCH_GIVEN_BY_DEFAULT, b->slots.at[i].span);
     for (uint32_t i = 0; b->plan && i < b->plan->mesh.count; i++) {
         const int32_t index = slot_of_var(b, b->plan->mesh.at[i].size); /* a param that is an axis */
-        if (index >= 0 && !b->slots.at[index].value)
+        if (index >= 0 && is_free(&b->slots.at[index]))
             give(b, index, one, ETCH_GIVEN_BY_DEFAULT, b->plan->mesh.at[i].span);
     }
 }
@@ -376,9 +389,10 @@ static void collect(const binder *b, etch_settings *out)
         const slot *s = &b->slots.at[i];
         if (s->value)
             ETCH_PUSH(b->spec->arena, &list,
-                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
+                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written});
     }
-    *out = (etch_settings){list.at, list.count, b->hidden.at, b->hidden.count};
+    *out = (etch_settings){
+        .at = list.at, .count = list.count, .hidden = b->hidden.at, .hidden_count = b->hidden.count};
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
@@ -389,12 +403,12 @@ const char *etch_spec_config(const etch_spec *spec, const char *config)
 }
 
 bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, const char *const *sets,
-                    uint32_t set_count, bool defaults, const etch_plan *plan, etch_settings *out)
+                    uint32_t set_count, etch_defaults defaults, const etch_plan *plan, etch_settings *out)
 {
     const uint32_t errors = etch_error_count(spec->diags);
     binder b = new_binder(spec, plan);
     const char *config_name = etch_spec_config(spec, config);
-    *out = (etch_settings){NULL, 0, NULL, 0};
+    *out = (etch_settings){0};
     for (uint32_t i = 0; i < set_count; i++)
         bind_set(&b, sets[i]);
     const etch_symbol *run = etch_run_in_force(spec, run_name);
@@ -403,10 +417,17 @@ bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, c
     const etch_symbol *symbol = config_name ? find_config(spec, config_name) : NULL;
     if (symbol)
         bind_config(&b, symbol);
-    if (defaults)
-        bind_defaults(&b);
+    const bool of_config = symbol && defaults == ETCH_DEFAULTS_OF_CONFIG;
+    if (of_config || defaults == ETCH_DEFAULTS_ALL)
+        bind_param_defaults(&b);
+    if (defaults == ETCH_DEFAULTS_ALL)
+        bind_axis_defaults(&b);
     settle_all(&b);
     collect(&b, out);
+    if (of_config) {
+        out->needed = ETCH_NEW_ARRAY(spec->arena, out->count, bool);
+        out->config_span = symbol->item->name.span;
+    }
     if (plan && etch_error_count(spec->diags) == errors)
         etch_plan_check_bound(spec, plan, out);
     return etch_error_count(spec->diags) == errors;
@@ -434,7 +455,7 @@ static void check_config(binder *b, const etch_symbol *config)
 void etch_bindings_check(etch_spec *spec)
 {
     binder b = new_binder(spec, NULL);
-    bind_defaults(&b);
+    bind_param_defaults(&b);
     settle_all(&b);
     for (uint32_t i = 0; i < spec->symbols.count; i++)
         if (spec->symbols.at[i]->kind == ETCH_SYMBOL_CONFIG)

@@ -38,14 +38,23 @@ uint32_t etch_spec_params(const etch_spec *spec, const etch_param **params);
 
 /* ---- bindings ------------------------------------------------------------------------------------------ */
 
+/* Which params, and axes of the plan, take their defaults where nothing else gives them a value. */
+typedef enum etch_defaults {
+    ETCH_DEFAULTS_NONE,
+    /* params those of the spec, axes without a size 1 */
+    ETCH_DEFAULTS_ALL,
+    /* params alone, and where a config is in force: what it leaves out */
+    ETCH_DEFAULTS_OF_CONFIG
+} etch_defaults;
+
 /* Values by precedence: what the run itself binds (the train or infer block called `run`, or the one that is
- * taken when no run is named), then `sets` (texts "NAME=EXPR", several may be joined by commas), then the
- * config (`config` or the spec's `use config`), then, with `defaults`, the params' defaults and 1 for axes of
- * `plan` (may be NULL) without a size. One setting per name, in order of declaration of the params, then
- * axes. Errors: unknown config (with the list), unknown name (did you mean; an axis that the plan lacks
- * says so), a value that is no number, a param below its bound. False after an error. */
+ * taken when no run is named), then `sets` (texts "NAME=EXPR", several may be joined by commas; "NAME=NAME"
+ * leaves a name without a value), then the config (`config` or the spec's `use config`), then `defaults`;
+ * `plan` may be NULL. One setting per name, in order of declaration of the params, then axes. Errors: unknown
+ * config (with the list), unknown name (did you mean; an axis that the plan lacks says so), a value that is
+ * no number, a param below its bound. False after an error. */
 bool etch_spec_bind(etch_spec *spec, const char *run, const char *config, const char *const *sets,
-                    uint32_t set_count, bool defaults, const etch_plan *plan, etch_settings *out);
+                    uint32_t set_count, etch_defaults defaults, const etch_plan *plan, etch_settings *out);
 
 /* The config in force: `config`, or the one that `use config` names, or NULL. */
 const char *etch_spec_config(const etch_spec *spec, const char *config);
@@ -86,6 +95,8 @@ typedef struct etch_quantities {
     void *data;
     /* ends with NULL */
     const char *const *names;
+    /* of each, a call for example: "flops(step)" */
+    const char *const *examples;
 } etch_quantities;
 
 /* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be

@@ -12,6 +12,8 @@
 typedef struct asking {
     etch_spec *spec;
     etch_lookup names;
+    /* may be NULL */
+    const etch_plan *plan;
     const etch_quantities *quantities;
 } asking;
 
@@ -90,6 +92,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
         etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span,
                                      "'%s' has no argument '%s'", q->name, arg->name.text);
         etch_suggest_name(diag, arg->name.text, names, count);
+        etch_help(diag, "quantities take of, op, axis, run, plan, stage, part, count");
         return false;
     }
     if (ends[i] ? *ends[i] != NULL : q->axis_count > 0) {
@@ -128,10 +131,35 @@ static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quant
     return true;
 }
 
+/* A name that nothing has: a quantity without its brackets, or a word that is none. */
+static void report_word(const asking *a, etch_ast_name name)
+{
+    etch_spec *spec = a->spec;
+    const char *const *const names = a->quantities->names;
+    uint32_t count = 0;
+    for (; names[count]; count++) {
+        if (strcmp(names[count], name.text) != 0)
+            continue;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span,
+                                     "'%s' is a quantity: it is asked with what it is of", name.text);
+        etch_help(diag, "for example %s; `etch help quantities` lists them", a->quantities->examples[count]);
+        return;
+    }
+    etch_diag *diag = etch_unknown_name(spec, spec->main, "name", name, NULL, 0);
+    etch_help(diag, "`etch help quantities` lists what can be asked");
+}
+
 static etch_expr quantity_name(void *data, const etch_ast_expr *expr)
 {
     const asking *a = data;
-    return a->names.name(a->names.data, expr);
+    const char *name = expr->name.text;
+    const bool known =
+        etch_namespace_knows(a->spec, a->spec->main, name) ||
+        (a->plan ? etch_plan_value(a->spec, a->plan, name) != NULL : etch_plans_mention(a->spec, name));
+    if (known || !a->quantities)
+        return a->names.name(a->names.data, expr);
+    report_word(a, expr->name);
+    return NULL;
 }
 
 static etch_expr quantity_call(void *data, const etch_ast_expr *call, bool *known)
@@ -156,6 +184,8 @@ static etch_expr quantity_call(void *data, const etch_ast_expr *call, bool *know
         etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_FUNCTION, call->name.span,
                                      "there is no quantity or function '%s'", name);
         etch_suggest_name(diag, name, near.at, near.count);
+        if (count > 0)
+            etch_help(diag, "`etch help quantities` lists what can be asked");
         return NULL;
     }
     etch_quantity quantity;
@@ -165,7 +195,7 @@ static etch_expr quantity_call(void *data, const etch_ast_expr *call, bool *know
 static etch_lookup query_lookup(etch_spec *spec, const etch_plan *plan, const etch_quantities *quantities)
 {
     asking *a = ETCH_NEW(spec->arena, asking);
-    *a = (asking){spec, etch_plan_lookup(spec, spec->main, plan), quantities};
+    *a = (asking){spec, etch_plan_lookup(spec, spec->main, plan), plan, quantities};
     return (etch_lookup){quantity_name, quantity_call, a};
 }
 

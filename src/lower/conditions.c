@@ -465,6 +465,9 @@ static void check_requirement(etch_bound *b, uint32_t index)
                       named(b, all[i].dim->name, all[i].size));
     suggest_axis(b, diag, r);
     suggest_two_axes(b, diag, r);
+    if (etch_may_be_padded(b->from->placed, r->dim))
+        etch_help(diag, "or let ranks round it up, in the plan: pad %s = %s", r->dim->name,
+                  etch_expr_text(b->sym, r->divisor));
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

@@ -1,11 +1,8 @@
 /* Sessions: memory, guards, reading the spec, and reading it again. */
-#define _POSIX_C_SOURCE 200809L
-
 #include "session/api/api.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     /* bytes kept for the message that memory is out, and for rendering it */
@@ -85,12 +82,6 @@ static etch_status keep(void *data)
     return ETCH_EINPUT;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 /* Its arena outlives what fails later, which can then say which limit it met. */
 static etch_status begin(void *data)
 {
@@ -115,10 +106,7 @@ static etch_status load(void *data)
                                      .shelf = &session->shelf};
     etch_status status = ETCH_OK;
     session->spec = etch_spec_load(session->arena, session->sym, session->diags, &source, &status);
-    if (session->spec)
-        return ETCH_OK;
-    /* A folder can be read, only not as a spec: the fault is the user's and not the disk's. */
-    return status == ETCH_EIO && is_folder(o->spec) ? ETCH_EINPUT : status;
+    return session->spec ? ETCH_OK : status;
 }
 
 static etch_status start(etch_session *session)

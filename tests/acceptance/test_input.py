@@ -290,15 +290,14 @@ class BadInput(Case):
         done = run("check", self.write("new.etch", TINY.replace("etch 1", "etch 2")))
         self.refused_at(done, "new.etch", 1, r"\b2\b", r"\b1\b")
 
-    def test_folder_as_spec(self):
-        for done in self.every_command(self.scratch):
-            self.refused(done, re.escape(str(self.scratch)), "(?i)directory|folder")
-
-    def test_missing_file(self):
-        for done in self.every_command(self.scratch / "missing.etch"):
-            self.assertIn(done.status, (1, 3), done)
-            self.assertEqual(("", 1), (done.out, len(done.errors())), done)
-            self.assertIn("missing.etch", done.err)
+    def test_what_cannot_be_read(self):
+        """A folder, and a file that is not there: one status for both."""
+        for name, said in ("", "(?i)directory|folder"), ("missing.etch", "(?i)no such file"):
+            for done in self.every_command(self.scratch / name):
+                self.assertEqual(3, done.status, done)
+                self.assertEqual(("", 1), (done.out, len(done.errors())), done)
+                self.assertIn(str(self.scratch / name), done.err)
+                self.assertRegex(done.err, said)
 
     def test_messages_as_json(self):
         text = self.edited("u[B,S,F] = x * w1", "u[B,S,Fn] = x * w1")

@@ -67,11 +67,12 @@ class Planted(unittest.TestCase):
         path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
         return path
 
-    def compare(self, plant="", only=None, exceptions=(), renamed=(), more=()):
+    def compare(self, plant="", only=None, exceptions=(), renamed=(), said=(), more=()):
         """`only`: of the commands of the baseline this one."""
         match = ["--match", f"^{re.escape(only)}$"] if only else []
         tables = ["--exceptions", self.table("exceptions.tsv", *exceptions),
-                  "--renamed", self.table("renamed.tsv", *renamed)]
+                  "--renamed", self.table("renamed.tsv", *renamed),
+                  "--said", self.table("said.tsv", *said)]
         return subprocess.run([sys.executable, "-B", HERE / "compare.py", "--etch",
                                self.program(plant) if plant else ETCH,
                                *tables, *match, *more, "--jobs", "1", self.baseline],
@@ -192,6 +193,33 @@ class Planted(unittest.TestCase):
         self.assertFound(self.compare(plant, TABLE), "(names)")
         self.assertPasses(self.compare(plant, TABLE, renamed=words))
         self.assertFound(self.compare(only=TABLE, renamed=words), "(names)")
+
+    def test_messages_that_say_more(self):
+        plant = "err = err.replace('there is no plan', 'there is no such plan', 1)"
+        line = ("no such plan 'nothing'", "no plan 'nothing'", "It is shorter.")
+        self.assertFound(self.compare(plant, REFUSED), "messages[0]: different")
+        self.assertPasses(self.compare(plant, REFUSED, said=[line]))
+        self.assertPasses(self.compare(only=REFUSED, said=[line]))
+        plant = "err = err.replace('there is no plan', 'there was no such plan', 1)"
+        self.assertFound(self.compare(plant, REFUSED, said=[line]), "messages[0]: different")
+
+    def test_defaults_of_what_a_config_leaves_out(self):
+        """A baseline of a time when they stayed open; today's answer must be what that one is at the
+        defaults."""
+        command = "query models/gpt.etch 'saved(model)' --config gpt2 --set seq=1024"
+        self.recorded = {command: baseline.answer(ETCH, f"{command},micro=micro")}
+        self.assertIn("batch/micro", self.recorded[command])
+        baseline.write(self.baseline, self.recorded)
+        self.assertPasses(self.compare())
+        open_asked = "any('micro=micro' in word for word in sys.argv)"
+        formula = re.search(r'"formula":"(\d+)', self.recorded[command])[1]
+        for case in open_asked, f"not {open_asked}":
+            plant = f"if {case}:\n    out = out.replace({formula!r}, '9' + {formula!r})"
+            self.assertFound(self.compare(plant), command)
+        self.recorded = {command: baseline.answer(ETCH, command)}
+        self.assertIn("E0510", self.recorded[command])
+        baseline.write(self.baseline, self.recorded)
+        self.assertPasses(self.compare())
 
     def test_exceptions(self):
         plant = self.replaced('"2*batch*seq*hidden*vocab"', '"3*batch*seq*hidden*vocab"')

@@ -146,7 +146,7 @@ static etch_expr some_value(void *data, const etch_quantity *quantity)
 static void use(etch_spec *spec, etch_sym *sym, etch_diags *diags)
 {
     static const char *const names[] = {"flops", "matmul_flops", "params", "elementwise", NULL};
-    const etch_quantities quantities = {some_value, sym, names};
+    const etch_quantities quantities = {some_value, sym, names, names};
     const char *const *plans, *const *configs;
     const uint32_t plan_count = etch_spec_list(spec, ETCH_LIST_PLANS, &plans);
     const uint32_t config_count = etch_spec_list(spec, ETCH_LIST_CONFIGS, &configs);

@@ -72,17 +72,25 @@ static void options(etch_arena *arena)
          "E0220 a.etch:5:36 momentum is true, false, or at least 0 and below 1\n"},
         {"optimizer = sgd(momentun = 0.9)", NULL,
          "E0220 a.etch:5:25 sgd has no argument 'momentun'\n"
-         "  help did you mean 'momentum'?\n"},
-        {"optimizer = sgd_momentum", NULL, "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"},
-        {"optimizer = adamw(momentum = 0.9)", NULL, "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"},
+         "  help did you mean 'momentum'?\n"
+         "  help its arguments are master, main_grads, momentum\n"},
+        {"optimizer = sgd_momentum", NULL,
+         "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"
+         "  help optimizers are adamw, sgd\n"},
+        {"optimizer = adamw(momentum = 0.9)", NULL,
+         "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"
+         "  help its arguments are master, main_grads\n"},
         {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
-        {"optimizer = adam", NULL, "E0244 a.etch:5:21 the optimizer 'adam'" LATER},
+        {"optimizer = adam", NULL,
+         "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd\n"},
         {"optimizer = adamww", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
-         "  help did you mean 'adamw'?\n"},
+         "  help did you mean 'adamw'?\n"
+         "  help optimizers are adamw, sgd\n"},
         {"optimizer = adamw(mester = true)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'mester'\n"
-         "  help did you mean 'master'?\n"},
+         "  help did you mean 'master'?\n"
+         "  help its arguments are master, main_grads\n"},
         {"optimizer = adamw(master = 1)", NULL, "E0220 a.etch:5:36 master is true or false\n"},
         {"optimizer = adamw(true)", NULL,
          "E0220 a.etch:5:27 arguments of an optimizer have names: adamw(master = true)\n"},

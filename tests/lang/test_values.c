@@ -36,6 +36,8 @@ static etch_expr hear(void *data, const etch_quantity *q)
 }
 
 static const char *const quantity_names[] = {"flops", "comm", "params", "nothing", NULL};
+static const char *const quantity_examples[] = {"flops(step)", "comm(step)", "params(model)",
+                                                "nothing(step)"};
 
 /* A query, under a plan or none, and its value as text; NULL: undefined. */
 typedef struct value_case {
@@ -126,10 +128,18 @@ static void quantities(etch_arena *arena)
         {"1 + nothing(step)", "nothing(step)", NULL, ""}, /* the quantity reports by itself */
         {"flosp(step)", "", NULL,
          "E0602 query:1:1 there is no quantity or function 'flosp'\n"
-         "  help did you mean 'flops'?\n"},
+         "  help did you mean 'flops'?\n"
+         "  help `etch help quantities` lists what can be asked\n"},
+        {"1 + comm", "", NULL,
+         "E0210 query:1:5 'comm' is a quantity: it is asked with what it is of\n"
+         "  help for example comm(step); `etch help quantities` lists them\n"},
+        {"latency", "", NULL,
+         "E0210 query:1:1 unknown name 'latency'\n"
+         "  help `etch help quantities` lists what can be asked\n"},
         {"flops(step, off = x)", "", NULL,
          "E0621 query:1:13 'flops' has no argument 'off'\n"
-         "  help did you mean 'of'?\n"},
+         "  help did you mean 'of'?\n"
+         "  help quantities take of, op, axis, run, plan, stage, part, count\n"},
         {"flops(step, layer)", "", NULL,
          "E0621 query:1:13 'flops' has one argument without a name, the first\n"
          "  help the others are named: of, op, axis, run, plan, stage, part, count\n"},
@@ -143,7 +153,7 @@ static void quantities(etch_arena *arena)
         spec_scene s = specs_load(arena, spec_text);
         heard h = {.arena = arena, .sym = s.sym, .text = {.arena = arena}};
         etch_buf_puts(&h.text, "");
-        const etch_quantities known = {hear, &h, quantity_names};
+        const etch_quantities known = {hear, &h, quantity_names, quantity_examples};
         etch_expr value = etch_spec_value(s.spec, c->query, "query", NULL, &known);
         specs_expect(c->query, specs_messages(&s), c->messages);
         specs_expect(c->query, h.text.text, c->asked);
@@ -197,7 +207,7 @@ static void checks(etch_arena *arena)
                                      "--- b.etch\nparam b\nassume 3 | b\ncheck b == 0\n");
     specs_expect("spec", specs_messages(&s), "");
     heard h = {.arena = arena, .sym = s.sym, .text = {.arena = arena}};
-    const etch_quantities known = {hear, &h, quantity_names};
+    const etch_quantities known = {hear, &h, quantity_names, quantity_examples};
     const etch_claim *claims;
     static const struct {
         const char *text;
@@ -215,7 +225,9 @@ static void checks(etch_arena *arena)
         if (claims[i].left)
             ck_assert_int_eq(etch_claim_holds(s.spec, &claims[i], NULL), expected[i].holds);
     }
-    specs_expect("checks", specs_messages(&s), "E0602 a.etch:7:7 there is no quantity or function 'nope'\n");
+    specs_expect("checks", specs_messages(&s),
+                 "E0602 a.etch:7:7 there is no quantity or function 'nope'\n"
+                 "  help `etch help quantities` lists what can be asked\n");
     ck_assert_uint_eq(etch_spec_assumptions(s.spec, &claims), 2);
     ck_assert_str_eq(claims[0].text, "3 | b");
     ck_assert_str_eq(claims[1].text, "a >= 2");

@@ -201,6 +201,81 @@ START_TEST(a_file_that_is_not_there_is_an_io_error)
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(etch_session_query(session, "1", NULL, &answer), ETCH_EIO);
     etch_session_close(session);
+    options.spec = "/"; /* nor can a folder be read */
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EIO);
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(what_a_config_leaves_out_has_its_default_in_questions_and_is_open_in_statements)
+{
+    const etch_answer *answer;
+    const etch_proof *proof;
+    etch_session *session = open_spec("models/gpt.etch", "gpt2");
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(etch_session_query(session, "saved(model)/(batch*seq) - 0*seq", NULL, &answer),
+                         ETCH_OK);
+        ck_assert_ptr_null(strstr(answer->amount.text, "micro"));
+        ck_assert(has_code(session, "E0510"));
+        ck_assert_int_eq(etch_session_prove(session, "micro == 1", &proof), ETCH_EINPUT);
+        ck_assert_int_eq(etch_session_prove(session, "micro >= 1", &proof), ETCH_OK);
+        ck_assert_int_eq(etch_session_query(session, "micro", NULL, &answer), ETCH_OK);
+        ck_assert_str_eq(answer->amount.text, "1");
+    }
+    etch_session_close(session);
+}
+END_TEST
+
+/* As if the text stood in a file beside the shipped specs. */
+static etch_session *open_text(const char *text)
+{
+    char path[4096];
+    etch_session_options options = {
+        .struct_size = sizeof options, .spec = spec_path(path, "models/test.etch"), .text = text};
+    etch_session *session;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    return session;
+}
+
+START_TEST(a_check_lists_imported_plans_that_do_not_suit_the_model)
+{
+    const etch_check_report *report;
+    etch_session *session = open_text("etch 1\nimport \"gpt_oss.etch\"\nimport \"plans.etch\"\n"
+                                      "check comm(forward, plan = ddp) == 0\n");
+    ck_assert_int_eq(etch_session_check(session, &report), ETCH_OK);
+    ck_assert_uint_eq(report->unsuited_count, 2);
+    ck_assert_str_eq(report->unsuited[0].plan, "context_gather");
+    ck_assert_ptr_nonnull(strstr(report->unsuited[0].text, "window"));
+    ck_assert_uint_gt(report->unsuited[0].location.line, 0);
+    ck_assert_uint_eq(report->verdict_count, 1);
+    etch_session_close(session);
+
+    session = open_text("etch 1\nimport \"gpt_oss.etch\"\nimport \"plans.etch\"\n"
+                        "check comm(forward, plan = context_gather) == 0\n");
+    ck_assert_int_eq(etch_session_check(session, &report), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0420"));
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_check_looks_at_configs_and_modules_that_nothing_uses)
+{
+    const etch_check_report *report;
+    const etch_answer *answer;
+    etch_session *session = open_text("etch 1\nparam batch, hidden\ndim B = batch, H = hidden\n"
+                                      "model m(x[B,H]) -> y[B,H] { y = gelu(x) }\n"
+                                      "config small { hidden = 0 }\n");
+    ck_assert_int_eq(etch_session_check(session, &report), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0504"));
+    etch_session_close(session);
+
+    session = open_text("etch 1\nparam batch, hidden\ndim B = batch, H = hidden\n"
+                        "model m(x[B,H]) -> y[B,H] { y = gelu(x) }\n"
+                        "module other(x[B,H]) -> y[B,H] { y = gelo(x) }\n");
+    ck_assert_int_eq(etch_session_query(session, "flops(forward)", NULL, &answer), ETCH_OK);
+    ck_assert_int_eq(etch_session_check(session, &report), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0210"));
+    etch_session_close(session);
 }
 END_TEST
 
@@ -528,6 +603,9 @@ Suite *etch_suite(void)
     ETCH_ADD_TESTS(suite, a_query_gives_an_exact_number_or_a_formula, a_formula_is_written_as_asked,
                    a_statement_is_proved_refuted_or_unknown, a_session_answers_again_after_an_error,
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
+                   what_a_config_leaves_out_has_its_default_in_questions_and_is_open_in_statements,
+                   a_check_lists_imported_plans_that_do_not_suit_the_model,
+                   a_check_looks_at_configs_and_modules_that_nothing_uses,
                    a_check_reports_names_demands_and_verdicts, a_graph_says_what_is_derived_and_kept,
                    a_placement_says_where_tensors_are_and_what_is_moved, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,

@@ -232,6 +232,11 @@ typedef struct etch_region {
  * all. */
 #define etch_loop_carries(loop) (&(loop)->bodies.at[0]->carries)
 
+/* What holds in the branch that is being built, as in `if window == 0 { .. } else { .. }`: more >= less. */
+typedef struct etch_known {
+    etch_expr more, less;
+} etch_known;
+
 typedef struct etch_graph {
     etch_arena *arena;
     /* the builtin one, unless replaced before the first op */
@@ -260,6 +265,8 @@ typedef struct etch_graph {
     /* the builder's place */
     etch_region *region;
     etch_scope *scope;
+    /* there */
+    ETCH_VEC(etch_known) known;
 } etch_graph;
 
 /* ---- questions ----------------------------------------------------------------------------------------- */
@@ -271,6 +278,11 @@ bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
 /* "q[B,S,H]", for messages. */
 const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
+/* Is it known at the builder's place, by facts or by the branch, that a >= b, or a > b? */
+bool etch_graph_at_least(const etch_graph *graph, etch_expr a, etch_expr b);
+bool etch_graph_above(const etch_graph *graph, etch_expr a, etch_expr b);
+/* The tensor under views: ops that route alike have the same one as indices. */
+const etch_tensor *etch_route_root(const etch_tensor *indices);
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
 /* A renaming as text, as a spec writes it: "S->S', (N,P)->M". */

@@ -203,6 +203,8 @@ struct etch_row {
     const char *name;
     /* names, for messages and help; those after `|` are optional */
     const char *operands;
+    /* ETCH_EXTRA_OF(..) of the operands that hold indices, which are integers */
+    unsigned indices;
     /* etch_keyword bits: those that a call says, and those that it may say */
     unsigned needs, options;
     /* of these, keywords of dims that are one dim */
@@ -304,8 +306,6 @@ etch_division etch_op_division(const etch_op *op);
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
-/* The tensor under views: ops that route alike have the same one as indices. */
-const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
 etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data);

@@ -176,6 +176,10 @@ unsigned etch_row_takes(const etch_row *row)
 {
     return row->needs | row->options;
 }
+bool etch_row_is_index(const etch_row *row, uint32_t slot)
+{
+    return row->indices >> slot & 1;
+}
 etch_number_range etch_row_number(const etch_row *row)
 {
     return row->number;

@@ -118,6 +118,8 @@ const etch_row *etch_row_named(const etch_table *table, const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
+/* Does the operand at `slot` hold indices? These are integers. */
+bool etch_row_is_index(const etch_row *row, uint32_t slot);
 /* The values that the positional number of a call may have. */
 etch_number_range etch_row_number(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);

@@ -40,6 +40,30 @@ static const char *hindrance(const etch_op *op, const etch_dim *dim)
     return NULL;
 }
 
+/* The first op of the model that cannot, and why; NULL: all can. */
+static const etch_op *first_hindered(const etch_graph *graph, const etch_dim *dim, const char **why)
+{
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->op && (*why = hindrance(at.item->op, dim)) != NULL)
+            return at.item->op;
+    return NULL;
+}
+
+static const char *hindrance_of_size(const etch_training *training, const etch_dim *dim)
+{
+    const etch_dim *batch = training->train.batch;
+    if (dim->average_sized)
+        return "its size is one on average, which nothing needs to divide";
+    return batch && etch_dim_is_packed_from(dim, batch) ? "it is what microbatches divide" : NULL;
+}
+
+bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim)
+{
+    const char *why;
+    return !pad_of(placed->plan, dim) && !hindrance_of_size(placed->training, dim) &&
+           !first_hindered(placed->training->graph, dim, &why);
+}
+
 static void refuse(etch_placer *p, const etch_pad *pad, const etch_dim *dim, const etch_op *op,
                    const char *why)
 {
@@ -49,28 +73,16 @@ static void refuse(etch_placer *p, const etch_pad *pad, const etch_dim *dim, con
     etch_help(diag, "choose sizes that the mesh divides, or axes that divide another dim");
 }
 
-static void check_ops(etch_placer *p, const etch_pad *pad, const etch_dim *dim)
-{
-    for (etch_cursor at = {.root = p->graph->forward}; !p->failed && etch_cursor_next(&at);) {
-        const char *why = at.item->op ? hindrance(at.item->op, dim) : NULL;
-        if (why)
-            refuse(p, pad, dim, at.item->op, why);
-    }
-}
-
 void etch_padding_check(etch_placer *p)
 {
-    const etch_dim *batch = p->training->train.batch;
     for (uint32_t i = 0; i < p->graph->dims.count && !p->failed; i++) {
         const etch_dim *dim = p->graph->dims.at[i];
         const etch_pad *pad = pad_of(p->plan, dim);
         if (!pad)
             continue;
-        if (dim->average_sized)
-            refuse(p, pad, dim, NULL, "its size is one on average, which nothing needs to divide");
-        else if (batch && etch_dim_is_packed_from(dim, batch))
-            refuse(p, pad, dim, NULL, "it is what microbatches divide");
-        else
-            check_ops(p, pad, dim);
+        const char *why = hindrance_of_size(p->training, dim);
+        const etch_op *op = why ? NULL : first_hindered(p->graph, dim, &why);
+        if (why)
+            refuse(p, pad, dim, op, why);
     }
 }

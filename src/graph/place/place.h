@@ -189,6 +189,8 @@ typedef struct etch_placed {
 /* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size
  * otherwise). */
 etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
+/* Could the plan pad the dim, which it does not yet? */
+bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);

@@ -1,8 +1,9 @@
 /* The chain that a stage line lists: which parts of the forward pass are its layers.
  *
- * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose
- * result has the tag or is the tensor. A statement is everything that it takes to compute its result: norm
- * and product of z = norm(x) * head. What several names select is of the layer that comes first. */
+ * A name selects all loops of that name, one after the other, all calls of a module (by a path: those of its
+ * callers), or the statements whose result has the tag or is the tensor. A statement is everything that it
+ * takes to compute its result: norm and product of z = norm(x) * head. What several names select is of the
+ * layer that comes first. */
 #include <string.h>
 
 #include "graph/ir/cursor.h"
@@ -50,10 +51,16 @@ static bool item_is_selected(const selecting *s, const etch_item *item, uint32_t
 
 /* ---- layers -------------------------------------------------------------------------------------------- */
 
+/* A loop is a segment of its own; statements are of the segment of their name. */
+static bool is_of_segment(const selecting *s, const etch_item *item, const etch_stage_segment *segment)
+{
+    return item->loop ? item->loop == segment->loop : item_is_selected(s, item, segment->selector);
+}
+
 static uint32_t entry_of(const selecting *s, const etch_item *item)
 {
     for (uint32_t i = 0; i < s->stages->segments.count; i++)
-        if (item_is_selected(s, item, s->stages->segments.at[i].selector))
+        if (is_of_segment(s, item, &s->stages->segments.at[i]))
             return i;
     return ETCH_NO_SEGMENT;
 }
@@ -63,7 +70,7 @@ static void add_entry(const selecting *s, const etch_item *item)
 {
     etch_sym *sym = s->p->sym;
     for (uint32_t k = 0; k < s->stages->line->selector_count; k++) {
-        if (s->found[k] || !item_is_selected(s, item, k))
+        if ((s->found[k] && !item->loop) || !item_is_selected(s, item, k))
             continue;
         etch_stage_segment segment = {.name = name_at(s, k),
                                       .selector = k,
@@ -114,14 +121,47 @@ static const char *unit_with(const selecting *s, uint32_t k)
     return NULL;
 }
 
+static bool is_called(const selecting *s, const etch_loop *loop, uint32_t k)
+{
+    return loop && strcmp(loop->name, name_at(s, k)) == 0;
+}
+
+/* The name of the line means all its loops. One that is inside a loop of another name is no layer: what the
+ * name means would be a part of it. */
+static void check_nested(const selecting *s, uint32_t k)
+{
+    for (etch_cursor at = {.root = s->p->graph->forward}; etch_cursor_next(&at);) {
+        if (!is_called(s, at.item->loop, k) || !at.in->loop)
+            continue;
+        const etch_region *around = at.in;
+        while (around->loop && !is_called(s, around->loop, k))
+            around = around->parent;
+        if (around->loop)
+            continue;
+        etch_diag *diag =
+            etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, s->stages->line->selector_spans[k],
+                       "'%s' names several loops, and one of them is inside another loop", name_at(s, k));
+        etch_note(diag, at.item->loop->span, "this one, inside of '%s'", at.in->loop->name);
+        for (uint32_t i = 0; i < s->stages->segments.count; i++)
+            if (is_called(s, s->stages->segments.at[i].loop, k))
+                etch_note(diag, s->stages->segments.at[i].loop->span,
+                          "this one is a unit for each iteration");
+        etch_help(diag, "give the loops different names, `repeat n as NAME`");
+        s->p->failed = true;
+        return;
+    }
+}
+
 /* Names that are listed and are no segment of the chain. A name that the model does not have at all may be
  * one of another model that shares the plan. */
 static void check_names(const selecting *s)
 {
     const etch_stage_line *line = s->stages->line;
     for (uint32_t k = 0; k < line->selector_count; k++) {
-        if (s->found[k])
+        if (s->found[k]) {
+            check_nested(s, k);
             continue;
+        }
         if (!model_selects(s, k)) {
             if (!s->p->plan->shared && (!line->selectors_known || line->selectors_known[k]))
                 etch_remark(s->p->graph->diags, ETCH_E_UNKNOWN_SELECTOR, line->selector_spans[k],

@@ -58,3 +58,67 @@ etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test)
     etch_help(diag, "bind its params in a config or with --set");
     return ETCH_UNKNOWN;
 }
+
+/* ---- what holds inside --------------------------------------------------------------------------------- */
+
+static bool is_more(etch_spec *spec, etch_expr a, etch_expr b)
+{
+    return etch_at_least(spec->sym, a, b, NULL) == ETCH_YES;
+}
+
+static void know(etch_builder *b, etch_expr more, etch_expr less)
+{
+    ETCH_PUSH(b->spec->arena, &b->graph->known, (etch_known){more, less});
+}
+
+/* more > less */
+static void know_above(etch_builder *b, etch_expr more, etch_expr less)
+{
+    etch_sym *sym = b->spec->sym;
+    const bool whole =
+        etch_is_integer(sym, more, NULL) == ETCH_YES && etch_is_integer(sym, less, NULL) == ETCH_YES;
+    know(b, whole ? etch_sub(sym, more, etch_int(sym, 1)) : more, less);
+}
+
+static void know_claim(etch_builder *b, const etch_claim *c, etch_relation relation)
+{
+    switch (relation) {
+    case ETCH_REL_EQ:
+        know(b, c->left, c->right);
+        know(b, c->right, c->left);
+        break;
+    case ETCH_REL_GE:
+        know(b, c->left, c->right);
+        break;
+    case ETCH_REL_LE:
+        know(b, c->right, c->left);
+        break;
+    case ETCH_REL_GT:
+        know_above(b, c->left, c->right);
+        break;
+    case ETCH_REL_LT:
+        know_above(b, c->right, c->left);
+        break;
+    case ETCH_REL_NE:
+    case ETCH_REL_TRUE: /* right is 0 */
+        if (is_more(b->spec, c->left, c->right))
+            know_above(b, c->left, c->right);
+        else if (is_more(b->spec, c->right, c->left))
+            know_above(b, c->right, c->left);
+        break;
+    case ETCH_REL_DIVIDES:
+        break;
+    }
+}
+
+void etch_env_know(etch_env *env, const etch_ast_expr *test, bool holds)
+{
+    etch_builder *b = env->builder;
+    const etch_lookup lookup = etch_env_lookup(env);
+    if (etch_env_has_index(env, test))
+        return;
+    const etch_claim claim = etch_claim_of(b->spec, test, &lookup);
+    etch_relation relation = claim.relation == ETCH_REL_TRUE ? ETCH_REL_NE : claim.relation;
+    if (claim.left && claim.right && (holds || negated(relation, &relation)))
+        know_claim(b, &claim, relation);
+}

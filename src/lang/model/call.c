@@ -17,6 +17,20 @@ static bool is_among(const char *name, const char *const *list, size_t count)
     return false;
 }
 
+typedef ETCH_VEC(const char *) name_list;
+
+/* What may be said by name to `called`. */
+static void help_arguments(etch_spec *spec, etch_diag *diag, const char *called, const name_list *known)
+{
+    etch_buf list = {.arena = spec->arena};
+    for (uint32_t i = 0; i < known->count; i++)
+        etch_buf_printf(&list, "%s%s", i ? ", " : "", known->at[i]);
+    if (known->count > 0)
+        etch_help(diag, "%s takes %s", called, list.text);
+    else
+        etch_help(diag, "%s takes no arguments with a name", called);
+}
+
 /* ---- parameters of modules -------------------------------------------------------------------------- */
 
 static const etch_ast_arg *find_argument(const etch_ast_expr *call, const char *name)
@@ -76,6 +90,16 @@ static etch_bound_name parameter_value(etch_env *from, const etch_ast_expr *expr
     return (etch_bound_name){.kind = ETCH_BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
 }
 
+bool etch_env_default(etch_env *callee, const etch_ast_def *def)
+{
+    etch_bound_name bound = parameter_value(callee, def->value);
+    if (bound.kind == ETCH_BOUND_DIM ? !bound.dim : bound.kind == ETCH_BOUND_NUMBER && !bound.number)
+        return false;
+    bound.name = def->name.text;
+    etch_env_declare(callee, bound, def->name.span);
+    return true;
+}
+
 static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_item *item,
                             const etch_ast_expr *call)
 {
@@ -90,8 +114,11 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
             etch_help(diag, "write %s(..., %s = ...)", item->name.text, def->name.text);
             return false;
         }
-        etch_bound_name bound =
-            given ? parameter_value(caller, given->value) : parameter_value(callee, def->value);
+        if (!given && !etch_env_default(callee, def))
+            return false;
+        if (!given)
+            continue;
+        etch_bound_name bound = parameter_value(caller, given->value);
         if (bound.kind == ETCH_BOUND_DIM ? !bound.dim : bound.kind == ETCH_BOUND_NUMBER && !bound.number)
             return false;
         bound.name = def->name.text;
@@ -107,6 +134,11 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
         etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, name.span, "%s has no parameter %s",
                                      item->name.text, name.text);
         etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        name_list params = {0};
+        for (uint32_t k = 0; k < item->defs.count; k++)
+            ETCH_PUSH(spec->arena, &params, item->defs.at[k].name.text);
+        etch_suggest_name(diag, name.text, params.at, params.count);
+        help_arguments(spec, diag, item->name.text, &params);
         return false;
     }
     return true;
@@ -267,6 +299,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
         return false;
     etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
     b->depth++;
+    etch_symbol_read(b->spec, symbol);
     ETCH_PUSH(b->spec->arena, &b->calls, symbol);
     etch_graph_enter(b->graph, item->name.text, call->span);
     bool good =
@@ -318,7 +351,7 @@ static etch_expr keyword_number(etch_env *env, const etch_ast_arg *arg, bool *no
     if (bound.kind == ETCH_BOUND_DIM)
         return bound.dim ? bound.dim->size : NULL;
     if (bound.kind == ETCH_BOUND_INDEX)
-        etch_report_index(spec, arg->value->span, bound.name);
+        etch_report_index(env, arg->value->span, &bound);
     else if (!*nothing)
         etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, arg->value->span, "%s is a number, and %s is a %s",
                    arg->name.text, etch_written(spec, arg->value->span), etch_bound_kind_name(bound.kind));
@@ -340,10 +373,10 @@ static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
     return value || nothing;
 }
 
-/* The keyword or optional operand of the row whose name is most like `name`; NULL when none is near. */
-static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const char *name)
+/* What a call of the row may say by name: its keywords and optional operands. */
+static name_list arguments_of(etch_spec *spec, const etch_row *row)
 {
-    ETCH_VEC(const char *) known = {0};
+    name_list known = {0};
     const etch_keyword_info *info;
     const etch_operands operands = etch_operands_of(spec->arena, row);
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
@@ -351,7 +384,18 @@ static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const c
             ETCH_PUSH(spec->arena, &known, info->name);
     for (uint32_t i = operands.least; i < operands.most && operands.names[i]; i++)
         ETCH_PUSH(spec->arena, &known, operands.names[i]);
-    return etch_nearest(name, known.at, known.count);
+    return known;
+}
+
+/* Other libraries' words for `over`, and for what needs no word here. */
+static void help_word(etch_diag *diag, const etch_row *row, const name_list *known, const char *word)
+{
+    static const char *const dims[] = {"axis", "axes", "dim", "dims"};
+    for (uint32_t i = 0; i < known->count; i++)
+        if (strcmp(known->at[i], "over") == 0 && is_among(word, dims, sizeof dims / sizeof *dims))
+            etch_help(diag, "dims are named: %s(..., over = D), or over = (D, E)", etch_row_name(row));
+    if (strcmp(word, "keepdim") == 0 || strcmp(word, "keepdims") == 0)
+        etch_help(diag, "nothing needs a dim of size 1: what lacks a dim is the same along it");
 }
 
 static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg)
@@ -366,11 +410,14 @@ static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_a
                    etch_text(spec->arena, "%s(.., %s = ..)", etch_row_name(row), arg->name.text));
         return false;
     }
-    const char *near = nearest_keyword(spec, row, arg->name.text);
+    const name_list known = arguments_of(spec, row);
+    const char *near = etch_nearest(arg->name.text, known.at, known.count);
     etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s takes no %s",
                                  etch_row_name(row), arg->name.text);
     if (near)
         etch_help(diag, "did you mean %s?", near);
+    help_word(diag, row, &known, arg->name.text);
+    help_arguments(spec, diag, etch_row_name(row), &known);
     return false;
 }
 
@@ -514,6 +561,36 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     return false;
 }
 
+/* Is anything known against the dtype? An input of a module that is read alone, or stands in for an argument
+ * with a mistake, has the dtype that it would be given. */
+static bool may_be_index(const etch_builder *b, const etch_tensor *tensor)
+{
+    const bool integer = !etch_dtype_is_real(tensor->dtype) && tensor->dtype != ETCH_BOOL;
+    const bool unknown = b->alone || etch_error_count(b->spec->diags) > b->errors;
+    return integer || (unknown && etch_route_root(tensor)->kind == ETCH_INPUT);
+}
+
+/* Indices choose elements: they are integers. */
+static bool indices_fit(const etch_env *env, const etch_row *row, const etch_ast_expr *call,
+                        const etch_operands *ins)
+{
+    const etch_builder *b = env->builder;
+    for (uint32_t i = 0; i < ins->most; i++) {
+        const etch_tensor *tensor = ins->at[i];
+        if (!tensor || !etch_row_is_index(row, i) || may_be_index(b, tensor))
+            continue;
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_INDEX_DTYPE, call->args.at[i].value->span,
+                       "%s of %s are indices, and %s is %s", ins->names[i], etch_row_name(row),
+                       etch_tensor_text(b->spec->arena, tensor), etch_dtype_name(tensor->dtype));
+        etch_note(diag, tensor->span, "%s is made here", tensor->name);
+        if (tensor->kind == ETCH_INPUT || tensor->kind == ETCH_WEIGHT)
+            etch_help(diag, "declare integers: %s: i32", etch_tensor_text(b->spec->arena, tensor));
+        return false;
+    }
+    return true;
+}
+
 /* A row whose results are as many as are declared. */
 static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_tensor *x,
                          const etch_attrs *attrs, const etch_dims *want, etch_tensor **out, uint32_t results)
@@ -550,7 +627,7 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
     for (uint32_t i = 0; i < call->args.count; i++)
         if (call->args.at[i].name.text && !read_named(env, row, &call->args.at[i], &attrs, &ins))
             return false;
-    if (!needs_are_met(env, row, call, &attrs))
+    if (!needs_are_met(env, row, call, &attrs) || !indices_fit(env, row, call, &ins))
         return false;
     if (etch_row_is_several(row))
         return call_several(env, row, call, ins.at[0], &attrs, want, out, results);

@@ -1,4 +1,6 @@
 /* Tensor expressions: sums of products over named dims. */
+#include <string.h>
+
 #include "lang/model/model_int.h"
 
 /* A value inside an expression: a tensor, or a number that scales or shifts one. */
@@ -234,6 +236,22 @@ static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims 
     return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
 }
 
+/* What to write in place of an operator that is of numbers only. */
+static void help_operator(etch_spec *spec, etch_diag *diag, const etch_ast_expr *expr)
+{
+    if (expr->kind != ETCH_AST_BINARY)
+        return;
+    const char *base = etch_written(spec, expr->left->span);
+    if (expr->op == '^' && strcmp(etch_written(spec, expr->right->span), "2") == 0)
+        etch_help(diag, "write square(%s)", base);
+    else if (expr->op == '^')
+        etch_help(diag,
+                  "write a power as a product: x * x * x; square, sqrt, rsqrt and reciprocal are functions");
+    else
+        etch_help(diag, "'%s' is an operator of numbers: params and sizes of dims",
+                  expr->op == 'f' ? "//" : "%");
+}
+
 /* `want`: declared dims that the value has, when it is a term of a statement; NULL inside other expressions,
  * where nothing is ever summed. */
 static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
@@ -272,9 +290,10 @@ static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dim
     case ETCH_AST_LIST:
         break;
     }
-    etch_error(
+    etch_diag *diag = etch_error(
         spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
         "this is not an expression of tensors: they are added, multiplied, renamed and passed to functions");
+    help_operator(spec, diag, expr);
     return failure();
 }
 

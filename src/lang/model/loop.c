@@ -426,7 +426,7 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     condition c;
     index_test test;
     if (!take_apart(env, expr, &c)) {
-        etch_report_index(env->builder->spec, expr->span, index_in(env, expr)->name);
+        etch_report_index(env, expr->span, index_in(env, expr));
         return ETCH_UNKNOWN;
     }
     if (!read_condition(t, env, &c, &test))
@@ -505,14 +505,17 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     etch_spec *spec = env->builder->spec;
     etch_graph *graph = env->builder->graph;
     etch_loop *loop = graph->region->loop;
-    const uint32_t outer = env->names.count, errors = etch_error_count(spec->diags);
+    const uint32_t outer = env->names.count, outer_loop = env->loop_names;
+    const uint32_t errors = etch_error_count(spec->diags);
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, carried->count, etch_tensor *);
     etch_turn t = {.env = env, .name = loop->name, .count = count, .period = 1};
     find_intervals(&t);
+    env->loop_names = outer;
     for (;;) {
         if (stmt->index.text)
-            etch_env_bind(env,
-                          (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t});
+            etch_env_declare(
+                env, (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t},
+                stmt->index.span);
         env->builder->bodies++;
         env->builder->inside->body(env, &stmt->body);
         read_carried(env, carried, values);
@@ -522,6 +525,7 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
         etch_graph_next_body(graph, values, values, carried->count);
         bind_carried(env, carried, values);
     }
+    env->loop_names = outer_loop;
     etch_graph_end(graph, values, values, carried->count);
     if (loop->bodies.count > 1)
         etch_graph_classes(graph, loop, pattern_of(&t));

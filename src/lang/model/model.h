@@ -31,4 +31,9 @@ typedef struct etch_model {
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
                                 const etch_precision *precision);
 
+/* Reads the models and modules of the spec's own file that no elaboration has read so far, each by itself,
+ * with its dims as they stand: for what is wrong in them. What cannot be known without a call is remarked
+ * on. */
+void etch_spec_read_rest(etch_spec *spec, const etch_settings *settings);
+
 #endif

@@ -37,7 +37,7 @@ typedef struct etch_bound_name {
     const etch_symbol *module;
     /* of the loop whose index it is */
     struct etch_turn *turn;
-    /* where it was declared; nowhere for results of statements */
+    /* where it was declared, or assigned first; nowhere in a model that a program builds */
     etch_span span;
 } etch_bound_name;
 
@@ -76,6 +76,8 @@ typedef struct etch_builder {
     ETCH_VEC(const etch_symbol *) calls;
     /* a limit was reached: nothing more is elaborated */
     bool stopped;
+    /* it is a module that no model calls, read by itself */
+    bool alone;
     /* there were when elaboration began */
     uint32_t errors;
 } etch_builder;
@@ -87,6 +89,8 @@ typedef struct etch_env {
     const etch_namespace *home;
     /* later ones hide earlier ones */
     ETCH_VEC(etch_bound_name) names;
+    /* those before are of the loops around, and of the module */
+    uint32_t loop_names;
     /* what `..` stands for */
     etch_dims rest;
     /* of the signature: declares dims of names in the body */
@@ -104,8 +108,8 @@ typedef struct etch_inside {
 
 etch_bound_name *etch_env_find(const etch_env *env, const char *name);
 void etch_env_bind(etch_env *env, etch_bound_name bound);
-/* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one.
- * `span`: where. */
+/* The same for a name that is declared (a parameter, an argument, a weight, a dim, the index of a loop): it
+ * must be a new one. `span`: where. */
 void etch_env_declare(etch_env *env, etch_bound_name bound, etch_span span);
 const char *etch_bound_kind_name(etch_bound_kind kind); /* "tensor", "dim", ... */
 /* The dim called `name`: local, a prime, or global. NULL after an error. */
@@ -118,8 +122,10 @@ etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes);
 etch_dims etch_env_result(etch_env *env, const char *name);
 /* Numbers of the body: module parameters, params, sizes of dims. */
 etch_lookup etch_env_lookup(etch_env *env);
-/* Reports an index where its value would be needed. */
-void etch_report_index(etch_spec *spec, etch_span span, const char *index);
+/* Reports the index of a loop where its value would be needed. */
+void etch_report_index(etch_env *env, etch_span span, const etch_bound_name *bound);
+/* Adds to a message about a name of the body what it hides of the file, if anything, and where both are. */
+void etch_note_hidden(const etch_env *env, etch_diag *diag, const etch_bound_name *bound);
 /* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out
  * without a word. */
 void etch_builder_lost(const etch_builder *builder);
@@ -130,6 +136,8 @@ void etch_later(etch_spec *spec, etch_span span, const char *what);
 
 /* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
+/* Adds to what is known at the builder's place that the test, which has been decided, holds or does not. */
+void etch_env_know(etch_env *env, const etch_ast_expr *test, bool holds);
 
 /* ---- loop.c: loops ---- */
 
@@ -154,10 +162,26 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
 
 /* ---- call.c: calls ---- */
 
+/* Gives a parameter of a module its default. False after an error. */
+bool etch_env_default(etch_env *callee, const etch_ast_def *def);
+
 /* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. `want`:
  * the declared dims of each; NULL: none. False after an error. */
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
+
+/* ---- homonyms.c: dims of one name ---- */
+
+/* Says of mistakes about dims, found since then, where dims of one name are declared. */
+void etch_note_homonyms(const etch_builder *builder, const etch_diags_mark *since);
+
+/* ---- elaborate.c: models ---- */
+
+/* What is the same in all elaborations. `errors`: there were when this one began. */
+etch_builder etch_builder_new(etch_spec *spec, const etch_settings *settings, const etch_symbol *symbol,
+                              const etch_dtypes *dtypes, uint32_t errors);
+/* Declares the inputs of a model, or of a module that is read by itself. */
+void etch_env_inputs(etch_env *env, const etch_ast_item *item);
 
 /* ---- native.c: models that programs build ---- */
 
@@ -175,6 +199,8 @@ const char *etch_calls_itself(const etch_builder *b, const etch_symbol *module);
 /* ---- model.c: statements ---- */
 
 void etch_env_body(etch_env *env, const etch_ast_body *body);
+/* The dtype that a tensor is declared with; `usual` when it says none, or after an error. */
+etch_dtype etch_declared_dtype(etch_spec *spec, const etch_ast_tensor *tensor, etch_dtype usual);
 /* Checks the results of a body against the signature and collects them. */
 bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **out);
 

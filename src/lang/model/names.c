@@ -3,9 +3,10 @@
 
 #include "lang/model/model_int.h"
 
-void etch_report_index(etch_spec *spec, etch_span span, const char *index)
+void etch_report_index(etch_env *env, etch_span span, const etch_bound_name *bound)
 {
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
+    const char *index = bound->name;
+    etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_LOOP_INDEX, span,
                                  "the index %s of a loop has no value here: it says only in an `if` which "
                                  "iterations are meant",
                                  index);
@@ -13,6 +14,7 @@ void etch_report_index(etch_spec *spec, etch_span span, const char *index)
               "compare it, or its remainder, with what is the same in all iterations: `if %s < n`, "
               "`if %s %% 4 == 1`",
               index, index);
+    etch_note_hidden(env, diag, bound);
 }
 
 etch_bound_name *etch_env_find(const etch_env *env, const char *name)
@@ -47,19 +49,25 @@ static bool is_there(const etch_bound_name *bound)
     return true;
 }
 
+/* A name that stands for something in the module already, around a loop or not. */
+static void report_twice(const etch_env *env, const etch_bound_name *known, etch_span span)
+{
+    etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
+                                 "'%s' is defined here already", known->name);
+    if (known->span.end)
+        etch_note(diag, known->span, "first here, as a %s", etch_bound_kind_name(known->kind));
+    etch_help(diag, "give one of them another name");
+}
+
 void etch_env_declare(etch_env *env, etch_bound_name bound, etch_span span)
 {
     if (!is_there(&bound))
         etch_builder_lost(env->builder);
     const etch_bound_name *known = etch_env_find(env, bound.name);
-    if (known) {
-        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
-                                     "'%s' is defined here already", bound.name);
-        if (known->span.end)
-            etch_note(diag, known->span, "first here");
-        etch_help(diag, "give one of them another name");
-        return; /* what follows is read with the first */
-    }
+    if (known)
+        report_twice(env, known, span);
+    if (known && known >= env->names.at + env->loop_names)
+        return; /* what follows is read with the first, but of another loop with the one that is nearer */
     bound.span = span;
     etch_env_bind(env, bound);
 }
@@ -106,11 +114,22 @@ const char *etch_bound_kind_name(etch_bound_kind kind)
     return names[kind];
 }
 
-static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
+void etch_note_hidden(const etch_env *env, etch_diag *diag, const etch_bound_name *bound)
 {
-    etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim", name.text,
-               what);
-    return NULL;
+    const etch_symbol *symbol = etch_namespace_find(env->home, bound->name);
+    if (!symbol || !bound->span.end)
+        return;
+    const char *what = etch_symbol_kind_name(symbol->kind);
+    etch_note(diag, bound->span, "this %s hides the %s of this name", etch_bound_kind_name(bound->kind),
+              what);
+    etch_note(diag, symbol->def ? symbol->def->name.span : symbol->item->name.span, "the %s is here", what);
+    etch_help(diag, "give one of them another name");
+}
+
+static etch_diag *not_a_dim(const etch_env *env, etch_ast_name name, const char *what)
+{
+    return etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim",
+                      name.text, what);
 }
 
 /* As etch_env_dim; `*found` tells an unknown name from an error. */
@@ -118,13 +137,19 @@ static etch_dim *find_dim(etch_env *env, etch_ast_name name, bool *found)
 {
     *found = true;
     const etch_bound_name *bound = etch_env_find(env, name.text);
-    if (bound)
-        return bound->kind == ETCH_BOUND_DIM ? bound->dim
-                                             : not_a_dim(env, name, etch_bound_kind_name(bound->kind));
+    if (bound && bound->kind == ETCH_BOUND_DIM)
+        return bound->dim;
+    if (bound) {
+        etch_note_hidden(env, not_a_dim(env, name, etch_bound_kind_name(bound->kind)), bound);
+        return NULL;
+    }
     const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
-    if (symbol)
-        return symbol->kind == ETCH_SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)
-                                               : not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
+    if (symbol && symbol->kind == ETCH_SYMBOL_DIM)
+        return etch_builder_dim(env->builder, symbol);
+    if (symbol) {
+        not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
+        return NULL;
+    }
     size_t length = strlen(name.text);
     if (length > 1 && name.text[length - 1] == '\'') {
         etch_ast_name base = {etch_name(env->builder->spec->names, name.text, length - 1), name.span};
@@ -210,9 +235,12 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
     if (bound->kind == ETCH_BOUND_DIM)
         return bound->dim ? bound->dim->size : NULL;
     if (bound->kind == ETCH_BOUND_INDEX)
-        etch_report_index(spec, expr->span, bound->name);
+        etch_report_index(env, expr->span, bound);
     else
-        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is not a number", expr->name.text);
+        etch_note_hidden(env,
+                         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is a %s, not a number",
+                                    expr->name.text, etch_bound_kind_name(bound->kind)),
+                         bound);
     return NULL;
 }
 

@@ -18,10 +18,10 @@ static void wrong(const filling *f, etch_span span, const char *message)
     etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, span, "%s", message);
 }
 
-static void later(const filling *f, etch_span span, const char *what)
+static etch_diag *later(const filling *f, etch_span span, const char *what)
 {
-    etch_error(f->spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",
-               what);
+    return etch_error(f->spec->diags, ETCH_E_LATER, span,
+                      "%s is part of the language but is not given meaning yet", what);
 }
 
 static void read_model(filling *f, const etch_ast_def *def)
@@ -104,6 +104,7 @@ static void read_optimizer_argument(filling *f, const char *optimizer, const etc
         etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
                                      "%s has no argument '%s'", optimizer, arg->name.text);
         etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 3 : 2);
+        etch_help(diag, "its arguments are master, main_grads%s", takes_momentum ? ", momentum" : "");
     }
 }
 
@@ -114,17 +115,21 @@ static void report_no_optimizer(const filling *f, etch_ast_name name)
     const etch_table *table = etch_table_builtin();
     ETCH_VEC(const char *) names = {0};
     const etch_row *row;
-    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(name.text, others[i]) == 0) {
-            later(f, name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
-            return;
-        }
+    etch_buf list = {.arena = f->spec->arena};
     for (uint32_t i = 0; (row = etch_row_at(table, i)) != NULL; i++)
-        if (etch_optimizer_called(table, etch_row_name(row)))
+        if (etch_optimizer_called(table, etch_row_name(row))) {
+            etch_buf_printf(&list, "%s%s", names.count ? ", " : "", etch_row_name(row));
             ETCH_PUSH(f->spec->arena, &names, etch_row_name(row));
-    etch_diag *diag =
-        etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, name.span, "there is no optimizer '%s'", name.text);
-    etch_suggest_name(diag, name.text, names.at, names.count);
+        }
+    bool known = false;
+    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+        known = known || strcmp(name.text, others[i]) == 0;
+    etch_diag *diag = known ? later(f, name.span, etch_text(f->spec->arena, "the optimizer '%s'", name.text))
+                            : etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, name.span,
+                                         "there is no optimizer '%s'", name.text);
+    if (!known)
+        etch_suggest_name(diag, name.text, names.at, names.count);
+    etch_help(diag, "optimizers are %s", list.text);
 }
 
 static void read_optimizer(filling *f, const etch_ast_def *def)

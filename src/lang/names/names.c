@@ -18,6 +18,13 @@ static void add_name(etch_arena *arena, etch_namespace *space, const char *name,
     etch_map_set(arena, &space->by_name, name, symbol);
 }
 
+void etch_symbol_read(etch_spec *spec, const etch_symbol *symbol)
+{
+    if (!spec->read)
+        spec->read = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, bool);
+    spec->read[symbol->id] = true;
+}
+
 const char *etch_symbol_kind_name(etch_symbol_kind kind)
 {
     static const char *const names[] = {"param",       "dim",         "module", "model", "config",
@@ -44,8 +51,8 @@ static const etch_source *file_of(const etch_symbol *symbol)
     return symbol->home->ast->source;
 }
 
-void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
-                       const char *const *more, uint32_t more_count)
+etch_diag *etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what,
+                             etch_ast_name name, const char *const *more, uint32_t more_count)
 {
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "unknown %s '%s'", what, name.text);
@@ -62,9 +69,10 @@ void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char 
         etch_note(diag, place_of(symbol), "this %s is not visible in '%s'",
                   etch_symbol_kind_name(symbol->kind), space->ast->source->path);
         etch_help(diag, "import it from '%s'", file_of(symbol)->path);
-        return;
+        return diag;
     }
     etch_suggest_name(diag, name.text, names, count);
+    return diag;
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------- */

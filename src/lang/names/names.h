@@ -45,6 +45,8 @@ typedef struct etch_setting {
     etch_given_by from;
     /* where the value is written */
     etch_span span;
+    /* as written: it may speak of others that have values */
+    etch_expr written;
 } etch_setting;
 
 /* A value of `sets` that has no effect, because the run binds the param itself. */
@@ -59,8 +61,15 @@ typedef struct etch_settings {
     uint32_t count;
     const etch_hidden *hidden;
     uint32_t hidden_count;
+    /* Where a config leaves out params, which take their defaults: by setting, was it needed? Set by
+     * etch_settings_apply. NULL otherwise. */
+    bool *needed;
+    /* of that config */
+    etch_span config_span;
 } etch_settings;
 
+/* Notes which settings the expression needs: those of what it speaks of, and of what their values do. */
+void etch_settings_need(etch_sym *sym, const etch_settings *settings, etch_expr expr);
 /* Substitutes settings (the value of one may speak of others) until nothing changes. */
 etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr);
 

@@ -19,6 +19,22 @@ static etch_expr apply_once(etch_sym *sym, const etch_settings *settings, etch_e
     return expr;
 }
 
+/* Values need one another in no circle, and each is looked at once. */
+void etch_settings_need(etch_sym *sym, const etch_settings *settings, etch_expr expr)
+{
+    const etch_expr *vars = NULL;
+    const uint32_t count = settings->needed && expr ? etch_vars_of(sym, expr, &vars) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < settings->count; k++) {
+            const etch_setting *setting = &settings->at[k];
+            if (setting->var != vars[i] || settings->needed[k])
+                continue;
+            settings->needed[k] = true;
+            if (setting->written != setting->value)
+                etch_settings_need(sym, settings, setting->written);
+        }
+}
+
 etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr)
 {
     bool constants = true;
@@ -26,6 +42,7 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
         constants = constants && settings->at[i].value && etch_is_constant(settings->at[i].value);
     if (!expr || etch_is_constant(expr) || settings->count == 0)
         return expr;
+    etch_settings_need(sym, settings, expr);
     etch_expr next = apply_once(sym, settings, expr);
     for (uint32_t round = 0; !constants && next && next != expr && round < settings->count; round++) {
         expr = next;

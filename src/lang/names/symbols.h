@@ -103,6 +103,8 @@ struct etch_spec {
     ETCH_VEC(etch_param) params;
     /* by param */
     etch_range *ranges;
+    /* by symbol id: models and modules whose body was read; NULL: none was */
+    bool *read;
     /* by symbol id, as far as dim_states says that they are known */
     etch_expr *dim_sizes;
     uint8_t *dim_states;
@@ -124,6 +126,8 @@ struct etch_spec {
     ETCH_VEC(const etch_symbol *) broken_plans;
 };
 
+/* The body of the model or module is being read. */
+void etch_symbol_read(etch_spec *spec, const etch_symbol *symbol);
 /* A piece of text as it stands in its source. */
 const char *etch_written(etch_spec *spec, etch_span span);
 /* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`:
@@ -134,9 +138,9 @@ const char *etch_listing_text(etch_spec *spec, etch_listing what);
 /* Adds "did you mean ..?" when one of the names is near. */
 void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
 /* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be
- * empty). */
-void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
-                       const char *const *more, uint32_t more_count);
+ * empty). Never NULL; the result takes helps at once. */
+etch_diag *etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what,
+                             etch_ast_name name, const char *const *more, uint32_t more_count);
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
@@ -182,6 +186,8 @@ etch_relation etch_relation_of(char op);
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
  * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Does the file see something called `name`, or `name` as the prime of a dim? */
+bool etch_namespace_knows(etch_spec *spec, const etch_namespace *space, const char *name);
 /* Params, and dims by their size, as the file sees them. */
 etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
 /* The same for one name; `more` are further names for "did you mean". */

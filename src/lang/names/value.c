@@ -363,6 +363,11 @@ static const etch_symbol *find_base(etch_spec *spec, const etch_namespace *space
     return symbol && symbol->kind == ETCH_SYMBOL_DIM ? symbol : NULL;
 }
 
+bool etch_namespace_knows(etch_spec *spec, const etch_namespace *space, const char *name)
+{
+    return etch_namespace_find(space, name) || find_base(spec, space, name);
+}
+
 etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
                             const char *const *more, uint32_t more_count)
 {

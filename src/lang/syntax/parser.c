@@ -195,6 +195,13 @@ etch_span etch_parse_since(const etch_parser *p, etch_span start)
     return (etch_span){start.start, p->previous.span.end > start.start ? p->previous.span.end : start.end};
 }
 
+static void help_weight(etch_diag *diag)
+{
+    etch_help(diag,
+              "a trained tensor is declared by a line of its own: weight w[H,F]; `param n` at the top level "
+              "declares a number");
+}
+
 /* A keyword stands where a name should. When more words follow, it was meant as the keyword and the
  * statement is lost. */
 static void report_keyword(etch_parser *p, const char *what)
@@ -203,7 +210,9 @@ static void report_keyword(etch_parser *p, const char *what)
     etch_token_kind next = etch_lexer_peek(&p->lexer);
     etch_diag *diag = etch_parse_complain(p, ETCH_E_KEYWORD_AS_NAME, p->token.span,
                                           "'%s' is a word of the language and cannot be a name", word);
-    if (diag) {
+    if (diag && p->token.kind == ETCH_TOKEN_PARAM && next == ETCH_TOKEN_OPEN_ROUND) {
+        help_weight(diag);
+    } else if (diag) {
         etch_help(diag, "expected %s; choose another word, such as '%s_'", what, word);
     }
     if (next == ETCH_TOKEN_NAME || next == ETCH_TOKEN_INTEGER || next == ETCH_TOKEN_STRING ||
@@ -393,6 +402,13 @@ static void end_statement(etch_parser *p)
             diag,
             "a comparison stands in 'check', 'assume', 'if' and 'where' only, and there is one in each");
         break;
+    case ETCH_TOKEN_AT:
+        if (p->block && p->block->lines == ETCH_LINE_BODY) {
+            etch_help(diag,
+                      "a product of tensors is written y[..] = x * w: dims of both that y does not name are "
+                      "summed");
+        }
+        break;
     case ETCH_TOKEN_CLOSE_ROUND:
     case ETCH_TOKEN_CLOSE_SQUARE:
         etch_help(diag, "no '%s' is open here", token.kind == ETCH_TOKEN_CLOSE_ROUND ? "(" : "[");
@@ -456,12 +472,19 @@ static void report_open_block(etch_parser *p, const etch_open_block *block)
     }
 }
 
+/* A param that stands further in than the line of the block: a tensor was meant, and no brace is missing. */
+static bool is_misplaced_param(const etch_parser *p, const etch_open_block *block)
+{
+    return block->lines == ETCH_LINE_BODY && p->token.kind == ETCH_TOKEN_PARAM &&
+           p->token.column > block->indent;
+}
+
 /* Does the current line belong to no block, but to the file? */
 static bool begins_item(const etch_parser *p, const etch_open_block *block)
 {
     unsigned starts = etch_token_starts(p->token.kind);
-    return p->token.first_on_line && (starts & ETCH_LINE_ITEM) && !(starts & block->lines) &&
-           etch_lexer_peek(&p->lexer) != ETCH_TOKEN_ASSIGN;
+    return !is_misplaced_param(p, block) && p->token.first_on_line && (starts & ETCH_LINE_ITEM) &&
+           !(starts & block->lines) && etch_lexer_peek(&p->lexer) != ETCH_TOKEN_ASSIGN;
 }
 
 void etch_parse_block(etch_parser *p, etch_open_block block, etch_parse_line line, void *into)
@@ -582,6 +605,9 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
                                           etch_token_text(token.kind), where);
         if (diag) {
             etch_help(diag, "it belongs %s", home_of(starts));
+        }
+        if (diag && token.kind == ETCH_TOKEN_PARAM && lines == ETCH_LINE_BODY) {
+            help_weight(diag);
         }
         return ETCH_TOKEN_PANIC;
     }

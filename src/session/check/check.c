@@ -8,6 +8,9 @@ typedef struct checking {
     etch_check_report *report;
     ETCH_VEC(etch_demand) demands;
     ETCH_VEC(etch_absence) absences;
+    ETCH_VEC(etch_unsuited) unsuited;
+    /* the one that is taken when a command names none; may be NULL */
+    const etch_plan *plan;
     ETCH_VEC(etch_verdict) verdicts;
     /* of lowering, when everything is bound */
     etch_status status;
@@ -189,6 +192,31 @@ static bool concerns(const checking *c, const etch_compiled *p)
     return true;
 }
 
+/* Of each plan once, also when it is unsuited for several runs. */
+static void add_unsuited(checking *c, const etch_plan *plan, const etch_diag *why)
+{
+    for (uint32_t i = 0; i < c->unsuited.count; i++)
+        if (strcmp(c->unsuited.at[i].plan, plan->name) == 0)
+            return;
+    ETCH_PUSH(c->session->arena, &c->unsuited,
+              (etch_unsuited){plan->name, why->message, etch_locate(c->session, why->span)});
+}
+
+/* Places a plan. That one of a file of plans for many models does not suit this one is no mistake, unless it
+ * is the one that is used. */
+static bool place(checking *c, etch_compiled *p)
+{
+    etch_session *session = c->session;
+    const etch_diags_mark start = etch_diags_now(session->diags);
+    if (etch_compiled_place(session, p))
+        return true;
+    if (!p->plan->shared || p->plan == c->plan || !etch_diags_since(session->diags, &start))
+        return false;
+    add_unsuited(c, p->plan, etch_diags_retract(session->diags, &start));
+    p->tried_to_place = false; /* a check line that asks for it is told so */
+    return false;
+}
+
 /* One model under each plan, or under the one that was asked for. */
 static void check_run(checking *c, const char *run)
 {
@@ -208,7 +236,7 @@ static void check_run(checking *c, const char *run)
             list_absences(c, p->plan);
         if (p)
             etch_compiled_allow(session, p);
-        if (p && etch_compiled_place(session, p) && concerns(c, p)) {
+        if (p && place(c, p) && concerns(c, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_compiled_lower(session, p, NULL, &job);
@@ -229,6 +257,53 @@ static void check_models(checking *c)
     }
     for (uint32_t i = 0; i < run_count; i++)
         check_run(c, runs[i]);
+}
+
+/* ---- configs ------------------------------------------------------------------------------------------- */
+
+/* One run with the values of the config that is in force for now: as far as a query, or lowering, would look
+ * at them. */
+static void check_values(checking *c, const char *run)
+{
+    etch_session *session = c->session;
+    etch_compiled *p = etch_compiled_get(session, run, NULL, false, (etch_span){0, 0});
+    if (!p || !etch_compiled_allow(session, p) || !p->plan)
+        return;
+    if (etch_compiled_place(session, p) && concerns(c, p))
+        etch_compiled_fit(session, p);
+}
+
+static void check_config(checking *c, const char *config)
+{
+    etch_session *session = c->session;
+    const char *const asked = session->options.config;
+    const char *const *runs;
+    const uint32_t count = etch_spec_list(session->spec, ETCH_LIST_RUNS, &runs);
+    session->options.config = config;
+    etch_diags_note_all(session->diags, etch_text(session->arena, "with config '%s'", config));
+    const etch_settings *settings = etch_session_settings(session, c->plan);
+    if (settings && etch_check_assumptions(session, settings)) {
+        const bool one = session->options.run || count == 0;
+        if (one && c->report->model_count > 0)
+            check_values(c, NULL);
+        for (uint32_t i = 0; !one && i < count; i++)
+            check_values(c, runs[i]);
+    }
+    etch_diags_note_all(session->diags, NULL);
+    session->options.config = asked;
+}
+
+/* Where no values are asked for, all configs are looked at: what is wrong with one would be said of its first
+ * use. */
+static void check_configs(checking *c)
+{
+    const etch_session_options *o = &c->session->options;
+    const char *in_force = etch_spec_config(c->session->spec, o->config);
+    if (o->config || o->set_count > 0)
+        return;
+    for (size_t i = 0; i < c->report->config_count; i++)
+        if (!in_force || strcmp(in_force, c->report->configs[i]) != 0)
+            check_config(c, c->report->configs[i]);
 }
 
 /* ---- claims ----------------------------------------------------------------------------------------- */
@@ -334,22 +409,28 @@ static etch_status check(void *data)
 {
     checking *c = data;
     etch_session *session = c->session;
-    const etch_plan *plan;
     const uint32_t errors = etch_error_count(session->diags);
+    session->of_one_case = false;
     c->report = ETCH_NEW(session->arena, etch_check_report);
     list_names(session, c->report);
     etch_spec_remark_idle(session->spec);
     const etch_settings *settings =
-        etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
+        etch_session_plan(session, &c->plan) ? etch_session_settings(session, c->plan) : NULL;
     if (settings) {
         if (!session->options.defaults)
             etch_check_assumptions(session, settings);
         check_models(c);
         if (etch_error_count(session->diags) == errors)
+            check_configs(c);
+        if (etch_error_count(session->diags) == errors)
+            etch_spec_read_rest(session->spec, settings);
+        if (etch_error_count(session->diags) == errors)
             check_claims(c, settings);
     }
     c->report->absences = c->absences.at;
     c->report->absence_count = c->absences.count;
+    c->report->unsuited = c->unsuited.at;
+    c->report->unsuited_count = c->unsuited.count;
     c->report->demands = c->demands.at;
     c->report->demand_count = c->demands.count;
     c->report->verdicts = c->verdicts.at;

@@ -62,6 +62,7 @@ static etch_status prove(void *data)
     etch_session *session = p->session;
     const uint32_t errors = etch_error_count(session->diags);
     const etch_plan *plan;
+    session->of_one_case = false;
     if (!etch_session_plan(session, &plan))
         return ETCH_EINPUT;
     const etch_settings *given = etch_session_settings(session, plan);

@@ -11,20 +11,25 @@ static bool same_name(const char *a, const char *b)
 const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan)
 {
     const etch_session_options *o = &session->options;
+    const etch_defaults defaults = o->defaults            ? ETCH_DEFAULTS_ALL
+                                   : session->of_one_case ? ETCH_DEFAULTS_OF_CONFIG
+                                                          : ETCH_DEFAULTS_NONE;
     const char *named = etch_spec_named_plans(session->spec);
     for (uint32_t i = 0; i < session->in_force.count; i++) {
         const etch_in_force *known = session->in_force.at[i];
         /* What holds of a plan alone holds of it beside others. */
         const bool same = same_name(known->named, named) || (known->fine && !known->named);
-        if (same && known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
+        if (same && known->plan == plan && known->defaults == defaults && same_name(known->run, run) &&
+            same_name(known->config, o->config))
             return known->fine ? &known->settings : NULL;
     }
     etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
     bound->run = run;
     bound->plan = plan;
     bound->named = named;
-    bound->defaults = o->defaults;
-    bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, o->defaults,
+    bound->defaults = defaults;
+    bound->config = o->config;
+    bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, defaults,
                                  plan, &bound->settings);
     ETCH_PUSH(session->arena, &session->in_force, bound);
     return bound->fine ? &bound->settings : NULL;

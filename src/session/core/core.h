@@ -62,7 +62,9 @@ typedef struct etch_in_force {
     const etch_plan *plan;
     /* the plans beside which this one was named; NULL: alone */
     const char *named;
-    bool defaults;
+    /* as asked; NULL: the spec's choice */
+    const char *config;
+    etch_defaults defaults;
     etch_settings settings;
     /* false: they have errors, which have been reported */
     bool fine;
@@ -113,6 +115,9 @@ struct etch_session {
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
+    /* The question is of one case and not of all: what a config leaves out takes its default. Statements are
+     * made of all values. */
+    bool of_one_case;
     /* values that the run hides */
     bool warned_of_hidden;
     ETCH_VEC(etch_compiled *) compiled_models;
@@ -178,6 +183,14 @@ const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_com
                                                  const etch_valuation *values);
 /* Values of `compiled` put into an expression. */
 etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *compiled, etch_expr expr);
+/* Says which params and mesh axes the expressions speak of, and how they are given values. `stage`, the
+ * number of a stage in formulas, is none of them. Expressions may be NULL. */
+void etch_help_unbound(etch_session *session, etch_diag *diag, const etch_expr *exprs, uint32_t count);
+/* Remarks on defaults that values needed because the config in force leaves these params out. */
+void etch_remark_config_defaults(etch_session *session);
+/* Remarks on mesh axes that nobody has given a value, so that they are 1; with `of`, on those alone that it
+ * speaks of. */
+void etch_remark_default_axes(etch_session *session, const etch_compiled *p, etch_expr of);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
 uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes);
 

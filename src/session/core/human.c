@@ -40,7 +40,8 @@ static const char *with_unit(etch_arena *arena, const char *sign, const char *nu
 const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"};
-    enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+    /* a fraction with more zeros, that before the point among them, has an exponent */
+    enum { PREFIXES = sizeof prefixes / sizeof *prefixes, ZEROS = 4 };
     etch_sym *sym = session->sym;
     etch_arena *arena = session->arena;
     const char *sign = etch_constant_compare(sym, constant, etch_int(sym, 0)) < 0 ? "-" : "";
@@ -56,6 +57,10 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
     if (strlen(digits) > 3) { /* 9.996 became 10.00 */
         first++;
         digits = rounded_digits(sym, value, 2 - first);
+    }
+    if (first < 0 && first >= -ZEROS) {
+        const char *number = etch_text(arena, "0.%.*s%s", (int)(-1 - first), "0000", digits);
+        return with_unit(arena, sign, number, "", symbol);
     }
     if (first < 0 || first >= 3 * PREFIXES) {
         const char *number = etch_text(arena, "%se%lld", place_point(arena, digits, 1), (long long)first);

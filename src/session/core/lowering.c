@@ -210,6 +210,7 @@ static etch_status lower_session(void *data)
     etch_status status = etch_compiled_lower(session, p, &style, &job);
     if (status != ETCH_OK)
         return status;
+    etch_remark_default_axes(session, p, NULL);
     char hash[ETCH_SHA256_TEXT];
     hash_spec(session, hash);
     const etch_emit_options options = {.folder = o->folder,

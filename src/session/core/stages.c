@@ -262,7 +262,13 @@ static bool report_unformed(const choosing *c, const char *wanted, etch_span spa
                    "the stages of plan '%s' have no formula of their own here", c->p->plan->name);
     etch_note(diag, (etch_span){0, 0},
               "there is one for a chain with one loop, units spread evenly, and a bound number of chunks");
-    etch_help(diag, "give values to the number of stages, of chunks, and of the loops that are cut: --set");
+    const uint32_t count = c->stages->segments.count;
+    etch_expr *sizes = ETCH_NEW_ARRAY(c->session->arena, count + 2, etch_expr);
+    sizes[0] = c->stage_count;
+    sizes[1] = c->chunk_count;
+    for (uint32_t i = 0; i < count; i++)
+        sizes[i + 2] = apply(c, c->stages->segments.at[i].count);
+    etch_help_unbound(c->session, diag, sizes, count + 2);
     return false;
 }
 

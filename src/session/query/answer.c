@@ -64,7 +64,7 @@ static etch_expr find_variable(const asking *a, const char *name, const etch_pla
                                  "'%s' is no variable of the value: it is %s", name,
                                  value ? etch_expr_text(session->sym, value) : "undefined");
     if (value && etch_is_constant(value) && !etch_is_constant(var))
-        etch_help(diag, "leave it without a value: --set, --config and --defaults give values");
+        etch_help(diag, "leave it without a value: --set %s=%s", name, name);
     else
         etch_help(diag, "name a param, a mesh axis, or a dim whose size is one param");
     return NULL;
@@ -165,11 +165,15 @@ static void set_stage_rows(asking *a, const etch_shares *shares, etch_expr var)
         a->answer->sum = ETCH_SUM_HEAVIEST;
 }
 
-static void refuse_open_stage(const asking *a, etch_span span)
+static void refuse_open_stage(const asking *a, const etch_shares *shares, etch_span span)
 {
+    etch_expr *sums = ETCH_NEW_ARRAY(a->session->arena, shares->count, etch_expr);
+    for (uint32_t i = 0; i < shares->count; i++)
+        sums[i] = shares->at[i].sum;
     etch_diag *diag = etch_error(a->session->diags, ETCH_E_QUERY_STAGE, span,
                                  "which stage is the heaviest depends on values");
-    etch_help(diag, "choose one: --stage first, middle or last; or ask --by stage");
+    etch_help_unbound(a->session, diag, sums, shares->count);
+    etch_help(diag, "or choose one: --stage first, middle or last; or ask --by stage");
 }
 
 static void remark_heaviest(etch_session *session, const etch_shares *shares, uint32_t which)
@@ -231,7 +235,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
         return transform(a, most, var);
     }
     if (which == UINT32_MAX) {
-        refuse_open_stage(a, quantity->span);
+        refuse_open_stage(a, &shares, quantity->span);
         return NULL;
     }
     remark_heaviest(session, &shares, which);
@@ -292,6 +296,7 @@ static etch_status answer(void *data)
 {
     asking *a = data;
     etch_session *session = a->session;
+    session->of_one_case = true;
     const uint32_t errors = etch_error_count(session->diags);
     if (!etch_breakdown_name(a->options.by) || !etch_notation_name(a->options.notation) ||
         !etch_form_name(a->options.form)) {
@@ -319,6 +324,7 @@ static etch_status answer(void *data)
     if (!value || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
     etch_remark_open(session);
+    etch_remark_config_defaults(session);
     if (a->piecewise)
         etch_remark(session->diags, ETCH_E_QUERY_PIECEWISE, (etch_span){0, 0},
                     "the derivative holds between the steps of floors and the corners of max");

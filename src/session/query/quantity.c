@@ -122,10 +122,16 @@ typedef struct filter {
     etch_expr share;
 } filter;
 
-static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
-                            etch_span span)
+/* Says which arguments there are instead. */
+static void refuse_argument(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
+                            const char *argument, etch_span span)
 {
-    etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'", q->name, argument);
+    const bool counted = row->measure == ETCH_FLOPS || row->measure == ETCH_RANK_FLOPS;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'",
+                                 q->name, argument);
+    etch_help(diag, "its arguments are of, run, plan%s%s%s%s%s", row->breakdowns & BY_OP ? ", op" : "",
+              of_collectives(row) ? ", axis" : "", etch_quantity_of_rank(row) ? ", stage" : "",
+              row->measure == ETCH_RANK_FLOPS ? ", part" : "", counted ? ", count" : "");
 }
 
 /* The part that is asked for; NULL: all of the model. */
@@ -140,7 +146,7 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
 {
     bool fine = true;
     if (q->op && !(row->breakdowns & BY_OP)) {
-        refuse_argument(session, q, "op", q->op_span);
+        refuse_argument(session, q, row, "op", q->op_span);
         fine = false;
     }
     if (q->stage && (!etch_quantity_of_rank(row) || part_of(q, row))) {
@@ -148,19 +154,19 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
             etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->stage_span,
                        "one call of '%s' costs the same on every stage that has it", part_of(q, row));
         else
-            refuse_argument(session, q, "stage", q->stage_span);
+            refuse_argument(session, q, row, "stage", q->stage_span);
         fine = false;
     }
     if (q->part && row->measure != ETCH_RANK_FLOPS) {
-        refuse_argument(session, q, "part", q->part_span);
+        refuse_argument(session, q, row, "part", q->part_span);
         fine = false;
     }
     if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
-        refuse_argument(session, q, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
+        refuse_argument(session, q, row, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
         fine = false;
     }
     if (q->axis_count > 0 && !of_collectives(row)) {
-        refuse_argument(session, q, "axis", q->axis_span);
+        refuse_argument(session, q, row, "axis", q->axis_span);
         fine = false;
     }
     return fine;
@@ -616,8 +622,15 @@ static etch_expr quantity_value(void *data, const etch_quantity *q)
 
 etch_quantities etch_session_quantities(etch_session *session)
 {
+    static const char *const subjects[] = {[ETCH_OF_PHASE] = "step",
+                                           [ETCH_OF_PART] = "model",
+                                           [ETCH_OF_CALL] = "model",
+                                           [ETCH_OF_CLASS] = "peak"};
     const char **names = ETCH_NEW_ARRAY(session->arena, ROW_COUNT + 1, const char *);
-    for (size_t i = 0; i < ROW_COUNT; i++)
+    const char **examples = ETCH_NEW_ARRAY(session->arena, ROW_COUNT, const char *);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
         names[i] = rows[i].name;
-    return (etch_quantities){.value = quantity_value, .data = session, .names = names};
+        examples[i] = etch_text(session->arena, "%s(%s)", rows[i].name, subjects[rows[i].subject]);
+    }
+    return (etch_quantities){.value = quantity_value, .data = session, .names = names, .examples = examples};
 }

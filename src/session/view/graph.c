@@ -484,6 +484,7 @@ static bool find_part(etch_viewing *v)
 
 bool etch_view_begin(etch_viewing *v, bool needs_plan)
 {
+    v->session->of_one_case = true;
     etch_session *session = v->session;
     v->arena = session->arena;
     v->sym = session->sym;
@@ -513,6 +514,7 @@ void etch_view_finish(etch_viewing *v)
     add_modules(v);
     add_saved(v);
     add_totals(v);
+    etch_remark_config_defaults(v->session);
 }
 
 static etch_status view(void *data)

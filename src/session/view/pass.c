@@ -57,6 +57,7 @@ static etch_status show(void *data)
 {
     showing *s = data;
     etch_pass pass;
+    s->session->of_one_case = true;
     if (!find_pass(s, &pass))
         return ETCH_EINPUT;
     s->pipeline = etch_compiled_get(s->session, NULL, NULL, pass >= ETCH_PASS_PLACE, (etch_span){0, 0});
@@ -69,6 +70,8 @@ static etch_status show(void *data)
         etch_graph_dump(training->graph, pass == ETCH_PASS_TRAIN ? training->backward : NULL, &values, &out);
     const etch_status status = pass < ETCH_PASS_PLACE ? ETCH_OK : show_placed(s, pass, &out);
     s->text = out.text;
+    if (status == ETCH_OK)
+        etch_remark_config_defaults(s->session);
     return status;
 }
 

@@ -246,6 +246,7 @@ static etch_status show(void *data)
     find_sizes(s);
     if (!bind_sizes(s))
         return ETCH_EINPUT;
+    etch_remark_default_axes(session, s->p, s->sizes.stages);
     if (!fits(s))
         return ETCH_ELIMIT;
     etch_pipeline_report *report = ETCH_NEW(session->arena, etch_pipeline_report);

@@ -87,7 +87,7 @@ static bool check_window(etch_call *call)
                             "a window counts keys back from a query, and nothing says which come before");
         return etch_help(diag, "add causal = true");
     }
-    if (etch_at_least(sym, window, one, NULL) != ETCH_YES || etch_is_integer(sym, window, NULL) != ETCH_YES)
+    if (!etch_graph_at_least(call->graph, window, one) || etch_is_integer(sym, window, NULL) != ETCH_YES)
         return wrong_number(call, "window", window, "a whole number of keys, 1 or more");
     const etch_expr keys = etch_dims_size(sym, call->attrs.over, NULL, NULL);
     if (etch_at_least(sym, window, keys, NULL) == ETCH_YES)
@@ -136,7 +136,7 @@ static bool options_fit(etch_call *call, const etch_tensor *keys)
         return false;
     if (attrs->window && !check_window(call))
         return false;
-    if (attrs->cap && etch_above(sym, attrs->cap, etch_int(sym, 0), NULL) != ETCH_YES)
+    if (attrs->cap && !etch_graph_above(call->graph, attrs->cap, etch_int(sym, 0)))
         return wrong_number(call, "cap", attrs->cap, "positive");
     return true;
 }

@@ -15,8 +15,9 @@ static bool look_up(etch_call *call, etch_dim_list *out)
 
 static const etch_row rows[] = {
     ETCH_ROW("gather", "table ids", "rows of a table by index; moves only the rows that it reads",
-             .family = ETCH_FAMILY_LOOKUP, .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = look_up,
-             .touch = ETCH_TOUCH_ROWS_READ, .grads = ETCH_GRADS({"scatter", "d0 x1", "0"})),
+             .family = ETCH_FAMILY_LOOKUP, .indices = ETCH_EXTRA_OF(1), .needs = ETCH_KW_OVER,
+             .one = ETCH_KW_OVER, .shape = look_up, .touch = ETCH_TOUCH_ROWS_READ,
+             .grads = ETCH_GRADS({"scatter", "d0 x1", "0"})),
     ETCH_ROW("scatter", "d ids", "rows added into a table by index", .family = ETCH_FAMILY_LOOKUP,
              .flop = ETCH_PER_OPERAND(1), .touch = ETCH_TOUCH_ROWS_WRITTEN),
 };

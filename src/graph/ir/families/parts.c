@@ -9,7 +9,7 @@ static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_
 {
     etch_graph *graph = call->graph;
     etch_truth fits = etch_at_least(graph->sym, longer->size, shorter->size, NULL);
-    if (fits == ETCH_YES)
+    if (fits == ETCH_YES || etch_graph_at_least(graph, longer->size, shorter->size))
         return true;
     etch_diag *diag = etch_call_error(call, ETCH_E_UNEQUAL_SIZES, "%s = %s %s the %s = %s elements of %s",
                                       shorter->name, etch_call_number(call, shorter->size),

@@ -41,7 +41,7 @@ static bool appended(etch_call *call, etch_dim_list *out)
     const etch_expr zero = etch_int(graph->sym, 0);
     etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
     etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
-    if (fits != ETCH_YES) {
+    if (fits != ETCH_YES && !etch_graph_at_least(graph, held, from->size)) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
                        "%s: %s = %s %s the %s = %s elements of %s", call->called->name, to->name,
