@@ -4,6 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+/* Freed memory up to so much stays with the program. */
+enum { KEPT_BYTES = 32 << 20 };
 
 static cli_exit run_command(const cli_arguments *arguments)
 {
@@ -44,6 +50,11 @@ static cli_exit run(const cli_arguments *arguments)
 
 int main(int argc, char **argv)
 {
+#ifdef __GLIBC__
+    /* memory that one rank's trace gave back serves the next, and is not asked of the kernel again */
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+#endif
     const char **sets = calloc((size_t)argc + 1, sizeof *sets);
     cli_arguments arguments;
     if (!sets) {
