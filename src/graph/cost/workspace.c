@@ -188,25 +188,32 @@ static void run_actions(workspace *w)
 
 /* ---- the most at a time -------------------------------------------------------------------------------- */
 
-/* False: not all sizes are numbers with the values put in. */
-static bool find_sizes(workspace *w, const etch_valuation *values)
+static void find_sizes(workspace *w)
 {
-    w->sizes.count = 0;
+    const etch_expr one = etch_int(w->sym, 1);
     for (uint32_t i = 0; i < w->intervals.count; i++) {
         interval *there = &w->intervals.at[i];
         const etch_live_memory *m = &w->run->memories.at[there->memory];
         etch_expr bytes = etch_live_bytes(w->run->program, there->name);
-        bytes = etch_mul(w->sym, etch_mul(w->sym, m->each, m->copies), bytes);
-        if (values)
-            bytes = values->put(values->data, bytes);
-        if (!bytes || (values && !etch_is_constant(bytes)))
-            return false;
+        if (m->each != one || m->copies != one)
+            bytes = etch_mul(w->sym, etch_mul(w->sym, m->each, m->copies), bytes);
         for (there->size = 0; there->size < w->sizes.count && w->sizes.at[there->size] != bytes;)
             there->size++;
         if (there->size == w->sizes.count)
             ETCH_PUSH(w->arena, &w->sizes, bytes);
     }
-    return true;
+}
+
+/* The formula of a maximum takes long; that of numbers is the largest. */
+static void put_values(workspace *w, const etch_valuation *values)
+{
+    etch_expr *numbers = ETCH_NEW_ARRAY(w->arena, w->sizes.count, etch_expr);
+    for (uint32_t i = 0; i < w->sizes.count; i++) {
+        numbers[i] = values->put(values->data, w->sizes.at[i]);
+        if (!numbers[i] || !etch_is_constant(numbers[i]))
+            return;
+    }
+    w->sizes.at = numbers;
 }
 
 /* How many of each size are there at a moment. */
@@ -292,8 +299,8 @@ etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view 
                    .last = ETCH_NEW_ARRAY(p->arena, run->memories.count, uint32_t),
                    .moment_of = ETCH_NEW_ARRAY(p->arena, run->events.count + 1, uint32_t)};
     run_actions(&w);
-    /* the formula of a maximum takes long; that of numbers is the largest */
-    if (!find_sizes(&w, values))
-        find_sizes(&w, NULL);
+    find_sizes(&w);
+    if (values)
+        put_values(&w, values);
     return most_at_a_time(&w);
 }

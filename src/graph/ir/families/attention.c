@@ -303,6 +303,11 @@ static etch_expr pair_flop(const etch_flop_call *call)
 
 static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element of key and of value width"};
 
+static bool hides_scores(const etch_op *op)
+{
+    return op->attrs.causal;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
@@ -312,6 +317,7 @@ static const etch_row rows[] = {
      .needs = ETCH_KW_OVER,
      .shape = masked,
      .over = ETCH_FACTOR_WHOLE,
+     .hides = hides_scores,
      .flop = {.by = &etch_flop_per_result, .constants = {5}},
      .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"}),
      .help = "exp(x) over its sum; a mask leaves the FLOP as they are"},
