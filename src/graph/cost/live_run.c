@@ -245,16 +245,29 @@ static bool is_open(const etch_live_run *r, const etch_region *body)
     return false;
 }
 
-/* How many iterations what is known by this name stands for in those that are not run now: each of them has
- * its own. `outer`: of the loop of the top level, too. */
+static const etch_live_turn *turn_of(const etch_live_run *r, const etch_region *body)
+{
+    const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
+    return &turns->at.at[turns->now];
+}
+
+/* How many iterations the turns stand for in which the region is run; `outer`: of the loop of the top level,
+ * too. */
 static etch_expr copies_of(const etch_live_run *r, const etch_region *region, bool outer)
 {
     etch_expr copies = etch_int(r->sym, 1);
-    for (; region->loop && (outer || region->parent->loop); region = region->parent) {
-        const etch_live_turns *turns = etch_live_turns_of(r, region->loop);
-        copies = etch_mul(r->sym, copies, turns->at.at[turns->now].copies);
-    }
+    for (; region->loop && (outer || region->parent->loop); region = region->parent)
+        copies = etch_mul(r->sym, copies, turn_of(r, region)->copies);
     return copies;
+}
+
+/* Is the memory made in iterations of the loop? What enters it may be known by names in there as well. */
+static bool is_made_in(const etch_live_run *r, const etch_live_memory *m, const etch_loop *loop)
+{
+    const etch_region *region = r->program->names[m->name].region;
+    while (region && region->loop != loop)
+        region = region->parent;
+    return region != NULL;
 }
 
 static void read_name(etch_live_run *r, uint32_t name)
@@ -266,10 +279,9 @@ static void read_name(etch_live_run *r, uint32_t name)
     etch_expr copies = etch_int(r->sym, 1);
     const etch_region *body = r->program->names[name].region;
     ETCH_PUSH(r->arena, &event_now(r)->reads, id);
-    for (; body->loop && !is_open(r, body); body = body->parent) {
-        const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
-        copies = etch_mul(r->sym, copies, turns->at.at[turns->now].copies);
-    }
+    for (; body->loop && !is_open(r, body); body = body->parent)
+        if (is_made_in(r, m, body->loop))
+            copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
     if (copies != etch_int(r->sym, 1) && !m->is_gathered)
         m->copies = copies;
     if (m->is_forward && r->is_backward && !m->is_weight && event_now(r)->chunk < m->saved_from)
