@@ -238,7 +238,6 @@ static uint32_t traits_of(const etch_region *region)
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        traits |= region->loop ? EXEC_NESTED : 0;
         traits |= loop->bodies.count > 1 ? EXEC_CLASSES : 0;
         traits |= exec_integer(loop->count) < 2 ? EXEC_FEW : 0;
         traits |= etch_loop_carries(loop)->count > 1 || !makes_all(loop) ? EXEC_PASSED : 0;
@@ -248,20 +247,6 @@ static uint32_t traits_of(const etch_region *region)
     return traits;
 }
 
-static bool cuts_input(const etch_placed_region *region)
-{
-    for (uint32_t i = 0; region && i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (step && step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT)
-            return true;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            if (cuts_input(loop->bodies.at[k]))
-                return true;
-    }
-    return false;
-}
-
 uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_training *training = placed->training;
@@ -269,8 +254,6 @@ uint32_t exec_traits(const etch_placed *placed)
     uint32_t traits = traits_of(training->graph->forward);
     if (training->train.recompute_all || training->train.recompute_count)
         traits |= EXEC_RECOMPUTED;
-    if (cuts_input(placed->forward) || cuts_input(placed->backward))
-        traits |= EXEC_CUT_INPUT;
     if (placed->plan->zero.level > 1)
         traits |= EXEC_SHARDED;
     if (line)

@@ -15,14 +15,12 @@ typedef struct exec_alive {
 /* What models and plans have of which something is known to differ: see test_known.c. */
 typedef enum exec_trait {
     EXEC_CLASSES = 1 << 0, /* a loop has iterations of several classes */
-    EXEC_NESTED = 1 << 1,  /* a loop is in a loop */
-    EXEC_FEW = 1 << 2,     /* a loop has no iteration, or one */
-    EXEC_PASSED = 1 << 3, /* a loop hands on several values, or one that not each iteration reads and makes */
-    EXEC_RECOMPUTED = 1 << 4, /* something is recomputed */
-    EXEC_SHARDED = 1 << 5,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
-    EXEC_STAGED = 1 << 6,     /* there are stages */
-    EXEC_CHUNKED = 1 << 7,    /* of several chunks */
-    EXEC_CUT_INPUT = 1 << 8   /* a shard is cut of an input */
+    EXEC_FEW = 1 << 1,     /* a loop has no iteration, or one */
+    EXEC_PASSED = 1 << 2, /* a loop hands on several values, or one that not each iteration reads and makes */
+    EXEC_RECOMPUTED = 1 << 3, /* something is recomputed */
+    EXEC_SHARDED = 1 << 4,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
+    EXEC_STAGED = 1 << 5,     /* there are stages */
+    EXEC_CHUNKED = 1 << 6     /* of several chunks */
 } exec_trait;
 
 uint32_t exec_traits(const etch_placed *placed);

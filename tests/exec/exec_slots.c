@@ -1,7 +1,6 @@
 #include "exec_slots.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- what there is ------------------------------------------------------------------------------------ */
 
@@ -189,22 +188,14 @@ static const exec_array *origin_of(const exec_array *array)
     return array;
 }
 
-/* Do both have the same elements, whatever the names of their dims? */
-static bool is_same_part(const exec_array *a, const exec_array *b)
-{
-    return a->rank == b->rank && a->size == b->size &&
-           memcmp(a->first, b->first, a->rank * sizeof *a->first) == 0 &&
-           memcmp(a->count, b->count, a->rank * sizeof *a->count) == 0;
-}
-
-/* What the first rank of a stage had last of the same value: in this message the same part of it, in an
- * earlier action at least as much; NULL: nothing. */
+/* What the first rank of a stage had last of the same value: in this message as much of it, in an earlier
+ * action at least as much; NULL: nothing. */
 static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
 {
     const exec_array *origin = origin_of(sent);
     for (uint32_t i = ranks->made.count; i-- > 0;) {
         exec_array *made = ranks->made.at[i];
-        const bool has = made->born == ranks->now ? is_same_part(made, sent) : made->size >= sent->size;
+        const bool has = made->born == ranks->now ? made->size == sent->size : made->size >= sent->size;
         if (has && origin_of(made) == origin)
             return made;
     }
