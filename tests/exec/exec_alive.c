@@ -45,6 +45,29 @@ static bool has_halves(const exec_slots *s)
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
 }
 
+/* The array that an earlier action keeps of the same value: it is not received a second time. What is kept
+ * for no backward pass is gone when its action ends, and comes again in the message of the later one. */
+static exec_array *kept_before(exec_array *array)
+{
+    exec_array *kept = NULL;
+    for (exec_array *before = array->before; before; before = before->before)
+        if (before->is_kept)
+            kept = before;
+    return kept;
+}
+
+/* Later arrays come later. */
+static void join_kept(const exec_ranks *ranks)
+{
+    for (uint32_t i = ranks->made.count; i-- > 0;) {
+        exec_array *array = ranks->made.at[i], *kept = kept_before(array);
+        if (!kept)
+            continue;
+        kept->read = array->read > kept->read ? array->read : kept->read;
+        array->bytes = 0;
+    }
+}
+
 exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
 {
     const exec_ranks *ranks = s->stages[stage];
@@ -52,6 +75,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
     const timeline rest = timeline_new(s->arena, ranks->now + 1),
                    all = timeline_new(s->arena, ranks->now + 1);
     exec_alive alive = {0};
+    join_kept(ranks);
     for (uint32_t i = 0; i < ranks->made.count; i++) {
         const exec_array *array = ranks->made.at[i];
         add(&all, array->born, array->read, array->bytes);
@@ -131,46 +155,37 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
     return alive;
 }
 
-static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits,
-                               exec_differing *differing)
+static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits, uint32_t *loose)
 {
     const exec_alive is = exec_alive_measured(s, stage), said = exec_alive_said(s, stage);
-    const bool again = (traits & EXEC_EXCUSE_ACTIVATIONS) == EXEC_EXCUSE_ACTIVATIONS;
     const struct {
         const char *name;
         uint64_t is, said;
-        bool is_excused, may_be_less;
+        bool may_be_less;
     } quantities[] = {
-        {"saved", is.saved, said.saved, false, false},
-        {"activations", is.activations, said.activations, again, (traits & EXEC_CHUNKED) != 0},
-        {"workspace", is.workspace, said.workspace, (traits & EXEC_STAGED) != 0, true},
+        {"saved", is.saved, said.saved, false},
+        {"activations", is.activations, said.activations, (traits & EXEC_CHUNKED) != 0},
+        /* copies of weights, and gradients that are whole until they are reduced, are not measured */
+        {"workspace", is.workspace, said.workspace, (traits & EXEC_SHARDED) != 0},
+        {"memory at a time", is.peak, said.peak, true},
     };
-    bool is_equal = true;
-    for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++) {
-        if (quantities[i].is == quantities[i].said)
-            continue;
-        is_equal = false;
-        if (!quantities[i].is_excused && quantities[i].may_be_less && quantities[i].is < quantities[i].said)
-            differing->loose += (traits & EXEC_EXCUSE_WORKSPACE) == 0;
-        else if (!quantities[i].is_excused)
+    for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
+        if (quantities[i].is > quantities[i].said ||
+            (quantities[i].is < quantities[i].said && !quantities[i].may_be_less))
             return etch_text(s->arena, "stage %u has %llu bytes of %s, %llu are said", stage,
                              (unsigned long long)quantities[i].is, quantities[i].name,
                              (unsigned long long)quantities[i].said);
-    }
-    if (is_equal && is.peak > said.peak)
-        return etch_text(s->arena, "stage %u has %llu bytes at a time, at most %llu are said", stage,
-                         (unsigned long long)is.peak, (unsigned long long)said.peak);
-    differing->excused += !is_equal;
+    *loose += is.activations < said.activations;
     return NULL;
 }
 
-const char *exec_check_alive(const exec_slots *s, exec_differing *differing)
+const char *exec_check_alive(const exec_slots *s, uint32_t *loose)
 {
-    exec_differing unasked = {0};
+    uint32_t unasked = 0;
     const uint32_t traits = exec_traits(s->placed);
     const char *failure = NULL;
     for (uint32_t i = 0; i < s->chain.stages && !failure; i++)
-        failure = check_stage(s, i, traits, differing ? differing : &unasked);
+        failure = check_stage(s, i, traits, loose ? loose : &unasked);
     return failure;
 }
 
@@ -223,7 +238,6 @@ static uint32_t traits_of(const etch_region *region)
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        traits |= region->loop ? EXEC_NESTED : 0;
         traits |= loop->bodies.count > 1 ? EXEC_CLASSES : 0;
         traits |= exec_integer(loop->count) < 2 ? EXEC_FEW : 0;
         traits |= etch_loop_carries(loop)->count > 1 || !makes_all(loop) ? EXEC_PASSED : 0;
@@ -233,20 +247,6 @@ static uint32_t traits_of(const etch_region *region)
     return traits;
 }
 
-static bool cuts_input(const etch_placed_region *region)
-{
-    for (uint32_t i = 0; region && i < region->items.count; i++) {
-        const etch_step *step = region->items.at[i].step;
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (step && step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT)
-            return true;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            if (cuts_input(loop->bodies.at[k]))
-                return true;
-    }
-    return false;
-}
-
 uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_training *training = placed->training;
@@ -254,8 +254,6 @@ uint32_t exec_traits(const etch_placed *placed)
     uint32_t traits = traits_of(training->graph->forward);
     if (training->train.recompute.all || training->train.recompute.selectors.count)
         traits |= EXEC_RECOMPUTED;
-    if (cuts_input(placed->forward) || cuts_input(placed->backward))
-        traits |= EXEC_CUT_INPUT;
     if (placed->plan->zero.level > 1)
         traits |= EXEC_SHARDED;
     if (line)

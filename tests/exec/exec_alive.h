@@ -12,42 +12,27 @@ typedef struct exec_alive {
     uint64_t peak;        /* the most of both at a time, from step to step */
 } exec_alive;
 
-/* What models and plans have of which some answers are known to differ from what is measured: see
- * test_known.c. */
+/* What models and plans have of which something is known to differ: see test_known.c. */
 typedef enum exec_trait {
     EXEC_CLASSES = 1 << 0, /* a loop has iterations of several classes */
-    EXEC_NESTED = 1 << 1,  /* a loop is in a loop */
-    EXEC_FEW = 1 << 2,     /* a loop has no iteration, or one */
-    EXEC_PASSED = 1 << 3, /* a loop hands on several values, or one that not each iteration reads and makes */
-    EXEC_RECOMPUTED = 1 << 4, /* something is recomputed */
-    EXEC_SHARDED = 1 << 5,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
-    EXEC_STAGED = 1 << 6,     /* there are stages */
-    EXEC_CHUNKED = 1 << 7,    /* of several chunks */
-    EXEC_CUT_INPUT = 1 << 8   /* a shard is cut of an input */
+    EXEC_FEW = 1 << 1,     /* a loop has no iteration, or one */
+    EXEC_PASSED = 1 << 2, /* a loop hands on several values, or one that not each iteration reads and makes */
+    EXEC_RECOMPUTED = 1 << 3, /* something is recomputed */
+    EXEC_SHARDED = 1 << 4,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
+    EXEC_STAGED = 1 << 5,     /* there are stages */
+    EXEC_CHUNKED = 1 << 6     /* of several chunks */
 } exec_trait;
 
 uint32_t exec_traits(const etch_placed *placed);
-
-/* Which of them excuse a difference: of activations all together, of workspace that less is there. What is
- * saved is never excused. */
-enum {
-    EXEC_EXCUSE_ACTIVATIONS = EXEC_STAGED | EXEC_RECOMPUTED,
-    EXEC_EXCUSE_WORKSPACE = EXEC_CLASSES | EXEC_NESTED | EXEC_FEW | EXEC_PASSED | EXEC_RECOMPUTED |
-                            EXEC_SHARDED | EXEC_STAGED | EXEC_CUT_INPUT
-};
 
 /* Of slots that have run. */
 exec_alive exec_alive_measured(const exec_slots *slots, uint32_t stage);
 /* `peak`: of both. */
 exec_alive exec_alive_said(const exec_slots *slots, uint32_t stage);
-/* Stages of which something differs: where a trait excuses it; where none does, and less is worked on than is
- * said. */
-typedef struct exec_differing {
-    uint32_t excused, loose;
-} exec_differing;
 
-/* Is what is said of every stage what is measured, where nothing excuses a difference? NULL, or what differs.
- * Less workspace than is said is no failure; `differing` (may be NULL) counts it. */
-const char *exec_check_alive(const exec_slots *slots, exec_differing *differing);
+/* Is what is said of every stage what is measured? NULL, or what differs. That more is said to be held at a
+ * time is no failure, nor that more is kept by chunks of which not all are under way the most at a time:
+ * `loose` (may be NULL) counts the stages where that is so. */
+const char *exec_check_alive(const exec_slots *slots, uint32_t *loose);
 
 #endif

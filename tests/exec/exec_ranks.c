@@ -230,21 +230,8 @@ static uint64_t most_at_a_time(const exec_ranks *ranks)
     return most;
 }
 
-/* What was received has waited in a buffer of the message until now. */
-static void end_wait(const exec_ranks *ranks, exec_array *array)
-{
-    if (!array) /* it has not arrived */
-        return;
-    while (array->memory)
-        array = array->memory;
-    array->born = array->waits ? ranks->now : array->born;
-    array->read = array->waits ? ranks->now : array->read;
-    array->waits = false;
-}
-
 static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
 {
-    end_wait(ranks, array);
     for (; array->memory; array = array->memory)
         array->is_used = true;
     array->read = ranks->now;
@@ -268,31 +255,48 @@ static void track(const etch_step *step, const exec_call *call)
     }
 }
 
+/* The op has made the whole statistic already; its sum is in another buffer, as that of every all-reduce. */
+static exec_array *reduced(exec_ranks *ranks, const etch_step *step, uint32_t rank)
+{
+    exec_array *sum = ETCH_NEW(ranks->values.arena, exec_array);
+    *sum = *exec_ranks_get(ranks, step->ins[0], rank);
+    sum->is_kept = sum->is_used = false;
+    sum->made_as = NULL;
+    sum->memory = NULL;
+    sum->bytes = 0;
+    return sum;
+}
+
+static exec_array *memory_of(exec_array *array)
+{
+    while (array->memory)
+        array = array->memory;
+    return array;
+}
+
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
     bool statistic = step->collective == ETCH_ALL_REDUCE &&
                      memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
-        exec_array *part =
-            statistic ? exec_ranks_get(ranks, step->ins[0], r) : exec_ranks_move(ranks, step, r);
-        if (part)
-            set(ranks, step->outs[0], r, part);
-        if (part && !statistic) {
-            note_made(step, part, 0);
-            if (!is_shard_of_input(step))
-                note_birth(ranks, step->outs[0]->tensor, part, r);
-        }
+        exec_array *part = statistic ? reduced(ranks, step, r) : exec_ranks_move(ranks, step, r);
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
         const bool looks =
-            step->collective == ETCH_SLICE && step->phase != ETCH_FORWARD && from && from->made_as;
+            step->collective == ETCH_SLICE && step->phase != ETCH_FORWARD && from && memory_of(from)->made_as;
+        if (part) {
+            set(ranks, step->outs[0], r, part);
+            note_made(step, part, 0);
+        }
         if (part && looks)
-            part->memory = from; /* what reads the shard reads it */
-        else if (from)
+            part->memory = from; /* it is a part of it: what reads the shard reads it */
+        else if (part && !is_shard_of_input(step))
+            note_birth(ranks, step->outs[0]->tensor, part, r);
+        if (from && !(part && looks))
             note_read(ranks, step, from, r);
     }
     if (ranks->traffic)
         exec_traffic_note(ranks->traffic, &ranks->env, step);
-    if (statistic) /* the op has made the whole statistic already */
+    if (statistic)
         check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
 }
 
@@ -525,7 +529,6 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
             continue;
         const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
         handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
-        end_wait(ranks, handed[i][0]);
         if (ranks->traffic && init)
             exec_traffic_leave(ranks->traffic, init);
         if (!init)
@@ -549,6 +552,12 @@ static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t t
         exec_iterated(&ranks->env, loop->loop);
 }
 
+/* Of backward, or recomputed there? */
+static bool is_derived(const etch_placed_region *body)
+{
+    return body->of->loop->forward || body->of->loop->repeats;
+}
+
 static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn,
                           exec_array ***handed)
 {
@@ -568,10 +577,9 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         if (!is_carried(ranks, loop, i))
             continue;
-        exec_array *out = handed[i][0];
-        while (out->memory)
-            out = out->memory;
-        out->read = ranks->now;
+        exec_array *out = memory_of(handed[i][0]);
+        if (!out->made_as || !is_derived(body)) /* what backward hands on of forward is not read */
+            out->read = ranks->now;
     }
     exec_ranks_forget(ranks, body, body->items.count);
     exec_iterated(&ranks->env, loop->loop);

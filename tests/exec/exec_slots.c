@@ -188,17 +188,22 @@ static const exec_array *origin_of(const exec_array *array)
     return array;
 }
 
-/* What the first rank of a stage has of the same value already; NULL: nothing. */
+/* What the first rank of a stage had last of the same value: in this message as much of it, in an earlier
+ * action at least as much; NULL: nothing. */
 static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
 {
     const exec_array *origin = origin_of(sent);
-    for (uint32_t i = 0; i < ranks->made.count; i++)
-        if (origin_of(ranks->made.at[i]) == origin)
-            return ranks->made.at[i];
+    for (uint32_t i = ranks->made.count; i-- > 0;) {
+        exec_array *made = ranks->made.at[i];
+        const bool has = made->born == ranks->now ? made->size == sent->size : made->size >= sent->size;
+        if (has && origin_of(made) == origin)
+            return made;
+    }
     return NULL;
 }
 
-/* On the first rank it is memory of the stage, unless that has the value already. */
+/* On the first rank it is memory of the stage from the begin of the action on, unless it is given: an input
+ * or a weight, which is memory of nobody anywhere. */
 static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *tensor, exec_array *sent,
                           uint32_t rank)
 {
@@ -209,12 +214,15 @@ static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *t
     copy->made_as = memory_of(sent)->made_as;
     copy->born = copy->read = ranks->now;
     copy->microbatch = ranks->env.microbatch;
-    copy->waits = true;
-    copy->memory = rank == 0 ? found(ranks, sent) : NULL;
-    copy->bytes = rank == 0 ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype) : 0;
+    copy->before = rank == 0 ? found(ranks, sent) : NULL;
+    const bool is_twice = copy->before && copy->before->born == ranks->now;
+    copy->memory = is_twice ? copy->before : NULL;
+    copy->bytes = rank == 0 && !copy->memory && memory_of(sent)->bytes
+                      ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype)
+                      : 0;
     if (rank == 0)
         ETCH_PUSH(s->arena, &s->received, copy);
-    if (rank == 0 && !copy->memory)
+    if (copy->bytes)
         ETCH_PUSH(ranks->env.arena, &ranks->made, copy);
     return copy;
 }

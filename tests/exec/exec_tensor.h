@@ -35,7 +35,7 @@ typedef struct exec_array {
     uint32_t bytes;             /* likewise; of all elements */
     uint32_t microbatch;        /* likewise */
     struct exec_array *sent_as; /* received from another stage: what was sent there */
-    bool waits;                 /* received, and not read yet: it is not counted until then */
+    struct exec_array *before;  /* likewise: what an earlier action of the stage had of the same value */
     bool *use;                  /* of a weight: set when an op or a move reads it */
     bool is_used;               /* on a stage: an op or a move has read it */
 } exec_array;

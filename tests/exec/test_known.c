@@ -31,20 +31,6 @@ typedef struct difference {
 #define TRAIN "train { model = m, optimizer = sgd, accumulate = (B, 2)"
 
 static const difference differences[] = {
-    {"a loop inside one that is recomputed: what its iterations hand on is not there twice",
-     HEAD "dim B = 8, H = 4\n"
-          "model m(x[B,H]) -> l[] {\n"
-          "  y = x\n"
-          "  repeat 2 as layer {\n"
-          "    repeat 2 as inner {\n"
-          "      weight w[H]\n"
-          "      a[B,H] = y * w\n"
-          "      y = tanh(a)\n"
-          "    }\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n" TRAIN ", recompute = full }\n",
-     "shard B @ dp", WORKSPACE, 0, 80, 112},
     {"a value that is handed on and that only the first stage reads is sent all the same",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -73,23 +59,6 @@ static const difference differences[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", WEIGHTS, 0, 0, 1},
-    {"what another stage has made is said to be here from the begin of the program on, not from its message",
-     HEAD "dim B = 8, H = 4, F = 64\n"
-          "model m(x[B,H], z[B,F]) -> l[] {\n"
-          "  weight w[F]\n"
-          "  a[B,F] = tanh(z)\n"
-          "  p[B,F] = a * w\n"
-          "  l1[] = p * z  tag loss\n"
-          "  y = x\n"
-          "  repeat 2 as layer {\n"
-          "    r[B] = sum(a, over = F)\n"
-          "    weight g[H]\n"
-          "    u[B,H] = y * g\n"
-          "    y = u + r\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n" TRAIN " }\n",
-     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 1, 260, 292},
 };
 
 /* Minimal models of live ranges that are easily said wrong: what is measured is said. */
@@ -217,6 +186,37 @@ static const difference equalities[] = {
           "  l[] = a * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 0, 260, 260},
+    {"a loop inside one that is recomputed: what its iterations hand on is not there twice",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    repeat 2 as inner {\n"
+          "      weight w[H]\n"
+          "      a[B,H] = y * w\n"
+          "      y = tanh(a)\n"
+          "    }\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN ", recompute = full }\n",
+     "shard B @ dp", WORKSPACE, 0, 80, 80},
+    {"what another stage has made is here from its message on, not from the begin of the program",
+     HEAD "dim B = 8, H = 4, F = 64\n"
+          "model m(x[B,H], z[B,F]) -> l[] {\n"
+          "  weight w[F]\n"
+          "  a[B,F] = tanh(z)\n"
+          "  p[B,F] = a * w\n"
+          "  l1[] = p * z  tag loss\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    r[B] = sum(a, over = F)\n"
+          "    weight g[H]\n"
+          "    u[B,H] = y * g\n"
+          "    y = u + r\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 1, 260, 260},
 };
 
 static etch_placed *placed_of(etch_arena *arena, const char *why, const char *model, const char *lines)

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+static bool hides_scores(const etch_op *op)
+{
+    return op->attrs.causal;
+}
+
 /* The built-in table, a row that chooses among the elements of a dim, and one that hides some of them. */
 static const etch_table *larger_table(etch_arena *arena)
 {
@@ -20,6 +25,7 @@ static const etch_table *larger_table(etch_arena *arena)
                                      .options = ETCH_KW_OVER | ETCH_KW_CAUSAL,
                                      .shape = etch_shape_first,
                                      .role = ETCH_ROLE_KERNEL,
+                                     .hides = hides_scores,
                                      .flop = {.by = &etch_flop_per_result, .constants = {1}}}};
     static const etch_rows made_up = {rows, sizeof rows / sizeof *rows};
     const etch_table *builtin = etch_table_builtin();

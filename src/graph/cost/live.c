@@ -177,7 +177,8 @@ static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, 
 {
     const etch_op *op = step->op ? step->op : step->provenance.op;
     p->last_op = op ? op : p->last_op;
-    etch_live_item item = {.op = p->last_op,
+    etch_live_item item = {.step = step,
+                           .op = p->last_op,
                            .position = step->position,
                            .shows = shows(step, derived),
                            .reads = !etch_step_shows(step) && step->collective != ETCH_SLICE};

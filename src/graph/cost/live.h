@@ -30,8 +30,6 @@ typedef struct etch_live_name {
     const etch_op *reader;
     /* a later phase reads it, where the view has that */
     bool read;
-    /* it stands for something that a step has made, where the view has that: see etch_live_find */
-    bool holds;
     /* bytes; NULL: not asked yet */
     etch_expr bytes;
 } etch_live_name;
@@ -46,6 +44,8 @@ typedef struct etch_live_carry {
 /* A step, or a loop. */
 typedef struct etch_live_item {
     struct etch_live_loop *loop;
+    /* NULL: a loop, or a step of the training graph */
+    const etch_step *step;
     /* of a move: that asks for it, or the one before it where none does */
     const etch_op *op;
     ETCH_VEC(uint32_t) ins;
@@ -121,8 +121,6 @@ typedef struct etch_live_answers {
     /* the first question that nothing answers */
     etch_live_question open;
     bool is_open;
-    /* no question is open: it is yes that is assumed */
-    bool assumes_all;
 } etch_live_answers;
 
 /* Is the amount, an integer, at least that? Where nothing says so, this becomes the open question. */
@@ -141,7 +139,5 @@ void etch_live_decide(etch_live_answers *answers, etch_live_fold fold, void *dat
 /* How often each name stands for a value that backward reads, each value once: under the first name, from
  * what makes it on, that something reads. */
 void etch_live_kept(etch_live_program *program, etch_live_counts *out);
-/* Finds which names are read, and which hold anything, wherever that may be so. */
-void etch_live_find(etch_live_program *program);
 
 #endif

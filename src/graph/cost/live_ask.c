@@ -22,7 +22,7 @@ static etch_truth truth_of(const etch_live_answers *a, etch_expr amount, int64_t
 bool etch_live_is_least(etch_live_answers *a, etch_expr amount, int64_t least)
 {
     const etch_truth truth = truth_of(a, amount, least);
-    if (truth == ETCH_UNKNOWN && !a->is_open && !a->assumes_all) {
+    if (truth == ETCH_UNKNOWN && !a->is_open) {
         a->is_open = true;
         a->open = (etch_live_question){amount, least, true};
     }

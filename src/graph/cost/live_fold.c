@@ -110,14 +110,3 @@ void etch_live_kept(etch_live_program *p, etch_live_counts *out)
     etch_live_answers answers = {.sym = p->sym, .arena = p->arena};
     etch_live_decide(&answers, fold, p, out);
 }
-
-void etch_live_find(etch_live_program *p)
-{
-    etch_live_answers answers = {.sym = p->sym, .arena = p->arena, .assumes_all = true};
-    etch_live_counts none = {0};
-    etch_live_walk w = begin(p, &answers);
-    if (p->backward)
-        find_reads(&w);
-    w.finds = true;
-    run_region(&w, p->forward, true, &none);
-}

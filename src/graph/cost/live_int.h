@@ -37,8 +37,6 @@ typedef struct etch_live_walk {
                        etch_live_counts *out);
     /* of the later phases: notes what they read */
     bool is_derived;
-    /* of forward: finds which names hold something, and counts nothing */
-    bool finds;
     /* by name: the value that it stands for */
     uint32_t *now;
     ETCH_VEC(etch_live_value) values;

@@ -37,9 +37,7 @@ void etch_live_bind(etch_live_walk *w, uint32_t name, uint32_t value, bool is_he
     if (name == ETCH_NO_NAME || p->names[name].shows != name)
         return;
     w->now[name] = value;
-    if (w->finds && is_here && !is_settled(w, value))
-        p->names[name].holds = true;
-    if (w->is_derived || w->finds || !is_here || !p->names[name].read || is_settled(w, value))
+    if (w->is_derived || !is_here || !p->names[name].read || is_settled(w, value))
         return;
     const uint32_t made_as = w->values.at[value].made_as;
     const bool is_part = etch_live_bytes(p, made_as) != etch_live_bytes(p, name);

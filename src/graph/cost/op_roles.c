@@ -43,7 +43,7 @@ static void role(const marking *m, const etch_op *op, etch_op_role_bit as)
 /* Does it hide scores that other ops compute? */
 static bool masks(const etch_op *op)
 {
-    return op->attrs.causal && !etch_op_is_matmul(op);
+    return op->row->hides && op->row->hides(op);
 }
 
 static bool is_elementwise(const etch_op *op)

@@ -239,6 +239,8 @@ struct etch_row {
     /* Of such an op: how many of `*keys` a rank sees that has part `share`, counted from 0, of `parts`
      * contiguous ones of the dim. NULL: all ranks do equal parts of what is counted. */
     etch_expr (*seen)(const etch_flop_call *call, etch_expr share, etch_expr parts, const etch_dim **keys);
+    /* Does it hide scores that other ops compute? NULL: no. */
+    bool (*hides)(const etch_op *op);
     /* the operand whose shards decide before those of the others */
     uint32_t lead;
     /* operands and results that lack a dim `from` may be sharded on its `to` */

@@ -280,12 +280,17 @@ static etch_expr pair_flop(const etch_flop_call *call)
 
 static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element of key and of value width"};
 
+static bool hides_scores(const etch_op *op)
+{
+    return op->attrs.causal;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     ETCH_ROW("softmax", "x", "exp(x) over its sum; a mask leaves the FLOP as they are",
              .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW, .needs = ETCH_KW_OVER, .shape = masked,
-             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(5),
+             .over = ETCH_FACTOR_WHOLE, .hides = hides_scores, .flop = ETCH_PER_RESULT(5),
              .grads = ETCH_GRADS({"softmax_dx", "d0 y0", "0"})),
     ETCH_ROW("softmax_dx", "d p", "p (d - sum(d p))", .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(4)),
     ETCH_ROW("sdpa", "q k v | sink bias",

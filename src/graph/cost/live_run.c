@@ -1,0 +1,482 @@
+/* The run of a placed program. */
+#include "graph/cost/live_run.h"
+
+/* What a step takes, in operations on formulas. */
+enum { OPERATIONS_OF_STEP = 8 };
+
+/* ---- turns --------------------------------------------------------------------------------------------- */
+
+static const etch_loop *root_of(const etch_loop *loop)
+{
+    loop = loop->forward ? loop->forward : loop;
+    return loop->repeats ? loop->repeats : loop;
+}
+
+etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loop *loop)
+{
+    return r->turns[root_of(loop)->id];
+}
+
+/* Iterations in a row that one chunk runs, or none here. */
+typedef struct piece {
+    etch_expr low, high;
+    uint32_t chunk;
+} piece;
+
+/* Those of a piece whose classes have one period; the first has the residue `phase`. */
+typedef struct cell {
+    const etch_loop *loop;
+    const uint32_t *class_of;
+    uint32_t period, phase, chunk;
+    etch_expr low, high;
+    etch_live_turns *out;
+} cell;
+
+static etch_expr valued(const etch_live_run *r, etch_expr amount)
+{
+    const etch_expr value = r->values ? r->values->put(r->values->data, amount) : NULL;
+    return value && etch_is_constant(value) ? value : amount;
+}
+
+/* How many iterations at each end may differ from those between: a value may be handed on by as many
+ * iterations as there are carried values. */
+static uint32_t end_turns(const etch_live_run *r, const etch_live_loop *loop)
+{
+    uint32_t late = 0;
+    for (uint32_t c = 0; c < loop->bodies.count; c++)
+        for (uint32_t k = 0; k < loop->bodies.at[c]->carries.count; k++) {
+            const uint32_t out = etch_live_under(r->program, loop->bodies.at[c]->carries.at[k].out);
+            for (uint32_t i = 0; i < loop->bodies.at[c]->carries.count; i++)
+                late += i != k && loop->bodies.at[c]->carries.at[i].in == out;
+        }
+    return 1 + late;
+}
+
+static uint32_t class_of(const cell *c, uint64_t iteration)
+{
+    return c->class_of ? c->class_of[(c->phase + iteration) % c->period] : 0;
+}
+
+static void add_turns(const etch_live_run *r, const cell *c, uint64_t first, uint64_t count, etch_expr copies)
+{
+    for (uint64_t i = first; i < first + count; i++)
+        if (class_of(c, i) != ETCH_NO_CLASS)
+            ETCH_PUSH(r->arena, &c->out->at, (etch_live_turn){class_of(c, i), copies, c->chunk});
+}
+
+/* Of an open number of iterations: those of a class that no other turn stands for are of its first turn
+ * between. */
+static void count_open(const etch_live_run *r, const cell *c, uint32_t begin)
+{
+    etch_sym *sym = r->sym;
+    bool *done = ETCH_NEW_ARRAY(r->arena, c->loop->bodies.count, bool);
+    for (uint32_t t = begin; t < c->out->at.count; t++) {
+        etch_live_turn *turn = &c->out->at.at[t];
+        int64_t others = 0;
+        if (!etch_is_zero(turn->copies))
+            continue;
+        for (uint32_t i = begin; i < c->out->at.count; i++)
+            others += c->out->at.at[i].class == turn->class && !etch_is_zero(c->out->at.at[i].copies);
+        if (!done[turn->class])
+            turn->copies =
+                etch_sub(sym, etch_class_count(sym, c->loop->bodies.at[turn->class], c->low, c->high),
+                         etch_int(sym, others));
+        done[turn->class] = true;
+    }
+}
+
+static void abridge(const etch_live_run *r, const cell *c, uint32_t ends)
+{
+    etch_sym *sym = r->sym;
+    const uint32_t begin = c->out->at.count;
+    const uint64_t side = (uint64_t)ends * c->period;
+    const etch_expr one = etch_int(sym, 1);
+    int64_t length;
+    if (!etch_to_i64(etch_sub(sym, c->high, c->low), &length)) {
+        add_turns(r, c, 0, side, one);
+        add_turns(r, c, side, c->period, etch_int(sym, 0));
+        add_turns(r, c, side + c->period, side, one);
+        count_open(r, c, begin);
+        return;
+    }
+    if (length <= 0) /* a count below 0 is refused when it is used */
+        return;
+    const uint64_t count = (uint64_t)length;
+    if (count <= 2 * side + c->period) {
+        add_turns(r, c, 0, count, one);
+        return;
+    }
+    const uint64_t first = side + (count - 2 * side) % c->period, rest = count - first - side;
+    add_turns(r, c, 0, first, one);
+    add_turns(r, c, first, c->period, etch_int(sym, (int64_t)(rest / c->period)));
+    add_turns(r, c, count - side, side, one);
+}
+
+static void add_piece(const etch_live_run *r, const etch_live_loop *loop, piece p, etch_live_turns *out)
+{
+    etch_sym *sym = r->sym;
+    const etch_pattern *pattern = loop->loop->pattern;
+    const uint32_t ends = end_turns(r, loop);
+    cell c = {.loop = loop->loop, .period = 1, .chunk = p.chunk, .low = p.low, .high = p.high, .out = out};
+    if (!pattern) {
+        abridge(r, &c, ends);
+        return;
+    }
+    c.period = pattern->period;
+    for (uint32_t i = 0; i < pattern->segments.count; i++) {
+        int64_t first = 0;
+        c.class_of = pattern->segments.at[i].class_of;
+        c.low = etch_larger(sym, valued(r, pattern->segments.at[i].first), p.low);
+        c.high = etch_larger(sym, etch_smaller(sym, valued(r, pattern->segments.at[i].end), p.high), c.low);
+        c.phase = etch_to_i64(c.low, &first) && first > 0 ? (uint32_t)(first % c.period) : 0;
+        abridge(r, &c, ends);
+    }
+}
+
+static void find_turns(const etch_live_run *r, const etch_live_loop *loop, bool is_top)
+{
+    const etch_loop *root = root_of(loop->loop);
+    const etch_stage_view *view = r->program->view;
+    const etch_expr count = valued(r, root->count);
+    etch_live_turns *turns = r->turns[root->id] = ETCH_NEW(r->arena, etch_live_turns);
+    if (!is_top || !view || !etch_position_is_loop(view->stages, loop->position)) {
+        add_piece(r, loop, (piece){etch_int(r->sym, 0), count, ETCH_NO_CHUNK}, turns);
+        return;
+    }
+    const etch_layer_intervals *held = &view->ranges[etch_position_segment(loop->position)];
+    etch_expr low = etch_int(r->sym, 0);
+    for (uint32_t i = 0; i < held->count; i++) {
+        const etch_expr first = valued(r, held->at[i].low), end = valued(r, held->at[i].high);
+        if (low != first)
+            add_piece(r, loop, (piece){low, first, ETCH_NO_CHUNK}, turns);
+        add_piece(r, loop, (piece){first, end, held->at[i].chunk}, turns);
+        low = end;
+    }
+    const etch_position last = etch_position_at(etch_position_segment(loop->position), ETCH_LAST_OF);
+    if (low != count && etch_is_zero(etch_stage_share(view, last)))
+        add_piece(r, loop, (piece){low, count, ETCH_NO_CHUNK}, turns);
+}
+
+/* Goes as deep as loops are nested. */
+static void find_all_turns(const etch_live_run *r, const etch_live_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_live_loop *loop = region->items.at[i].loop;
+        if (loop && !etch_live_turns_of(r, loop->loop))
+            find_turns(r, loop, !region->of->loop);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            find_all_turns(r, loop->bodies.at[k]);
+    }
+}
+
+uint32_t etch_live_chunk_at(const etch_live_run *r, etch_position position)
+{
+    const etch_stage_view *view = r->program->view;
+    if (!view)
+        return 0;
+    if (position == ETCH_NO_POSITION || etch_is_zero(etch_stage_share(view, position)))
+        return ETCH_NO_CHUNK;
+    const etch_layer_intervals *held = &view->ranges[etch_position_segment(position)];
+    return held->at[etch_position_side(position) == ETCH_LAST_OF ? held->count - 1 : 0].chunk;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+/* By the turns of the loops around a name; NULL: it is an input or a weight. */
+static uint32_t *slot_of(const etch_live_run *r, uint32_t name)
+{
+    const etch_region *region = r->program->names[name].region;
+    uint32_t index = 0, size = 1;
+    if (!region)
+        return NULL;
+    for (const etch_region *body = region; body && body->loop; body = body->parent) {
+        const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
+        index = index * turns->at.count + turns->now;
+        size *= turns->at.count;
+    }
+    if (!r->memory_of[name])
+        r->memory_of[name] = ETCH_NEW_ARRAY(r->arena, size, uint32_t);
+    return &r->memory_of[name][index];
+}
+
+uint32_t etch_live_memory_of(const etch_live_run *r, uint32_t name)
+{
+    const uint32_t *slot = name == ETCH_NO_NAME ? NULL : slot_of(r, name);
+    return slot ? *slot : 0;
+}
+
+static void bind(const etch_live_run *r, uint32_t name, uint32_t memory)
+{
+    if (name != ETCH_NO_NAME)
+        *slot_of(r, name) = memory;
+}
+
+static etch_live_event *event_now(const etch_live_run *r)
+{
+    return &r->events.at[r->events.count - 1];
+}
+
+static void begin_event(etch_live_run *r, uint32_t chunk)
+{
+    etch_sym_charge(r->sym, OPERATIONS_OF_STEP);
+    ETCH_PUSH(r->arena, &r->events, (etch_live_event){.is_backward = r->is_backward, .chunk = chunk});
+}
+
+static etch_live_memory *make(etch_live_run *r, uint32_t name)
+{
+    const etch_live_memory made = {.name = name,
+                                   .is_forward = !r->is_backward,
+                                   .saved_from = ETCH_NO_CHUNK,
+                                   .is_weight = r->program->names[name].tensor->kind == ETCH_WEIGHT,
+                                   .lasts = ETCH_KEEP_MICROBATCH,
+                                   .each = etch_int(r->sym, 1),
+                                   .copies = etch_int(r->sym, 1)};
+    ETCH_PUSH(r->arena, &event_now(r)->makes, r->memories.count);
+    bind(r, name, r->memories.count);
+    ETCH_PUSH(r->arena, &r->memories, made);
+    return &r->memories.at[r->memories.count - 1];
+}
+
+static bool is_open(const etch_live_run *r, const etch_region *body)
+{
+    for (uint32_t i = 0; i < r->open.count; i++)
+        if (r->open.at[i] == body)
+            return true;
+    return false;
+}
+
+static const etch_live_turn *turn_of(const etch_live_run *r, const etch_region *body)
+{
+    const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
+    return &turns->at.at[turns->now];
+}
+
+/* How many iterations the turns stand for in which the region is run; `outer`: of the loop of the top level,
+ * too. */
+static etch_expr copies_of(const etch_live_run *r, const etch_region *region, bool outer)
+{
+    etch_expr copies = etch_int(r->sym, 1);
+    for (; region->loop && (outer || region->parent->loop); region = region->parent)
+        copies = etch_mul(r->sym, copies, turn_of(r, region)->copies);
+    return copies;
+}
+
+/* Is the memory made in iterations of the loop? What enters it may be known by names in there as well. */
+static bool is_made_in(const etch_live_run *r, const etch_live_memory *m, const etch_loop *loop)
+{
+    const etch_region *region = r->program->names[m->name].region;
+    while (region && region->loop != loop)
+        region = region->parent;
+    return region != NULL;
+}
+
+static void read_name(etch_live_run *r, uint32_t name)
+{
+    const uint32_t id = etch_live_memory_of(r, name);
+    if (id == 0)
+        return;
+    etch_live_memory *m = &r->memories.at[id];
+    etch_expr copies = etch_int(r->sym, 1);
+    const etch_region *body = r->program->names[name].region;
+    ETCH_PUSH(r->arena, &event_now(r)->reads, id);
+    for (; body->loop && !is_open(r, body); body = body->parent)
+        if (is_made_in(r, m, body->loop))
+            copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
+    if (copies != etch_int(r->sym, 1) && !m->is_gathered)
+        m->copies = copies;
+    if (m->is_forward && r->is_backward && !m->is_weight && event_now(r)->chunk < m->saved_from)
+        m->saved_from = event_now(r)->chunk;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+static etch_keep lasting(const etch_live_run *r, const etch_step *step)
+{
+    const etch_gatherings *all = &r->program->placed->gatherings;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].step == step)
+            return all->at[i].lasts;
+    return ETCH_KEEP_GROUP;
+}
+
+/* The event with which the weight group begins that is as many weight groups before the one in work as
+ * weights are gathered ahead. A loop is one. */
+static uint32_t gathered_at(etch_live_run *r)
+{
+    const uint64_t ahead = r->program->placed->plan->zero.ahead;
+    const uint32_t now = r->events.count - 1, begin = r->open.count > 1 ? r->loop_begin : now;
+    if (r->groups.count == 0 || r->groups.at[r->groups.count - 1] != begin)
+        ETCH_PUSH(r->arena, &r->groups, begin);
+    const uint32_t last = r->groups.count - 1;
+    return ahead == 0 ? now : r->groups.at[ahead < last ? last - (uint32_t)ahead : 0];
+}
+
+/* Has an earlier iteration of this loop gathered it? */
+static bool is_gathered_again(const etch_live_run *r, uint32_t name)
+{
+    const etch_region *body = r->program->names[name].region;
+    const etch_live_turns *turns = body->loop ? etch_live_turns_of(r, body->loop) : NULL;
+    for (uint32_t t = 0; turns && r->memory_of[name] && t < turns->at.count; t++)
+        if (t != turns->now && r->memory_of[name][t] != 0)
+            return true;
+    return false;
+}
+
+/* Gathered copies are there to the end of their weight group; those of the iterations that come next as
+ * well. */
+static void gather(etch_live_run *r, const etch_live_item *item)
+{
+    const etch_region *body = r->open.at[r->open.count - 1];
+    const etch_keep lasts = lasting(r, item->step);
+    const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
+    const uint32_t since = gathered_at(r);
+    for (uint32_t k = 0; k < item->outs.count; k++) {
+        const bool again = is_gathered_again(r, item->outs.at[k]);
+        etch_live_memory *m = make(r, item->outs.at[k]);
+        m->is_gathered = true;
+        m->lasts = lasts;
+        m->since = again && since < r->turn_begin ? r->turn_begin : since;
+        m->each = item->step->copies[k];
+        m->copies = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
+        if (lasts != ETCH_KEEP_GROUP || !body->loop)
+            continue;
+        m->each = etch_mul(r->sym, m->each, all);
+        ETCH_PUSH(r->arena, &r->to_turn_end, r->memories.count - 1);
+    }
+}
+
+/* A gradient that ranks hold in parts is whole until the weight group ends, and is reduced. */
+static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k)
+{
+    const etch_tensor *gradient = item->step->accumulate_into[k];
+    const etch_region *body = r->open.at[r->open.count - 1];
+    if (!gradient) {
+        make(r, item->outs.at[k]);
+        return;
+    }
+    bind(r, item->outs.at[k], 0);
+    if (!etch_zero_divides(r->program->placed, gradient->of, ETCH_HOLDS_GRADIENT))
+        return; /* it is added up in place */
+    make(r, item->outs.at[k])->copies = copies_of(r, body, false);
+    if (body->loop)
+        ETCH_PUSH(r->arena, &r->to_turn_end, r->memories.count - 1);
+}
+
+/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? */
+static bool is_in_place(const etch_live_run *r, const etch_step *step)
+{
+    if (step->collective != ETCH_SLICE || step->copies || !r->is_backward)
+        return etch_step_shows(step);
+    return r->memories.at[etch_live_memory_of(r, step->ins[0]->id)].is_forward;
+}
+
+static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
+{
+    const etch_step *step = item->step;
+    const bool is_shard = step->collective == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT;
+    const bool is_in = is_in_place(r, step);
+    if (!etch_step_shows(step)) {
+        begin_event(r, chunk);
+        for (uint32_t k = 0; k < step->in_count && !is_in; k++)
+            read_name(r, step->ins[k]->id);
+    }
+    if (step->copies) {
+        gather(r, item);
+        return;
+    }
+    for (uint32_t k = 0; k < item->outs.count; k++)
+        if (is_in)
+            bind(r, item->outs.at[k], etch_live_memory_of(r, item->ins.at[0]));
+        else if (step->row->stays || is_shard) /* a cache, which is counted by itself; what is there anyway */
+            bind(r, item->outs.at[k], 0);
+        else
+            make_result(r, item, k);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------- */
+
+static void run_region(etch_live_run *r, const etch_live_region *region, uint32_t chunk);
+
+/* What a pass has made and an iteration hands on is there to its end. */
+static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t chunk, uint32_t *handed)
+{
+    const bool is_top = r->open.count == 1;
+    if (is_top) {
+        r->turn_begin = r->events.count;
+        r->to_turn_end.count = 0;
+    }
+    for (uint32_t k = 0; k < body->carries.count; k++)
+        bind(r, body->carries.at[k].in, handed[k]);
+    run_region(r, body, chunk);
+    begin_event(r, chunk);
+    for (uint32_t k = 0; k < body->carries.count; k++) {
+        handed[k] = etch_live_memory_of(r, body->carries.at[k].out);
+        if (handed[k] && r->memories.at[handed[k]].is_forward != r->is_backward)
+            ETCH_PUSH(r->arena, &event_now(r)->reads, handed[k]);
+    }
+    for (uint32_t i = 0; is_top && i < r->to_turn_end.count; i++)
+        ETCH_PUSH(r->arena, &event_now(r)->reads, r->to_turn_end.at[i]);
+}
+
+static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
+{
+    etch_live_turns *turns = etch_live_turns_of(r, loop->loop);
+    const etch_live_region *first = loop->bodies.at[0];
+    uint32_t *handed = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
+    const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
+    const etch_stage_view *view = r->open.count == 1 ? r->program->view : NULL;
+    const bool is_staged = view && etch_position_is_loop(view->stages, loop->position);
+    r->loop_begin = r->open.count == 1 ? r->events.count : r->loop_begin;
+    begin_event(r, is_staged ? turns->at.at[begin].chunk : chunk);
+    for (uint32_t k = 0; k < first->carries.count; k++) {
+        const etch_live_carry *carry = &first->carries.at[k];
+        handed[k] = etch_live_memory_of(r, carry->init);
+        if (carry->init != ETCH_NO_NAME)
+            continue;
+        turns->now = begin;
+        handed[k] = r->memories.count; /* zeros */
+        make(r, count ? carry->in : carry->result);
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        turns->now = loop->loop->forward ? count - 1 - t : t;
+        const etch_live_turn *turn = &turns->at.at[turns->now];
+        run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, handed);
+    }
+    for (uint32_t k = 0; k < first->carries.count; k++)
+        bind(r, first->carries.at[k].result, handed[k]);
+}
+
+/* Goes as deep as loops are nested. */
+static void run_region(etch_live_run *r, const etch_live_region *region, uint32_t chunk)
+{
+    const bool is_top = !region->of->loop;
+    ETCH_PUSH(r->arena, &r->open, region->of);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_live_item *item = &region->items.at[i];
+        const uint32_t here = is_top ? etch_live_chunk_at(r, item->position) : chunk;
+        if (item->loop)
+            run_loop(r, item->loop, here);
+        else
+            run_step(r, item, here);
+    }
+    r->open.count--;
+}
+
+etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *values)
+{
+    etch_live_run *r = ETCH_NEW(p->arena, etch_live_run);
+    *r = (etch_live_run){.program = p,
+                         .sym = p->sym,
+                         .arena = p->arena,
+                         .values = values,
+                         .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
+                         .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *)};
+    ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){0});
+    for (uint32_t pass = 0; pass < (p->backward ? 2 : 1); pass++) {
+        const etch_live_region *region = pass ? p->backward : p->forward;
+        r->is_backward = pass == 1;
+        find_all_turns(r, region);
+        run_region(r, region, 0);
+    }
+    return r;
+}

@@ -1,0 +1,85 @@
+/* A run of a placed program: its steps one after the other, and the memory that they make and read.
+ *
+ * A loop is run with a few iterations, its turns: the first ones, some for those between, of which there may
+ * be many, and the last ones. Iterations between are alike, so that the most at a time is there at one of the
+ * turns; what outlives an iteration between is there as often as there are such iterations. */
+#ifndef ETCH_GRAPH_COST_LIVE_RUN_H
+#define ETCH_GRAPH_COST_LIVE_RUN_H
+
+#include "graph/cost/live.h"
+
+/* Of other stages. */
+#define ETCH_NO_CHUNK UINT32_MAX
+
+/* An iteration of a loop, and of its copies in backward. */
+typedef struct etch_live_turn {
+    uint32_t class;
+    /* iterations that it stands for, where one makes what others do not */
+    etch_expr copies;
+    /* of the stage; of a loop that is not divided among stages that of what is around it */
+    uint32_t chunk;
+} etch_live_turn;
+
+typedef struct etch_live_turns {
+    ETCH_VEC(etch_live_turn) at;
+    /* the one that is run */
+    uint32_t now;
+} etch_live_turns;
+
+/* What a step has made, until the last step that reads it. */
+typedef struct etch_live_memory {
+    uint32_t name;
+    bool is_forward;
+    /* forward has made it, and backward of this chunk of the stage reads it, the first that does; or
+     * ETCH_NO_CHUNK */
+    uint32_t saved_from;
+    /* a copy of a weight, or a part of one, which is not saved; of one that is gathered how long it lasts,
+     * and the event from which on it is there */
+    bool is_weight, is_gathered;
+    etch_keep lasts;
+    uint32_t since;
+    /* of one run of the step; times the iterations that it stands for */
+    etch_expr each, copies;
+} etch_live_memory;
+
+/* A step, or the begin or the end of an iteration. */
+typedef struct etch_live_event {
+    bool is_backward;
+    uint32_t chunk;
+    ETCH_VEC(uint32_t) makes;
+    ETCH_VEC(uint32_t) reads;
+} etch_live_event;
+
+typedef struct etch_live_run {
+    etch_live_program *program;
+    etch_sym *sym;
+    etch_arena *arena;
+    const etch_valuation *values;
+    /* by id of a loop of forward */
+    etch_live_turns **turns;
+    /* by name and turns of the loops around it: its memory; 0: none */
+    uint32_t **memory_of;
+    /* bodies that are run, from the outermost on */
+    ETCH_VEC(const etch_region *) open;
+    bool is_backward;
+    /* the events with which the loop of the top level and its iteration began, and what is there to the end
+     * of that */
+    uint32_t loop_begin, turn_begin;
+    ETCH_VEC(uint32_t) to_turn_end;
+    /* the events with which weight groups begin whose weights are gathered */
+    ETCH_VEC(uint32_t) groups;
+    /* the first is none */
+    ETCH_VEC(etch_live_memory) memories;
+    ETCH_VEC(etch_live_event) events;
+} etch_live_run;
+
+/* `program`: of a placement. `values`: as etch_placed_workspace takes them. */
+etch_live_run *etch_live_run_of(etch_live_program *program, const etch_valuation *values);
+/* The turns of a loop, or of the loop of forward that it undoes or repeats. */
+etch_live_turns *etch_live_turns_of(const etch_live_run *run, const etch_loop *loop);
+/* The memory of a name in the turns that are run; 0: it has none. */
+uint32_t etch_live_memory_of(const etch_live_run *run, uint32_t name);
+/* The chunk of the stage that runs what is at a position of the top level. */
+uint32_t etch_live_chunk_at(const etch_live_run *run, etch_position position);
+
+#endif
