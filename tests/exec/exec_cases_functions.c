@@ -17,6 +17,30 @@ static etch_tensor *positive(exec_model *m)
     return y;
 }
 
+/* Each is read by a product, too, as it is or under another name, so that its result is kept. */
+static etch_tensor *kept_results(exec_model *m)
+{
+    static const char *const functions[] = {"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"};
+    etch_tensor *y = exec_call_row(m, "y", "square", "", exec_weight(m, "a", "B S H"), NULL, NULL);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        y = exec_call_row(m, functions[i], functions[i], "", y, NULL, NULL);
+        y = exec_product(m, "y", y, exec_weight(m, etch_text(m->arena, "w%d", (int)i), "H"), "B S H");
+        y = exec_call_row(m, "y", "square", "", y, NULL, NULL);
+    }
+    return exec_reduce(m, "y", y, "B S");
+}
+
+/* Of products that keep their operands, too; both ways to sum; a result that is kept. */
+static etch_tensor *quotients(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H");
+    etch_tensor *b = exec_call_row(m, "b", "exp", "", exec_weight(m, "c", "S H"), NULL, NULL);
+    etch_tensor *rows = exec_quotient(m, "rows", a, b, "B S");
+    etch_tensor *each = exec_quotient(m, "each", exec_weight(m, "e", "B S"), b, "B S H");
+    etch_tensor *kept = exec_product(m, "kept", each, exec_weight(m, "w", "H K"), "B S K");
+    return exec_sum(m, "y", rows, exec_reduce(m, "kept", kept, "B S"));
+}
+
 static etch_tensor *bounded(exec_model *m)
 {
     etch_tensor *a = exec_weight(m, "a", "B S");
@@ -91,6 +115,8 @@ static etch_tensor *clipped_weights(exec_model *m)
 
 const exec_case exec_function_cases[] = {
     {"positive", positive},
+    {"kept results", kept_results},
+    {"quotients", quotients},
     {"bounded", bounded},
     {"largest", largest},
     {"averaged", averaged},

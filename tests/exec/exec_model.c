@@ -141,6 +141,12 @@ etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_
     return named(m, etch_graph_product(m->graph, a, b, keep.at, keep.count, nowhere), name);
 }
 
+etch_tensor *exec_quotient(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
+{
+    dim_list keep = read_dims(m, dims);
+    return named(m, etch_graph_quotient(m->graph, a, b, keep.at, keep.count, nowhere), name);
+}
+
 etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
 {
     return named(m, etch_graph_sum(m->graph, a, b, false, nowhere), name);

@@ -26,6 +26,7 @@ etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims);
 
 /* Results get `name`. */
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims);
+etch_tensor *exec_quotient(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims);
 etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
 etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
 /* Sums down to `dims`. */

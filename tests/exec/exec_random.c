@@ -345,8 +345,12 @@ static void add_quotient(scene *s)
     y = exec_call_row(s->m, fresh(s, "u"), "square", "", squashed(s, y), NULL, NULL);
     y = exec_call_row(s->m, fresh(s, "u"), "rsqrt", "",
                       exec_call_number(s->m, fresh(s, "u"), "shift", 1, 2, y), NULL, NULL);
-    y = exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL);
-    keep(s, exec_product(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+    if (exec_roll(s->dice, 2))
+        keep(s, exec_quotient(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+    else
+        keep(s, exec_product(s->m, fresh(s, "q"), x,
+                             exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL),
+                             text_of(s, dims_of(x, y))));
 }
 
 /* Dims of a bias or a sink: some of those given, at least one. */

@@ -235,6 +235,9 @@ static void write_value(const writer *w, etch_buf *out, const etch_op *op)
     case ETCH_USE_PRODUCT:
         write_operator(w, out, op, "*");
         break;
+    case ETCH_USE_QUOTIENT:
+        write_operator(w, out, op, "/");
+        break;
     case ETCH_USE_SUM:
         write_operator(w, out, op, "+");
         break;

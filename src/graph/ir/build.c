@@ -341,19 +341,22 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
     return false;
 }
 
-etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                uint32_t keep_rank, etch_span span)
+/* Of two operands, by name: `use` is a product or a quotient. */
+static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etch_tensor *b,
+                            etch_dim *const *keep, uint32_t keep_rank, etch_span span)
 {
+    const bool divides = use == ETCH_USE_QUOTIENT;
     if (!a || !b)
         return NULL;
     etch_tensor *ins[] = {a, b};
     etch_dim_list dims = {0};
     if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
-                                     "product of %s and %s: outer product or contraction?",
-                                     etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b));
-        etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s * %s", a->name,
-                  b->name);
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
+                       "%s of %s and %s: outer product or contraction?", divides ? "quotient" : "product",
+                       etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b));
+        etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s %c %s", a->name,
+                  divides ? '/' : '*', b->name);
         return NULL;
     }
     if (keep &&
@@ -363,7 +366,19 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!keep || etch_dim_among(keep, keep_rank, ins[i]->dims[d]))
                 etch_dim_add(graph, &dims, ins[i]->dims[d]);
-    return emit(graph, etch_row_for(graph, ETCH_USE_PRODUCT), ins, 2, NULL, &dims, span);
+    return emit(graph, etch_row_for(graph, use), ins, 2, NULL, &dims, span);
+}
+
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                uint32_t keep_rank, etch_span span)
+{
+    return combine(graph, ETCH_USE_PRODUCT, a, b, keep, keep_rank, span);
+}
+
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                 uint32_t keep_rank, etch_span span)
+{
+    return combine(graph, ETCH_USE_QUOTIENT, a, b, keep, keep_rank, span);
 }
 
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)

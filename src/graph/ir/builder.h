@@ -57,6 +57,9 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
 
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span);
 /* Sums one tensor down to `keep`; the tensor itself when nothing is to sum. */
+/* The same for a / b. */
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                 uint32_t keep_rank, etch_span span);
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
                                etch_span span);
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */

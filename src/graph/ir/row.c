@@ -54,6 +54,11 @@ etch_role etch_op_role(const etch_op *op)
     return op->in_count > 1 && etch_op_sums(op) ? ETCH_ROLE_KERNEL : ETCH_ROLE_POINTWISE;
 }
 
+bool etch_op_reads_result(const etch_op *op, uint32_t at)
+{
+    return op->forward && etch_origin(op->ins[at]) == etch_origin(op->forward->outs[0]);
+}
+
 bool etch_op_is_view(const etch_op *op)
 {
     return op->row->view;

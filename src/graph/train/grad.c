@@ -209,6 +209,15 @@ static etch_tensor *total_of(etch_deriver *d, etch_region *region, etch_tensor *
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
+/* The operand `xN` or result `yN`; NULL: it is not given. */
+static etch_tensor *named_value(const etch_op *op, const char *name)
+{
+    const uint32_t n = (uint32_t)(name[1] - '0'), index = *name == 'x' ? etch_op_index(op, n) : n;
+    if (*name == 'x')
+        return index != UINT32_MAX ? op->ins[index] : NULL;
+    return n < op->out_count ? op->outs[n] : NULL;
+}
+
 /* Collects the operands that `args` names; returns the bits of those that are not given. */
 static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args,
                             const etch_tensor_list *cotangents, uint32_t target, etch_tensor_list *out)
@@ -216,18 +225,17 @@ static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args
     etch_arena *arena = d->graph->arena;
     uint32_t absent = 0, slot = 0;
     for (const char *at = args; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
-        uint32_t index = *at == 'x' ? etch_op_index(op, n) : n;
+        const size_t length = strcspn(at, " ");
         for (uint32_t i = 0; *at == 'd' && i < cotangents->count; i++)
-            if (length == 1 || i == n)
+            if (length == 1 || i == (uint32_t)(at[1] - '0'))
                 ETCH_PUSH(arena, out, cotangents->at[i]);
-        if (*at == 'x' && index != UINT32_MAX)
-            ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
+        etch_tensor *value = *at == 'x' || *at == 'y' ? named_value(op, at) : NULL;
+        if (value && at[2] == '|')
+            ETCH_PUSH(arena, out, etch_either_read(d, value, named_value(op, at + 3), out->count));
+        else if (value)
+            ETCH_PUSH(arena, out, etch_recompute_read(d, value));
         else if (*at == 'x')
             absent |= 1u << slot;
-        else if (*at == 'y' && n < op->out_count)
-            ETCH_PUSH(arena, out, etch_recompute_read(d, op->outs[n]));
         else if (*at == 'o')
             for (uint32_t i = 0; i < op->in_count; i++)
                 if (i != target)
@@ -280,6 +288,7 @@ static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, 
         return;
     }
     etch_op *made = derived_op(d, row, args.at, args.count, count, op);
+    etch_either_add(d, made);
     made->attrs.absent = absent;
     if (row->inverts_map) {
         etch_dim **from = made->attrs.from;
@@ -712,6 +721,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
+    etch_either_end(&d);
     etch_recompute_end(&d);
     find_groups(&d);
     sort_groups(training);

@@ -139,7 +139,7 @@ static operand product(etch_env *env, const etch_ast_expr *expr, const etch_dims
     return scaled(env, result, number, expr->span);
 }
 
-/* a / b is a times 1/b: where a result is declared, dims that it lacks are summed after the product. */
+/* Where a result is declared, dims that it lacks are summed after the division. */
 static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, const etch_dims *want)
 {
     etch_graph *graph = env->builder->graph;
@@ -147,12 +147,13 @@ static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, cons
     operand a = evaluate(env, expr->left, want ? &keep : NULL);
     if (a.failed)
         return a;
-    etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
-    if (!a.tensor)
+    if (!a.tensor) {
+        etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
         return scaled(env, of_tensor(inverse, true), a.number, expr->span);
+    }
     keep = want ? kept_dims(env, want, NULL, 0) : (etch_dims){0};
     return of_tensor(
-        etch_graph_product(graph, a.tensor, inverse, want ? keep.at : NULL, keep.count, expr->span), true);
+        etch_graph_quotient(graph, a.tensor, b.tensor, want ? keep.at : NULL, keep.count, expr->span), true);
 }
 
 static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)

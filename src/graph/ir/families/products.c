@@ -18,6 +18,18 @@ static etch_expr product_flop(const etch_flop_call *call)
 static const etch_flop per_product = {product_flop,
                                       "2 FLOP per combination of dims when one is summed, else 1"};
 
+/* One more where a dim is summed. */
+static etch_expr divisor_flop(const etch_flop_call *call)
+{
+    const uint32_t *constants = call->op->row->flop.constants;
+    const uint32_t each = constants[etch_op_reads_result(call->op, 1)] + etch_op_sums(call->op);
+    return etch_flop_times(call, each, etch_flop_dims(call));
+}
+
+static const etch_flop per_divisor = {
+    divisor_flop,
+    "# FLOP per combination of dims from the dividend, # from the result; 1 more when a dim is summed"};
+
 static const etch_row rows[] = {
     {.name = "einsum",
      .operands = "a b",
@@ -30,6 +42,23 @@ static const etch_row rows[] = {
      .grads = ETCH_GRADS({"einsum", "d0 others", "each"}),
      .use = ETCH_USE_PRODUCT,
      .help = "a * b: product; dims that the result lacks are summed"},
+    {.name = "div",
+     .operands = "a b",
+     .shape = kept,
+     .uncalled = true,
+     .role = ETCH_ROLE_PRODUCT,
+     .linear = ETCH_LINEAR_FIRST,
+     .flop = {.by = &per_product},
+     .grads = ETCH_GRADS({"div", "d0 x1", "0"}, {"div_db", "d0 x0|y0 x1", "1"}),
+     .use = ETCH_USE_QUOTIENT,
+     .help = "a / b, broadcast by name; dims that the result lacks are summed"},
+    {.name = "div_db",
+     .operands = "d a b",
+     .role = ETCH_ROLE_PRODUCT,
+     .linear = ETCH_LINEAR_FIRST,
+     .flop = {.by = &per_divisor, .constants = {4, 3}},
+     .help = "minus the cotangent times a / (b b), or times the result / b, whichever of a and the result is "
+             "kept"},
     {.name = "add",
      .operands = "a b",
      .shape = etch_shape_union,
