@@ -134,11 +134,12 @@ static void run_div_db(exec_call *call)
 
 static void run_add(exec_call *call)
 {
-    const double sign = strcmp(etch_row_name(call->op->row), "sub") == 0 ? -1 : 1;
-    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
-    while (exec_walk_next(&w)) {
-        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] + sign * call->ins[1]->at[w.at[2]];
-        call->flop++;
+    const bool is_pair = strcmp(etch_row_name(call->op->row), "sub") == 0;
+    for (uint32_t i = 0; i < call->op->in_count; i++) {
+        const bool taken = is_pair ? i == 1 : call->op->attrs.taken >> i & 1;
+        exec_walk w = WALK(call->outs[0], call->ins[i]);
+        for (; exec_walk_next(&w); call->flop += i > 0)
+            call->outs[0]->at[w.at[0]] += (taken ? -1 : 1) * call->ins[i]->at[w.at[1]];
     }
 }
 

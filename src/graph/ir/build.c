@@ -381,11 +381,22 @@ etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor 
     return combine(graph, ETCH_USE_QUOTIENT, a, b, keep, keep_rank, span);
 }
 
-etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
+etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32_t count, uint32_t added,
+                            etch_span span)
 {
-    etch_tensor *ins[] = {a, b};
-    return etch_graph_call(graph, etch_row_for(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM), ins, 2,
-                           NULL, NULL, 0, span);
+    etch_tensor *ins[ETCH_MAX_OPERANDS], *sum = terms[0];
+    for (uint32_t next = 1; next < count && sum;) {
+        etch_attrs attrs = {0};
+        uint32_t used = 0;
+        for (ins[used++] = sum; used < ETCH_MAX_OPERANDS && next < count; used++) {
+            attrs.taken |= (uint32_t)(next >= added) << used;
+            ins[used] = terms[next++];
+        }
+        const bool is_pair = used == 2 && attrs.taken;
+        const etch_row *row = etch_row_for(graph, is_pair ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM);
+        sum = etch_graph_call(graph, row, ins, used, is_pair ? NULL : &attrs, NULL, 0, span);
+    }
+    return sum;
 }
 
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,

@@ -112,6 +112,8 @@ typedef struct etch_attrs {
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit;
     /* an etch_dtype plus one; 0: not said */
     uint32_t dtype;
+    /* a sum: bits of the operands that are taken away */
+    uint32_t taken;
     /* bits of the optional operands that are left out before one that is given */
     uint32_t absent;
 } etch_attrs;

@@ -231,9 +231,11 @@ static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args
                 ETCH_PUSH(arena, out, cotangents->at[i]);
         etch_tensor *value = *at == 'x' || *at == 'y' ? named_value(op, at) : NULL;
         if (value && at[2] == '|')
-            ETCH_PUSH(arena, out, etch_either_read(d, value, named_value(op, at + 3), out->count));
+            value = etch_either_read(d, value, named_value(op, at + 3), out->count);
         else if (value)
-            ETCH_PUSH(arena, out, etch_recompute_read(d, value));
+            value = etch_recompute_read(d, value);
+        if (value)
+            ETCH_PUSH(arena, out, value);
         else if (*at == 'x')
             absent |= 1u << slot;
         else if (*at == 'o')
@@ -352,9 +354,11 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
     uint32_t *targets = ETCH_NEW_ARRAY(g->arena, op->in_count, uint32_t);
     for (const etch_grad *rule = op->row->grads; rule->row; rule++) {
         uint32_t count = 0;
-        if (strcmp(rule->into, "each") == 0) {
+        const bool added = strcmp(rule->into, "added") == 0, taken = strcmp(rule->into, "taken") == 0;
+        if (added || taken || strcmp(rule->into, "each") == 0) {
             for (uint32_t i = 0; i < op->in_count; i++)
-                apply_rule(d, region, op, rule, &cotangents, &i, 1);
+                if (!(op->attrs.taken & 1u << i ? added : taken))
+                    apply_rule(d, region, op, rule, &cotangents, &i, 1);
             continue;
         }
         for (uint32_t i = 0; strcmp(rule->into, "all") == 0 && i < op->in_count; i++)

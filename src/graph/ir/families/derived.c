@@ -1,19 +1,12 @@
 /* What derivations add by themselves. */
 #include "graph/ir/families/family.h"
 
-static etch_expr addition_flop(const etch_flop_call *call)
-{
-    return etch_flop_times(call, call->op->in_count - 1, etch_flop_elements(call, call->op->outs[0]));
-}
-
-static const etch_flop per_addition = {addition_flop, "# FLOP per element and addition"};
-
 static const etch_row rows[] = {
     {.name = "add_cotangents",
      .operands = "d",
      .role = ETCH_ROLE_POINTWISE,
      .linear = ETCH_LINEAR_JOINT,
-     .flop = {.by = &per_addition, .constants = {1}},
+     .flop = {.by = &etch_flop_per_addition, .constants = {1}},
      .use = ETCH_USE_TOTAL,
      .help = "sum of the cotangents of one value"},
     {.name = "accumulate",

@@ -42,8 +42,9 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out);
 
 /* ---- FLOP ---------------------------------------------------------------------------------------- */
 
-extern const etch_flop etch_flop_per_result;  /* of each element of result 0 */
-extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
+extern const etch_flop etch_flop_per_result;   /* of each element of result 0 */
+extern const etch_flop etch_flop_per_operand;  /* of each element of operand 0 */
+extern const etch_flop etch_flop_per_addition; /* of each element of result 0, less one for each operand */
 
 /* For functions of rows: the size of a dim, of several together, the elements of a tensor, and the product of
  * all dims of operands and results. */
