@@ -30,6 +30,27 @@ static etch_tensor *kept_results(exec_model *m)
     return exec_reduce(m, "y", y, "B S");
 }
 
+/* A product reads what each is given, which is kept. */
+static etch_tensor *kept_operands(exec_model *m)
+{
+    static const char *const functions[] = {"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"};
+    etch_tensor *x = exec_call_row(m, "x", "square", "", exec_weight(m, "a", "B S H"), NULL, NULL);
+    etch_tensor *y = exec_product(m, "y", x, exec_weight(m, "w", "H"), "B S H");
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        y = exec_sum(m, "y", y, exec_call_row(m, functions[i], functions[i], "", x, NULL, NULL));
+    y = exec_sum(m, "y", y, exec_call_number(m, "capped", "softcap", 3, 2, x));
+    return exec_reduce(m, "y", y, "B S");
+}
+
+/* Of several terms, some of which are broadcast and some taken away. */
+static etch_tensor *several_terms(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H"), *b = exec_weight(m, "b", "S H"),
+                *c = exec_weight(m, "c", "B S H"), *d = exec_weight(m, "d", "H");
+    etch_tensor *y = exec_sum_of(m, "y", (etch_tensor *[]){a, b, c, d}, 4, 2);
+    return exec_sum_of(m, "z", (etch_tensor *[]){y, a, exec_weight(m, "e", "B S")}, 3, 3);
+}
+
 /* Of products that keep their operands, too; both ways to sum; a result that is kept. */
 static etch_tensor *quotients(exec_model *m)
 {
@@ -116,6 +137,8 @@ static etch_tensor *clipped_weights(exec_model *m)
 const exec_case exec_function_cases[] = {
     {"positive", positive},
     {"kept results", kept_results},
+    {"kept operands", kept_operands},
+    {"several terms", several_terms},
     {"quotients", quotients},
     {"bounded", bounded},
     {"largest", largest},

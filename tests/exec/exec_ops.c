@@ -124,11 +124,12 @@ static void run_div(exec_call *call)
 static void run_div_db(exec_call *call)
 {
     const bool from_result = exec_reads_result(call);
-    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1], call->ins[2]);
-    for (const int each = (from_result ? 3 : 4) + sums_a_dim(call); exec_walk_next(&w); call->flop += each) {
-        const double d = call->ins[0]->at[w.at[1]], a = call->ins[1]->at[w.at[2]],
-                     b = call->ins[2]->at[w.at[3]];
-        call->outs[0]->at[w.at[0]] -= from_result ? d * a / b : d * a / (b * b);
+    call->flop =
+        contract(call, call->outs[0], call->ins[0], call->ins[1], (mask){0}) * (sums_a_dim(call) ? 2 : 1);
+    exec_walk w = WALK(call->outs[0], call->ins[2]);
+    for (; exec_walk_next(&w); call->flop += from_result ? 2 : 3) {
+        const double b = call->ins[2]->at[w.at[1]];
+        call->outs[0]->at[w.at[0]] /= from_result ? -b : -b * b;
     }
 }
 

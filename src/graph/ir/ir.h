@@ -166,6 +166,8 @@ typedef struct etch_op {
     etch_edge edge;
     /* derived op: the op whose gradient it computes; recomputed copy: the op it repeats */
     struct etch_op *forward;
+    /* a sum of cotangents, of the result of an op that has gradients for several operands */
+    bool is_shared;
     etch_span span;
     uint32_t id;
 } etch_op;

@@ -418,6 +418,14 @@ static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint
     return summands[0];
 }
 
+/* Would a partial cotangent go on to several operands, and be added up for each? A product that sums makes
+ * other tensors of it: the gradient of a weight, which is added up once a step, and less or more than it is. */
+static bool is_spread(const etch_op *op)
+{
+    const etch_op *made = etch_origin(op->outs[0])->producer;
+    return op->is_shared && made && etch_op_role(made) == ETCH_ROLE_POINTWISE;
+}
+
 static void place_total(etch_placer *p, etch_op *op)
 {
     const etch_tensor *of = op->outs[0]->of;
@@ -433,7 +441,8 @@ static void place_total(etch_placer *p, etch_op *op)
         summands[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
-    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, partial);
+    const uint32_t whole = is_spread(op) ? ALL_AXES : partial;
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */

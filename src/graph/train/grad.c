@@ -328,8 +328,13 @@ static etch_tensor *zeros_like(etch_deriver *d, etch_tensor *of)
 static bool collect_cotangents(etch_deriver *d, etch_region *region, const etch_op *op, etch_tensor_list *out)
 {
     bool any = false;
+    uint32_t targets = 0;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        targets += d->needs[op->ins[i]->id];
     for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
         etch_tensor *total = total_of(d, region, op->outs[i], op);
+        if (total)
+            total->producer->is_shared = targets > 1;
         any = any || total;
         ETCH_PUSH(d->graph->arena, out, total ? total : zeros_like(d, op->outs[i]));
     }

@@ -18,17 +18,18 @@ static etch_expr product_flop(const etch_flop_call *call)
 static const etch_flop per_product = {product_flop,
                                       "2 FLOP per combination of dims when one is summed, else 1"};
 
-/* One more where a dim is summed. */
+/* The cotangent times the operand, summed, and then what it is divided by. */
 static etch_expr divisor_flop(const etch_flop_call *call)
 {
     const uint32_t *constants = call->op->row->flop.constants;
-    const uint32_t each = constants[etch_op_reads_result(call->op, 1)] + etch_op_sums(call->op);
-    return etch_flop_times(call, each, etch_flop_dims(call));
+    const uint32_t each = constants[etch_op_reads_result(call->op, 1)];
+    return etch_add(call->sym, product_flop(call),
+                    etch_flop_times(call, each, etch_flop_elements(call, call->op->outs[0])));
 }
 
-static const etch_flop per_divisor = {
-    divisor_flop,
-    "# FLOP per combination of dims from the dividend, # from the result; 1 more when a dim is summed"};
+static const etch_flop per_divisor = {divisor_flop,
+                                      "2 FLOP per combination of dims when one is summed, else 1; and # per "
+                                      "element of the result from the dividend, # from the quotient"};
 
 static const etch_row rows[] = {
     {.name = "einsum",
@@ -56,9 +57,8 @@ static const etch_row rows[] = {
      .operands = "d a b",
      .role = ETCH_ROLE_PRODUCT,
      .linear = ETCH_LINEAR_FIRST,
-     .flop = {.by = &per_divisor, .constants = {4, 3}},
-     .help = "minus the cotangent times a / (b b), or times the result / b, whichever of a and the result is "
-             "kept"},
+     .flop = {.by = &per_divisor, .constants = {3, 2}},
+     .help = "minus the cotangent times a over b b, or times the quotient over b, whichever is kept"},
     {.name = "add",
      .operands = "a b...",
      .shape = etch_shape_union,
