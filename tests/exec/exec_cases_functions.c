@@ -62,6 +62,17 @@ static etch_tensor *quotients(exec_model *m)
     return exec_sum(m, "y", rows, exec_reduce(m, "kept", kept, "B S"));
 }
 
+/* Only what is taken from an input, or divides it, has a gradient: the cotangent may be a summand. */
+static etch_tensor *of_inputs(exec_model *m)
+{
+    etch_tensor *x = exec_input(m, "x", "B S H");
+    etch_tensor *b = exec_call_row(m, "b", "exp", "", exec_weight(m, "c", "S H"), NULL, NULL);
+    etch_tensor *less = exec_difference(m, "less", x, exec_weight(m, "a", "S H"));
+    etch_tensor *share = exec_quotient(m, "share", x, b, "B S H");
+    return exec_sum(m, "y", exec_product(m, "y", less, exec_weight(m, "w1", "H V"), "B S V"),
+                    exec_product(m, "y", share, exec_weight(m, "w2", "H V"), "B S V"));
+}
+
 static etch_tensor *bounded(exec_model *m)
 {
     etch_tensor *a = exec_weight(m, "a", "B S");
@@ -139,6 +150,7 @@ const exec_case exec_function_cases[] = {
     {"kept results", kept_results},
     {"kept operands", kept_operands},
     {"several terms", several_terms},
+    {"of inputs", of_inputs},
     {"quotients", quotients},
     {"bounded", bounded},
     {"largest", largest},

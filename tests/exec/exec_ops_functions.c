@@ -57,6 +57,8 @@ static double value_of(const char *name, double x, double c)
 bool exec_reads_result(const exec_call *call)
 {
     const etch_tensor *read = call->op->ins[1], *made = call->op->forward->outs[0];
+    if (read->producer && read->producer->phase == ETCH_BACKWARD)
+        return false; /* a cotangent */
     for (; read; read = read->of)
         if (read == made)
             return true;

@@ -354,6 +354,8 @@ static void place_op(etch_placer *p, etch_op *op)
         reshard_operands(p, &pl);
         balance_causal(p, &pl);
     }
+    if (pl.op != op) /* what was moved is a part of the sum */
+        p->resolved[op->outs[0]->id] = NULL;
     finish_op(p, &pl);
     reduce_statistics(p, op, pl.stat_axes);
     for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
