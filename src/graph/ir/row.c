@@ -124,6 +124,13 @@ const etch_dim *etch_op_counted_queries(const etch_op *op)
     return division.counted ? division.queries : NULL;
 }
 
+etch_tensor *etch_named_root(etch_tensor *tensor)
+{
+    while (tensor->producer && tensor->producer->row->use == ETCH_USE_COPY)
+        tensor = tensor->producer->ins[0];
+    return tensor;
+}
+
 const etch_tensor *etch_route_root(const etch_tensor *indices)
 {
     while (indices->producer && etch_op_is_view(indices->producer))

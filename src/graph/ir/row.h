@@ -313,6 +313,8 @@ etch_division etch_op_division(const etch_op *op);
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
+/* The tensor under other names for it: arguments and results of modules. */
+etch_tensor *etch_named_root(etch_tensor *tensor);
 /* The tensor under views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 

@@ -36,11 +36,16 @@ static bool any_sharded(const etch_placing *pl, uint32_t axis)
     return false;
 }
 
+/* A weight, under whatever name and dims. */
+static bool is_weight(const etch_op *op, uint32_t operand)
+{
+    return etch_route_root(op->ins[operand])->kind == ETCH_WEIGHT;
+}
+
 static etch_state factor_of_operands(const etch_placing *pl, uint32_t axis, bool weights)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
-        bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
-        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
+        if (is_weight(pl->op, i) == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
             return pl->ins[i]->place[axis];
     }
     return NULL;
@@ -117,7 +122,7 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
         return false;
     for (uint32_t i = 0; i < op->in_count; i++)
         if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
-                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+                                  (is_weight(op, i) && pl->ins[i]->place[axis])))
             return false;
     return true;
 }

@@ -169,13 +169,16 @@ static void end_terms(etch_deriver *d, etch_cotangent_terms *terms)
     ETCH_PUSH(d->graph->arena, &d->idle, terms);
 }
 
-/* Adds `term` to the cotangent of `target`. `fresh`: nothing else uses `term`, so that its producer can add
+/* Adds `term` to the cotangent of `target`; a weight is the same weight where a module has it as an argument.
+ * `fresh`: nothing else uses `term`, so that its producer can add
  * into a gradient itself. */
 static void contribute(etch_deriver *d, etch_region *region, etch_tensor *target, etch_tensor *term,
                        bool fresh)
 {
     if (!d->needs[target->id] || !has_gradient(d, target))
         return;
+    if (etch_named_root(target)->kind == ETCH_WEIGHT)
+        target = etch_named_root(target);
     if (target->kind != ETCH_WEIGHT) {
         add_term(d, target, term);
         return;
@@ -616,8 +619,8 @@ static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_te
 static void add_weights(etch_deriver *d, const etch_op *op, uint32_t segment, etch_region *outermost,
                         bool *seen)
 {
-    for (uint32_t k = 0; k < op->in_count; k++) {
-        etch_tensor *w = op->ins[k];
+    for (uint32_t k = 0; op->row->use != ETCH_USE_COPY && k < op->in_count; k++) {
+        etch_tensor *w = etch_named_root(op->ins[k]);
         const bool shared = outermost && !w->region->loop;
         if (w->kind == ETCH_WEIGHT)
             add_weight(d, group_at(d->training, segment - shared, shared ? NULL : outermost), w, seen);
