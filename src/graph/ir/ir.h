@@ -110,6 +110,8 @@ typedef struct etch_attrs {
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit;
     /* an etch_dtype plus one; 0: not said */
     uint32_t dtype;
+    /* a sum: bits of the operands that are taken away */
+    uint32_t taken;
     /* bits of the optional operands that are left out before one that is given */
     uint32_t absent;
 } etch_attrs;
@@ -161,6 +163,8 @@ typedef struct etch_op {
     etch_edge edge;
     /* derived op: the op whose gradient it computes; recomputed copy: the op it repeats */
     struct etch_op *forward;
+    /* a sum of cotangents, of the result of an op that has gradients for several operands */
+    bool is_shared;
     etch_span span;
     uint32_t id;
 } etch_op;
