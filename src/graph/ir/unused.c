@@ -106,8 +106,9 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     any = s.work.count > 0;
     follow(&s);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
-        const etch_tensor *weight = graph->weights.at[i];
-        if (!s.live[weight->id] && (any || !s.reader[weight->id]) && !is_used_elsewhere(&s, weight))
+        etch_tensor *weight = graph->weights.at[i];
+        weight->is_unused = !s.live[weight->id] && (any || !s.reader[weight->id]);
+        if (weight->is_unused && !is_used_elsewhere(&s, weight))
             warn(&s, weight);
     }
 }
