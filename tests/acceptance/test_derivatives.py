@@ -1,7 +1,7 @@
 """Which values the derivatives of functions and quotients keep for backward: the result or the operand, whichever is
 kept anyway, as automatic differentiation by hand would have it. All sizes are written down here."""
 
-from etchtest import Case, main, value
+from etchtest import Case, main, run, value
 
 HEAD = """etch 1
 param b, h, f
@@ -123,6 +123,72 @@ class Flop(Case):
                 argument = self.backward(["u = x * w", f"v = {function}(u)", "y = v + square(u)", *loss], weights)
                 square = self.backward(["u = x * w", "y = u + square(u)", *loss], weights)
                 self.assertEqual(operand * 15, argument - square)
+
+
+UNTRAINED = """etch 1
+param batch, hidden, experts
+dim B = batch, H = hidden, E = experts, Q = 1
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+
+module inner(x[B,H]) -> y[B,H] {
+  weight g[H], unread[H]
+  y = x * g
+  z = x * unread
+}
+
+module outer(x[B,H]) -> y[B,H] {
+  y = inner(x)
+}
+
+model m(x[B,H]) -> l[] {
+  weight w[H], choice[H,E], e[E]
+  s[B,E]      = x * choice
+  i[B,Q]: i32 = topk(s, over = E)
+  y           = outer(x * w)
+  q           = gather(e, i, over = E)
+  l[]         = sum(y, over = (B,H)) + sum(q, over = (B,Q))  tag loss
+}
+
+train {
+  optimizer = adamw(master = true)
+}
+
+parallel ddp {
+  mesh  [dp]
+  shard B @ dp
+}
+
+parallel sharded {
+  mesh  [dp]
+  shard B @ dp
+  zero  1 @ dp
+}
+"""
+
+
+class Untrained(Case):
+    """Neither a choice nor what nothing reads has a gradient: of w, g and e all quantities speak, of no other."""
+
+    def test_one_set_of_weights(self):
+        spec = self.write("m.etch", UNTRAINED)
+        hidden, experts, dp = 8, 4, 2
+        trained, all_of_them = 2 * hidden + experts, 3 * hidden + hidden * experts + experts
+        sizes = {"batch": 4, "hidden": hidden, "experts": experts, "dp": dp}
+        for plan, parts in (("ddp", 1), ("sharded", dp)):
+            for question, expected in (("params(model)", all_of_them), ("trainable(model)", trained),
+                                       ("memory(weights)", 2 * all_of_them), ("memory(grads)", 4 * trained),
+                                       ("memory(master)", 4 * trained // parts),
+                                       ("memory(moments)", 8 * trained // parts),
+                                       ("rank_flops(optimizer)", 12 * trained // parts),
+                                       ("comm(sync)", 4 * trained if parts == 1 else None)):
+                with self.subTest(plan=plan, question=question):
+                    if expected is not None:
+                        self.assertEqual(expected, value(spec, question, plan=plan, sets=sizes))
+
+    def test_it_is_said(self):
+        spec = self.write("m.etch", UNTRAINED)
+        said = [line for line in run("check", spec).err.splitlines() if "E0346" in line]
+        self.assertEqual(["choice"], [line.split()[2] for line in said])  # of unread it is said that nothing reads it
 
 
 if __name__ == "__main__":

@@ -76,6 +76,8 @@ typedef struct etch_tensor {
     uint32_t first_op, end_op;
     /* weight without a gradient */
     bool frozen;
+    /* of a weight: no result depends on it */
+    bool is_unused;
     /* an infer run asks for it */
     bool wanted;
     /* a result that exists for backward only, not written when nobody reads it (dropout mask) */

@@ -606,7 +606,7 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
 
 static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_tensor *weight, bool *seen)
 {
-    if (seen[weight->id] || !is_trainable(weight))
+    if (seen[weight->id])
         return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &weight_group->weights, weight);
@@ -627,10 +627,14 @@ static void add_weights(etch_deriver *d, const etch_op *op, uint32_t segment, et
     }
 }
 
+/* `seen`: is in a group, or in none because it is not trained. */
 static void find_groups(etch_deriver *d)
 {
-    const etch_region *forward = d->graph->forward;
-    bool *seen = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
+    const etch_graph *g = d->graph;
+    const etch_region *forward = g->forward;
+    bool *seen = ETCH_NEW_ARRAY(g->arena, g->tensors.count, bool);
+    for (uint32_t i = 0; i < g->weights.count; i++)
+        seen[g->weights.at[i]->id] = !d->training->gradients.at[i];
     for (uint32_t i = 0, segment = 0; i < forward->items.count; i++) {
         const etch_item *item = &forward->items.at[i];
         if (item->op)
@@ -670,6 +674,32 @@ static void make_gradients(etch_deriver *d)
             gradient->region = w->region;
         }
         ETCH_PUSH(g->arena, &d->training->gradients, gradient);
+    }
+}
+
+/* Weights whose gradient nothing adds to are not trained: no step of the optimizer changes them. */
+static void leave_untrained(etch_deriver *d)
+{
+    const etch_graph *g = d->graph;
+    bool *added = ETCH_NEW_ARRAY(g->arena, g->tensors.count, bool);
+    for (etch_cursor at = {.root = d->training->backward}; etch_cursor_next(&at);)
+        for (uint32_t k = 0; at.item->op && k < at.item->op->out_count; k++)
+            if (at.item->op->outs[k]->adds_to)
+                added[at.item->op->outs[k]->adds_to->id] = true;
+    for (uint32_t i = 0; i < g->weights.count; i++) {
+        const etch_tensor *weight = g->weights.at[i];
+        etch_tensor **gradient = &d->training->gradients.at[i];
+        if (!*gradient || added[(*gradient)->id])
+            continue;
+        *gradient = NULL;
+        if (d->failed || weight->is_unused)
+            continue;
+        etch_diag *diag =
+            etch_remark(g->diags, ETCH_E_NO_GRADIENT, weight->span,
+                        "%s has no gradient, and is not trained: the loss does not depend on it, "
+                        "or only through a choice",
+                        weight->name);
+        etch_help(diag, "tag it frozen if that is meant");
     }
 }
 
@@ -734,6 +764,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     derive_region(&d, graph->forward, training->backward);
     etch_either_end(&d);
     etch_recompute_end(&d);
+    leave_untrained(&d);
     find_groups(&d);
     sort_groups(training);
     for (uint32_t i = 0; i < training->weight_groups.count; i++)
