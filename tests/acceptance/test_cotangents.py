@@ -1,6 +1,6 @@
-"""Cotangents that ranks hold in part are added up once, before several operands get their gradients of them: a norm
-that is written by hand sends what the function does, and gradients of gains and biases are not reduced over the ranks
-that divide a product behind them."""
+"""Cotangents that ranks hold in part are added up once, before several operands get their gradients of
+them: a norm that is written by hand sends what the function does, and gradients of gains and biases are not
+reduced over the ranks that divide a product behind them."""
 
 from etchtest import Case, main, value
 
@@ -47,7 +47,8 @@ class Cotangents(Case):
     def test_norms_by_hand(self):
         root = "rsqrt(mean(square(y), over = H) + 1)"
         deviation = "sqrt(mean(square(y - mean(y, over = H)), over = H) + 1)"
-        for norm in ("rms_norm(y, g, over = H)", "rms_norm(y, over = H) * g", "rms_norm(y, over = H) * (g + 1)",
+        for norm in ("rms_norm(y, g, over = H)", "rms_norm(y, over = H) * g",
+                     "rms_norm(y, over = H) * (g + 1)",
                      "(g + 1) * rms_norm(y, over = H)", f"y * {root} * g", f"g * (y * {root})",
                      f"(y - mean(y, over = H)) / {deviation} * g + c", "layer_norm(y, over = H) * g + c",
                      "rms_norm(y, over = H) * g + c - g"):
@@ -56,7 +57,7 @@ class Cotangents(Case):
                     self.assertEqual(bytes_sent, self.sent(norm, "tensor", phase))
 
     def test_parts_of_the_sequence(self):
-        """Gains see a part of the tokens: their gradients are reduced, as those of the function's gain are."""
+        """Gains see a part of the tokens: their gradients are reduced, as those of the function's gain."""
         for norm in ("rms_norm(y, over = H) * g", "rms_norm(y, over = H) * (g + 1)",
                      "y * rsqrt(mean(square(y), over = H) + 1) * g"):
             for phase in ("forward", "backward", "sync"):
@@ -69,7 +70,8 @@ class Cotangents(Case):
         text = MODEL.replace("    h[B,S,F] = n * up\n", "    h[B,S,F] = n * up\n    v[B,S,F] = n * up2\n")
         text = text.replace("up[H,F]", "up[H,F], up2[H,F]").replace("silu(h)", "silu(h) * v")
         spec = self.write("m.etch", text.format(norm="rms_norm(y, over = H) * g"))
-        found = [value(spec, f"comm({phase})", plan="tensor", sets=SIZES) for phase in ("forward", "backward", "sync")]
+        found = [value(spec, f"comm({phase})", plan="tensor", sets=SIZES)
+                 for phase in ("forward", "backward", "sync")]
         self.assertEqual([3 * ROW, 3 * ROW, 0], found)
 
 

@@ -1,5 +1,6 @@
-"""Which values the derivatives of functions and quotients keep for backward: the result or the operand, whichever is
-kept anyway, as automatic differentiation by hand would have it. All sizes are written down here."""
+"""Which values the derivatives of functions and quotients keep for backward: the result or the operand,
+whichever is kept anyway, as automatic differentiation by hand would have it. All sizes are written down
+here."""
 
 from etchtest import Case, main, run, value
 
@@ -42,7 +43,8 @@ class Derivatives(Case):
     def test_the_operand_serves_where_it_is_kept(self):
         for function in FUNCTIONS:
             with self.subTest(function):
-                seen = self.ends("u[B,F] = a * w1", f"v = {function}(u)", "s[B,F] = v + x2", "y[B,H] = u * w2",
+                seen = self.ends("u[B,F] = a * w1", f"v = {function}(u)", "s[B,F] = v + x2",
+                                 "y[B,H] = u * w2",
                                  "l = sum(y, over = (B,H)) + sum(s, over = (B,F))  tag loss",
                                  weights="w0[I,H], w1[H,F], w2[F,H], x2[B,F]")
                 self.assertEqual(X + U, seen)  # a and u
@@ -50,11 +52,13 @@ class Derivatives(Case):
     def test_one_of_them_where_neither_is_kept(self):
         for function in FUNCTIONS:
             with self.subTest(function):
-                seen = self.ends("u[B,F] = a * w1", f"v = {function}(u)", "l = sum(v, over = (B,F))  tag loss")
+                seen = self.ends("u[B,F] = a * w1", f"v = {function}(u)",
+                                 "l = sum(v, over = (B,F))  tag loss")
                 self.assertEqual(X + U, seen)
 
     def test_a_chain_keeps_every_other_value(self):
-        seen = self.ends("u[B,F] = a * w1", "v = exp(u)", "w = sigmoid(v)", "l = sum(w, over = (B,F))  tag loss")
+        seen = self.ends("u[B,F] = a * w1", "v = exp(u)", "w = sigmoid(v)",
+                         "l = sum(w, over = (B,F))  tag loss")
         self.assertEqual(X + U, seen)  # v serves both
         seen = self.ends("u[B,F] = a * w1", "v = exp(u)", "w = sigmoid(v)", "z = tanh(w)", "q = exp(z)",
                          "l = sum(q, over = (B,F))  tag loss")
@@ -73,7 +77,8 @@ class Derivatives(Case):
                 self.assertEqual(X + 2 * U, seen)  # a, u and v
 
     def test_functions_of_weights_keep_nothing(self):
-        seen = self.saved(model(["g = exp(w)", "y[B,I] = x * g", "l = sum(y, over = (B,I))  tag loss"], "w[I]"))
+        seen = self.saved(model(["g = exp(w)", "y[B,I] = x * g", "l = sum(y, over = (B,I))  tag loss"],
+                                "w[I]"))
         self.assertEqual(0, seen)
 
     def test_views_are_the_same_memory(self):
@@ -90,8 +95,8 @@ class Derivatives(Case):
         self.assertEqual(5 * X, seen)  # what enters each of four iterations, and the last result
 
     def test_a_quotient_keeps_both_operands(self):
-        seen = self.ends("n[B,F] = a * w1", "d[B,F] = a * w2", "q = n / d", "l = sum(q, over = (B,F))  tag loss",
-                         weights="w0[I,H], w1[H,F], w2[H,F]")
+        seen = self.ends("n[B,F] = a * w1", "d[B,F] = a * w2", "q = n / d",
+                         "l = sum(q, over = (B,F))  tag loss", weights="w0[I,H], w1[H,F], w2[H,F]")
         self.assertEqual(X + 2 * U, seen)  # a, n and d
 
     def test_a_quotient_reads_its_result_where_that_is_kept(self):
@@ -111,7 +116,7 @@ class Flop(Case):
         return value(spec, "flops(backward)", sets=SIZES)
 
     def test_less_is_computed_from_the_result(self):
-        """The slope from the result: y(1 - y), 1 - y y, y, 1/(2y); from the operand the function comes before."""
+        """The slope from the result: y(1 - y), 1 - y y, y, 1/(2y); from the operand the function is first."""
         loss = ["l = sum(y, over = (B,I))  tag loss"]
         weights = "w[I]"
         plain = self.backward(["y = x * w", *loss], weights)
@@ -120,7 +125,8 @@ class Flop(Case):
             with self.subTest(function):
                 kept = self.backward(["u = x * w", f"y = {function}(u)", *loss], weights)
                 self.assertEqual(result * 15, kept - plain)
-                argument = self.backward(["u = x * w", f"v = {function}(u)", "y = v + square(u)", *loss], weights)
+                argument = self.backward(["u = x * w", f"v = {function}(u)", "y = v + square(u)", *loss],
+                                         weights)
                 square = self.backward(["u = x * w", "y = u + square(u)", *loss], weights)
                 self.assertEqual(operand * 15, argument - square)
 
@@ -167,7 +173,7 @@ parallel sharded {
 
 
 class Untrained(Case):
-    """Neither a choice nor what nothing reads has a gradient: of w, g and e all quantities speak, of no other."""
+    """Neither a choice nor what nothing reads has a gradient: all quantities speak of w, g and e alone."""
 
     def test_one_set_of_weights(self):
         spec = self.write("m.etch", UNTRAINED)
@@ -188,7 +194,7 @@ class Untrained(Case):
     def test_it_is_said(self):
         spec = self.write("m.etch", UNTRAINED)
         said = [line for line in run("check", spec).err.splitlines() if "E0346" in line]
-        self.assertEqual(["choice"], [line.split()[2] for line in said])  # of unread it is said that nothing reads it
+        self.assertEqual(["choice"], [line.split()[2] for line in said])  # nothing reads the other
 
 
 if __name__ == "__main__":

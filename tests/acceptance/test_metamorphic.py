@@ -49,7 +49,8 @@ def pass_on_weights(text):
 def outline(text):
     """A product with a weight is a module of its own, which has the weight as an argument."""
     dims = set(re.findall(r"[A-Z]\w*(?= *=)", " ".join(re.findall(r"^dim (.*)$", text, re.M))))
-    dims |= {name.strip() for names in re.findall(r"^import .*\((.*)\)", text, re.M) for name in names.split(",")}
+    for names in re.findall(r"^import .*\((.*)\)", text, re.M):
+        dims |= {name.strip() for name in names.split(",")}
     modules = []
 
     def called(match):
@@ -59,7 +60,8 @@ def outline(text):
         if not used <= dims:
             return match.group()
         name = f"outlined_{len(modules)}"
-        modules.append(f"\nmodule {name}(a[..], w[{declared[-1]}]) -> y[{shape}] {{\n  y[{shape}] = a * w\n}}\n")
+        modules.append(f"\nmodule {name}(a[..], w[{declared[-1]}]) -> y[{shape}] {{\n"
+                       f"  y[{shape}] = a * w\n}}\n")
         return f"{indent}{result}[{shape}]{space}= {name}({first}, {second})"
 
     text = re.sub(rf"^( +)({NAME})\[([^\]]*)\]( *)= ({NAME}) \* ({NAME})(?= *(?:#|tag|$))", called, text,

@@ -1,5 +1,5 @@
-"""A sum is of all its terms: in whatever order and with whatever parentheses they are written, the same is computed,
-kept and sent. Summands that ranks hold in part are added before they are sent."""
+"""A sum is of all its terms: in whatever order and with whatever parentheses they are written, the same is
+computed, kept and sent. Summands that ranks hold in part are added before they are sent."""
 
 import itertools
 
@@ -40,8 +40,8 @@ parallel sequence {{
 """
 SIZES = {"b": 8, "h": 4, "f": 16, "tp": 2}
 ROW = 2 * 8 * 4  # bytes of a [B,H]
-QUESTIONS = ("comm(forward)", "comm(backward)", "comm(step)", "wire(step)", "rank_flops(forward)", "rank_flops(backward)",
-             "rank_saved(m)", "memory(peak)", "traffic(step)")
+QUESTIONS = ("comm(forward)", "comm(backward)", "comm(step)", "wire(step)", "rank_flops(forward)",
+             "rank_flops(backward)", "rank_saved(m)", "memory(peak)", "traffic(step)")
 
 
 def parenthesised(terms):

@@ -139,8 +139,9 @@ enum { ETCH_EXTRA_AS_RESULT = 0 };
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
  * out; `d`: the cotangents of all results; `y0|x0`: either serves, and backward reads the one that is kept
- * anyway, the first where neither or both are. `into`: operands whose cotangents the results are, `all` operands,
- * or `each`: one call for every operand that needs one; `added`, `taken`: for each of a sum that is. N counts all operands that the row names. */
+ * anyway, the first where neither or both are. `into`: operands whose cotangents the results are, `all`
+ * operands, or `each`: one call for every operand that needs one; `added`, `taken`: for each of a sum that
+ * is. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;

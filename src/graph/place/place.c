@@ -402,7 +402,8 @@ static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint
 }
 
 /* Would a partial cotangent go on to several operands, and be added up for each? A product that sums makes
- * other tensors of it: the gradient of a weight, which is added up once a step, and less or more than it is. */
+ * other tensors of it: the gradient of a weight, which is added up once a step, and less or more than it is.
+ * */
 static bool is_spread(const etch_op *op)
 {
     const etch_op *made = etch_origin(op->outs[0])->producer;

@@ -83,8 +83,8 @@ void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *
 void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into);
 /* Leaves out what nobody reads, where that is asked for. */
 void etch_recompute_end(etch_deriver *d);
-/* Which of two forward values an op reads that is to be made with it as operand `slot`: `first` until all reads
- * are known (either.c). */
+/* Which of two forward values an op reads that is to be made with it as operand `slot`: `first` until all
+ * reads are known (either.c). */
 etch_tensor *etch_either_read(etch_deriver *d, etch_tensor *first, etch_tensor *second, uint32_t slot);
 /* This is the op. */
 void etch_either_add(etch_deriver *d, etch_op *op);
