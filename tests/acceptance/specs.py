@@ -129,7 +129,7 @@ class Writer:
             self.spend(elements, 7)
         elif kind == "quotient":
             self.say(f"{name} = {value} / (1 + square({value}))")
-            self.spend(elements, 4)
+            self.spend(elements, 3)
         elif kind == "centred":
             self.say(f"{name} = {value} - mean({value}, over = {dim})")
             self.spend(elements, 2)
@@ -137,7 +137,6 @@ class Writer:
         elif kind == "shares":
             self.say(f"{name} = {value} / max({value}, over = {dim})")
             self.spend(elements, 2)
-            self.spend(self.tokens, 1)
         else:
             self.say(f"{name} = scale({value}, 2)")
             self.spend(elements, 1)

@@ -40,6 +40,35 @@ def pass_on(text):
                   flags=re.M)
 
 
+def pass_on_weights(text):
+    """The second operand, which is a weight for most, is another name for the value."""
+    return re.sub(rf"(=\s+)({NAME}) ([*+]) ({NAME})(?= *(#|tag|$))", r"\1\2 \3 identity(\4)", text,
+                  flags=re.M)
+
+
+def outline(text):
+    """A product with a weight is a module of its own, which has the weight as an argument."""
+    dims = set(re.findall(r"[A-Z]\w*(?= *=)", " ".join(re.findall(r"^dim (.*)$", text, re.M))))
+    for names in re.findall(r"^import .*\((.*)\)", text, re.M):
+        dims |= {name.strip() for name in names.split(",")}
+    modules = []
+
+    def called(match):
+        indent, result, shape, space, first, second = match.groups()
+        declared = re.findall(rf"\b{second}\[([^\]]*)\]", text[:match.start()])
+        used = {name.rstrip("'") for name in (declared[-1:] or [".."])[0].split(",") + shape.split(",")}
+        if not used <= dims:
+            return match.group()
+        name = f"outlined_{len(modules)}"
+        modules.append(f"\nmodule {name}(a[..], w[{declared[-1]}]) -> y[{shape}] {{\n"
+                       f"  y[{shape}] = a * w\n}}\n")
+        return f"{indent}{result}[{shape}]{space}= {name}({first}, {second})"
+
+    text = re.sub(rf"^( +)({NAME})\[([^\]]*)\]( *)= ({NAME}) \* ({NAME})(?= *(?:#|tag|$))", called, text,
+                  flags=re.M)
+    return text + "".join(modules)
+
+
 def there_and_back(text):
     """x[H->H'] and back, in front of every contraction of a tensor that has H."""
     def renamed(match):
@@ -61,7 +90,8 @@ def add_module(text):
     return text + (UNUSED if re.search(r"^model ", text, re.M) else "")
 
 
-REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "there and back": there_and_back,
+REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "weights passed on": pass_on_weights,
+              "modules outlined": outline, "there and back": there_and_back,
               "a module more": add_module}
 
 

@@ -17,6 +17,62 @@ static etch_tensor *positive(exec_model *m)
     return y;
 }
 
+/* Each is read by a product, too, as it is or under another name, so that its result is kept. */
+static etch_tensor *kept_results(exec_model *m)
+{
+    static const char *const functions[] = {"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"};
+    etch_tensor *y = exec_call_row(m, "y", "square", "", exec_weight(m, "a", "B S H"), NULL, NULL);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        y = exec_call_row(m, functions[i], functions[i], "", y, NULL, NULL);
+        y = exec_product(m, "y", y, exec_weight(m, etch_text(m->arena, "w%d", (int)i), "H"), "B S H");
+        y = exec_call_row(m, "y", "square", "", y, NULL, NULL);
+    }
+    return exec_reduce(m, "y", y, "B S");
+}
+
+/* A product reads what each is given, which is kept. */
+static etch_tensor *kept_operands(exec_model *m)
+{
+    static const char *const functions[] = {"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"};
+    etch_tensor *x = exec_call_row(m, "x", "square", "", exec_weight(m, "a", "B S H"), NULL, NULL);
+    etch_tensor *y = exec_product(m, "y", x, exec_weight(m, "w", "H"), "B S H");
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        y = exec_sum(m, "y", y, exec_call_row(m, functions[i], functions[i], "", x, NULL, NULL));
+    y = exec_sum(m, "y", y, exec_call_number(m, "capped", "softcap", 3, 2, x));
+    return exec_reduce(m, "y", y, "B S");
+}
+
+/* Of several terms, some of which are broadcast and some taken away. */
+static etch_tensor *several_terms(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H"), *b = exec_weight(m, "b", "S H"),
+                *c = exec_weight(m, "c", "B S H"), *d = exec_weight(m, "d", "H");
+    etch_tensor *y = exec_sum_of(m, "y", (etch_tensor *[]){a, b, c, d}, 4, 2);
+    return exec_sum_of(m, "z", (etch_tensor *[]){y, a, exec_weight(m, "e", "B S")}, 3, 3);
+}
+
+/* Of products that keep their operands, too; both ways to sum; a result that is kept. */
+static etch_tensor *quotients(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H");
+    etch_tensor *b = exec_call_row(m, "b", "exp", "", exec_weight(m, "c", "S H"), NULL, NULL);
+    etch_tensor *rows = exec_quotient(m, "rows", a, b, "B S");
+    etch_tensor *each = exec_quotient(m, "each", exec_weight(m, "e", "B S"), b, "B S H");
+    etch_tensor *kept = exec_product(m, "kept", each, exec_weight(m, "w", "H K"), "B S K");
+    return exec_sum(m, "y", rows, exec_reduce(m, "kept", kept, "B S"));
+}
+
+/* Only what is taken from an input, or divides it, has a gradient: the cotangent may be a summand. */
+static etch_tensor *of_inputs(exec_model *m)
+{
+    etch_tensor *x = exec_input(m, "x", "B S H");
+    etch_tensor *b = exec_call_row(m, "b", "exp", "", exec_weight(m, "c", "S H"), NULL, NULL);
+    etch_tensor *less = exec_difference(m, "less", x, exec_weight(m, "a", "S H"));
+    etch_tensor *share = exec_quotient(m, "share", x, b, "B S H");
+    return exec_sum(m, "y", exec_product(m, "y", less, exec_weight(m, "w1", "H V"), "B S V"),
+                    exec_product(m, "y", share, exec_weight(m, "w2", "H V"), "B S V"));
+}
+
 static etch_tensor *bounded(exec_model *m)
 {
     etch_tensor *a = exec_weight(m, "a", "B S");
@@ -91,6 +147,11 @@ static etch_tensor *clipped_weights(exec_model *m)
 
 const exec_case exec_function_cases[] = {
     {"positive", positive},
+    {"kept results", kept_results},
+    {"kept operands", kept_operands},
+    {"several terms", several_terms},
+    {"of inputs", of_inputs},
+    {"quotients", quotients},
     {"bounded", bounded},
     {"largest", largest},
     {"averaged", averaged},

@@ -116,7 +116,8 @@ static etch_tensor *pooled_product(exec_model *m)
     etch_tensor *a = exec_product(m, "a", exec_weight(m, "x", "S K"), exec_weight(m, "w1", "K D"), "S D");
     etch_tensor *mean = exec_window(m, "avg_pool", "H D", "S", a, NULL, "", 2, 2, false);
     etch_tensor *most = exec_window(m, "max_pool", "H D", "S", a, NULL, "", 3, 2, false);
-    return exec_product(m, "y", exec_sum(m, "both", mean, most), exec_weight(m, "w2", "D V"), "H V");
+    return exec_sum(m, "y", exec_product(m, "y", mean, exec_weight(m, "w2", "D V"), "H V"),
+                    exec_product(m, "y", most, exec_weight(m, "w3", "D V"), "H V"));
 }
 
 /* Batches are groups, each of two heads of width D, with states of H. */

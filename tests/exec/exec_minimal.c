@@ -210,7 +210,9 @@ static bool could_wait(const search *s, const etch_step *move, const etch_step *
     static const char *const each[] = {"cast",    "einsum",      "sum",     "scale",   "rope",
                                        "rope_dx", "negated_sum", "cast_dx", "collect", "dispatch_dx",
                                        "conv",    "conv_dx",     NULL};
-    if (!step->op || step->collective != ETCH_NO_COLLECTIVE || !is_row(step, each))
+    static const char *const first[] = {"div", "div_db", NULL};
+    const bool alone = is_row(step, first) && etch_value_root(step->ins[0]) == move->outs[0];
+    if (!step->op || step->collective != ETCH_NO_COLLECTIVE || (!alone && !is_row(step, each)))
         return false;
     const etch_value *sum = NULL;
     for (uint32_t i = 0; i < step->in_count; i++) {

@@ -140,14 +140,26 @@ etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_
     return named(m, etch_graph_product(m->graph, a, b, keep.at, keep.count, nowhere), name);
 }
 
+etch_tensor *exec_quotient(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
+{
+    dim_list keep = read_dims(m, dims);
+    return named(m, etch_graph_quotient(m->graph, a, b, keep.at, keep.count, nowhere), name);
+}
+
 etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
 {
-    return named(m, etch_graph_sum(m->graph, a, b, false, nowhere), name);
+    return named(m, etch_graph_sum(m->graph, (etch_tensor *[]){a, b}, 2, 2, nowhere), name);
+}
+
+etch_tensor *exec_sum_of(exec_model *m, const char *name, etch_tensor *const *terms, uint32_t count,
+                         uint32_t added)
+{
+    return named(m, etch_graph_sum(m->graph, terms, count, added, nowhere), name);
 }
 
 etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
 {
-    return named(m, etch_graph_sum(m->graph, a, b, true, nowhere), name);
+    return named(m, etch_graph_sum(m->graph, (etch_tensor *[]){a, b}, 2, 1, nowhere), name);
 }
 
 etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims)

@@ -26,7 +26,11 @@ etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims);
 
 /* Results get `name`. */
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims);
+etch_tensor *exec_quotient(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims);
 etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
+/* The first `added` less the others. */
+etch_tensor *exec_sum_of(exec_model *m, const char *name, etch_tensor *const *terms, uint32_t count,
+                         uint32_t added);
 etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
 /* Sums down to `dims`. */
 etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims);

@@ -97,24 +97,50 @@ static int64_t contract(exec_call *call, exec_array *y, const exec_array *a, con
     return combinations;
 }
 
+static bool sums_a_dim(const exec_call *call)
+{
+    for (uint32_t k = 0; k < call->op->in_count; k++)
+        for (uint32_t i = 0; i < call->ins[k]->rank; i++)
+            if (exec_array_find(call->outs[0], call->ins[k]->dims[i]) < 0)
+                return true;
+    return false;
+}
+
 /* Multiplications alone when nothing is summed. */
 static void run_einsum(exec_call *call)
 {
-    bool sums = false;
-    for (uint32_t k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < call->ins[k]->rank; i++)
-            sums = sums || exec_array_find(call->outs[0], call->ins[k]->dims[i]) < 0;
     int64_t combinations = contract(call, call->outs[0], call->ins[0], call->ins[1], (mask){0});
-    call->flop += combinations * (sums ? 2 : 1);
+    call->flop += combinations * (sums_a_dim(call) ? 2 : 1);
+}
+
+static void run_div(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    for (const int each = sums_a_dim(call) ? 2 : 1; exec_walk_next(&w); call->flop += each)
+        call->outs[0]->at[w.at[0]] += call->ins[0]->at[w.at[1]] / call->ins[1]->at[w.at[2]];
+}
+
+/* The slope of a/b to b is -a/b^2, which is -y/b. */
+static void run_div_db(exec_call *call)
+{
+    const bool from_result = exec_reads_result(call);
+    call->flop =
+        contract(call, call->outs[0], call->ins[0], call->ins[1], (mask){0}) * (sums_a_dim(call) ? 2 : 1);
+    exec_walk w = WALK(call->outs[0], call->ins[2]);
+    for (; exec_walk_next(&w); call->flop += from_result ? 2 : 3) {
+        const double b = call->ins[2]->at[w.at[1]];
+        call->outs[0]->at[w.at[0]] /= from_result ? -b : -b * b;
+    }
 }
 
 static void run_add(exec_call *call)
 {
-    const double sign = strcmp(etch_row_name(call->op->row), "sub") == 0 ? -1 : 1;
-    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
-    while (exec_walk_next(&w)) {
-        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] + sign * call->ins[1]->at[w.at[2]];
-        call->flop++;
+    const bool is_pair = strcmp(etch_row_name(call->op->row), "sub") == 0;
+    for (uint32_t i = 0; i < call->op->in_count; i++) {
+        const bool taken = is_pair ? i == 1 : call->op->attrs.taken >> i & 1;
+        exec_walk w = WALK(call->outs[0], call->ins[i]);
+        for (; exec_walk_next(&w); call->flop += i > 0)
+            call->outs[0]->at[w.at[0]] += (taken ? -1 : 1) * call->ins[i]->at[w.at[1]];
     }
 }
 
@@ -267,6 +293,20 @@ static double unary_dx(const char *name, double x)
     return s; /* softplus_dx */
 }
 
+/* From y, the result. */
+static double unary_dy(const char *name, double y)
+{
+    if (strcmp(name, "relu_dx") == 0)
+        return y > 0 ? 1 : 0;
+    if (strcmp(name, "sigmoid_dx") == 0)
+        return y * (1 - y);
+    if (strcmp(name, "tanh_dx") == 0)
+        return 1 - y * y;
+    if (strcmp(name, "exp_dx") == 0)
+        return y;
+    return NAN; /* does not follow */
+}
+
 static void run_unary(exec_call *call)
 {
     exec_walk w = WALK(call->outs[0], call->ins[0]);
@@ -277,9 +317,10 @@ static void run_unary(exec_call *call)
 static void run_unary_dx(exec_call *call)
 {
     exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    double (*slope)(const char *, double) = exec_reads_result(call) ? unary_dy : unary_dx;
     while (exec_walk_next(&w))
         call->outs[0]->at[w.at[0]] =
-            call->ins[0]->at[w.at[1]] * unary_dx(etch_row_name(call->op->row), call->ins[1]->at[w.at[2]]);
+            call->ins[0]->at[w.at[1]] * slope(etch_row_name(call->op->row), call->ins[1]->at[w.at[2]]);
 }
 
 static void run_scale(exec_call *call)
@@ -644,76 +685,78 @@ static void run_sdpa_bwd(exec_call *call)
 enum { OPERAND = EXEC_OPERAND, COUNTED = EXEC_COUNTED };
 
 static const exec_rule rows[] = {
-    {"einsum", run_einsum, COUNTED},
-    {"add", run_add, COUNTED},
-    {"sub", run_add, COUNTED},
-    {"sum", run_sum, COUNTED},
-    {"negated_sum", run_sum, COUNTED},
-    {"broadcast", run_broadcast, 0},
-    {"scale", run_scale, 1},
-    {"shift", run_shift, 1},
-    {"identity", exec_run_view, 0},
-    {"transpose", exec_run_view, 0},
-    {"cast", exec_run_view, 0},
-    {"cast_dx", exec_run_view, 0},
-    {"rename", exec_run_view, 0},
-    {"renamed_back", exec_run_view, 0},
-    {"cache", exec_run_view, 0},
-    {"append", run_append, 0},
-    {"slice", run_slice, 0},
-    {"slice_dx", run_slice_dx, COUNTED},
-    {"concat", exec_run_concat, 0},
-    {"split", exec_run_split, 0},
-    {"pad", exec_run_pad, 0},
-    {"pad_dx", exec_run_pad_dx, 0},
-    {"conv", exec_run_conv, COUNTED},
-    {"conv_dx", exec_run_conv_dx, COUNTED},
-    {"conv_dw", exec_run_conv_dw, COUNTED},
-    {"max_pool", exec_run_max_pool, COUNTED},
-    {"max_pool_dx", exec_run_max_pool_dx, COUNTED},
-    {"avg_pool", exec_run_avg_pool, COUNTED},
-    {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED},
-    {"ssd", exec_run_ssd, COUNTED},
-    {"ssd_bwd", exec_run_ssd_bwd, COUNTED},
-    {"relu", run_unary, 1},
-    {"sigmoid", run_unary, 4},
-    {"silu", run_unary, 5},
-    {"gelu", run_unary, 8},
-    {"tanh", run_unary, 5},
-    {"exp", run_unary, 1},
-    {"softplus", run_unary, 3},
-    {"relu_dx", run_unary_dx, 1},
-    {"sigmoid_dx", run_unary_dx, 7},
-    {"silu_dx", run_unary_dx, 9},
-    {"gelu_dx", run_unary_dx, 14},
-    {"tanh_dx", run_unary_dx, 8},
-    {"exp_dx", run_unary_dx, 2},
-    {"softplus_dx", run_unary_dx, 5},
-    {"rope", run_rope, 3},
-    {"rope_dx", run_rope, 3},
-    {"dropout", run_dropout, 2},
-    {"dropout_dx", run_dropout_dx, 2},
-    {"rms_norm", run_norm, 4},
-    {"rms_norm_bwd", run_norm_bwd, OPERAND + 9},
-    {"layer_norm", run_norm, 5},
-    {"layer_norm_bwd", run_norm_bwd, OPERAND + 9},
-    {"batch_norm", run_norm, 5},
-    {"batch_norm_bwd", run_norm_bwd, OPERAND + 9},
-    {"softmax", run_softmax, 5},
-    {"softmax_dx", run_softmax_dx, 4},
-    {"sdpa", run_sdpa, COUNTED},
-    {"sdpa_bwd", run_sdpa_bwd, COUNTED},
-    {"topk", exec_run_topk, COUNTED},
-    {"dispatch", exec_run_dispatch, 0},
-    {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1},
-    {"collect", exec_run_collect, 0},
-    {"collect_dx", exec_run_collect_dx, 0},
-    {"normalize", exec_run_normalize, 2},
-    {"normalize_dx", exec_run_normalize_dx, 5},
-    {"load", exec_run_load, OPERAND + 1},
-    {"add_cotangents", run_total, COUNTED},
-    {"accumulate", run_sum, COUNTED},
-    {NULL, NULL, 0},
+    {"einsum", run_einsum, COUNTED, 0},
+    {"div", run_div, COUNTED, 0},
+    {"div_db", run_div_db, COUNTED, 0},
+    {"add", run_add, COUNTED, 0},
+    {"sub", run_add, COUNTED, 0},
+    {"sum", run_sum, COUNTED, 0},
+    {"negated_sum", run_sum, COUNTED, 0},
+    {"broadcast", run_broadcast, 0, 0},
+    {"scale", run_scale, 1, 0},
+    {"shift", run_shift, 1, 0},
+    {"identity", exec_run_view, 0, 0},
+    {"transpose", exec_run_view, 0, 0},
+    {"cast", exec_run_view, 0, 0},
+    {"cast_dx", exec_run_view, 0, 0},
+    {"rename", exec_run_view, 0, 0},
+    {"renamed_back", exec_run_view, 0, 0},
+    {"cache", exec_run_view, 0, 0},
+    {"append", run_append, 0, 0},
+    {"slice", run_slice, 0, 0},
+    {"slice_dx", run_slice_dx, COUNTED, 0},
+    {"concat", exec_run_concat, 0, 0},
+    {"split", exec_run_split, 0, 0},
+    {"pad", exec_run_pad, 0, 0},
+    {"pad_dx", exec_run_pad_dx, 0, 0},
+    {"conv", exec_run_conv, COUNTED, 0},
+    {"conv_dx", exec_run_conv_dx, COUNTED, 0},
+    {"conv_dw", exec_run_conv_dw, COUNTED, 0},
+    {"max_pool", exec_run_max_pool, COUNTED, 0},
+    {"max_pool_dx", exec_run_max_pool_dx, COUNTED, 0},
+    {"avg_pool", exec_run_avg_pool, COUNTED, 0},
+    {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED, 0},
+    {"ssd", exec_run_ssd, COUNTED, 0},
+    {"ssd_bwd", exec_run_ssd_bwd, COUNTED, 0},
+    {"relu", run_unary, 1, 0},
+    {"sigmoid", run_unary, 4, 0},
+    {"silu", run_unary, 5, 0},
+    {"gelu", run_unary, 8, 0},
+    {"tanh", run_unary, 5, 0},
+    {"exp", run_unary, 1, 0},
+    {"softplus", run_unary, 3, 0},
+    {"relu_dx", run_unary_dx, 1, 0},
+    {"sigmoid_dx", run_unary_dx, 7, 3},
+    {"silu_dx", run_unary_dx, 9, 0},
+    {"gelu_dx", run_unary_dx, 14, 0},
+    {"tanh_dx", run_unary_dx, 8, 3},
+    {"exp_dx", run_unary_dx, 2, 1},
+    {"softplus_dx", run_unary_dx, 5, 0},
+    {"rope", run_rope, 3, 0},
+    {"rope_dx", run_rope, 3, 0},
+    {"dropout", run_dropout, 2, 0},
+    {"dropout_dx", run_dropout_dx, 2, 0},
+    {"rms_norm", run_norm, 4, 0},
+    {"rms_norm_bwd", run_norm_bwd, OPERAND + 9, 0},
+    {"layer_norm", run_norm, 5, 0},
+    {"layer_norm_bwd", run_norm_bwd, OPERAND + 9, 0},
+    {"batch_norm", run_norm, 5, 0},
+    {"batch_norm_bwd", run_norm_bwd, OPERAND + 9, 0},
+    {"softmax", run_softmax, 5, 0},
+    {"softmax_dx", run_softmax_dx, 4, 0},
+    {"sdpa", run_sdpa, COUNTED, 0},
+    {"sdpa_bwd", run_sdpa_bwd, COUNTED, 0},
+    {"topk", exec_run_topk, COUNTED, 0},
+    {"dispatch", exec_run_dispatch, 0, 0},
+    {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1, 0},
+    {"collect", exec_run_collect, 0, 0},
+    {"collect_dx", exec_run_collect_dx, 0, 0},
+    {"normalize", exec_run_normalize, 2, 0},
+    {"normalize_dx", exec_run_normalize_dx, 5, 0},
+    {"load", exec_run_load, OPERAND + 1, 0},
+    {"add_cotangents", run_total, COUNTED, 0},
+    {"accumulate", run_sum, COUNTED, 0},
+    {NULL, NULL, 0, 0},
 };
 
 static const exec_rule *const tables[] = {rows, exec_function_rules, exec_table_rules};
@@ -740,7 +783,9 @@ void exec_op(exec_call *call)
         return;
     }
     row->run(call);
-    if (row->flop < OPERAND)
+    if (row->from_result && exec_reads_result(call))
+        call->flop = row->from_result * (int64_t)call->outs[0]->size;
+    else if (row->flop < OPERAND)
         call->flop = row->flop * (int64_t)call->outs[0]->size;
     else if (row->flop < COUNTED)
         call->flop = (row->flop - OPERAND) * (int64_t)call->ins[0]->size;

@@ -29,7 +29,10 @@ typedef struct exec_rule {
     const char *name;
     void (*run)(exec_call *call);
     int flop;
+    int from_result; /* the same where it reads the result of forward as operand 1; 0: it takes as many */
 } exec_rule;
+/* Is operand 1 of a derived op the result of the op that it derives from? */
+bool exec_reads_result(const exec_call *call);
 /* Functions of elements and reductions; ends with a name that is NULL. */
 extern const exec_rule exec_function_rules[];
 /* The same for tables and losses. */

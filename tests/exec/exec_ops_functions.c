@@ -54,6 +54,31 @@ static double value_of(const char *name, double x, double c)
     return c * tanh(x / c); /* softcap */
 }
 
+bool exec_reads_result(const exec_call *call)
+{
+    const etch_tensor *read = call->op->ins[1], *made = call->op->forward->outs[0];
+    if (read->producer && read->producer->phase == ETCH_BACKWARD)
+        return false; /* a cotangent */
+    for (; read; read = read->of)
+        if (read == made)
+            return true;
+    return false;
+}
+
+/* From y, the result. */
+static double slope_at(const char *name, double y, double c)
+{
+    if (strcmp(name, "sqrt_dx") == 0)
+        return 1 / (2 * y);
+    if (strcmp(name, "rsqrt_dx") == 0)
+        return -y * y * y / 2;
+    if (strcmp(name, "reciprocal_dx") == 0)
+        return -y * y;
+    if (strcmp(name, "softcap_dx") == 0)
+        return 1 - y / c * (y / c);
+    return NAN; /* does not follow */
+}
+
 static double slope_of(const char *name, double x, double c)
 {
     if (strcmp(name, "log_dx") == 0)
@@ -82,10 +107,11 @@ static void run_function(exec_call *call)
 static void run_slope(exec_call *call)
 {
     exec_walk w = walk(call, 1);
+    double (*slope)(const char *, double, double) = exec_reads_result(call) ? slope_at : slope_of;
     while (exec_walk_next(&w))
         call->outs[0]->at[w.at[2]] =
             call->ins[0]->at[w.at[0]] *
-            slope_of(etch_row_name(call->op->row), call->ins[1]->at[w.at[1]], number(call, 0));
+            slope(etch_row_name(call->op->row), call->ins[1]->at[w.at[1]], number(call, 0));
 }
 
 /* ---- the largest of a row ------------------------------------------------------------------------------ */
@@ -222,27 +248,27 @@ static void run_clipped_bwd(exec_call *call)
 }
 
 const exec_rule exec_function_rules[] = {
-    {"log", run_function, 1},
-    {"sqrt", run_function, 1},
-    {"rsqrt", run_function, 2},
-    {"square", run_function, 1},
-    {"abs", run_function, 1},
-    {"reciprocal", run_function, 1},
-    {"softcap", run_function, 7},
-    {"log_dx", run_slope, 1},
-    {"sqrt_dx", run_slope, 3},
-    {"rsqrt_dx", run_slope, 4},
-    {"square_dx", run_slope, 2},
-    {"abs_dx", run_slope, 1},
-    {"reciprocal_dx", run_slope, 3},
-    {"softcap_dx", run_slope, 9},
-    {"max", run_max, EXEC_OPERAND + 1},
-    {"max_dx", run_max_dx, 2},
-    {"bce", run_bce, EXEC_OPERAND + 7},
-    {"bce_bwd", run_bce_bwd, EXEC_COUNTED},
-    {"kl", run_kl, 4},
-    {"kl_bwd", run_kl_bwd, EXEC_OPERAND + 5},
-    {"clipped", run_clipped, 6},
-    {"clipped_bwd", run_clipped_bwd, EXEC_OPERAND + 8},
-    {NULL, NULL, 0},
+    {"log", run_function, 1, 0},
+    {"sqrt", run_function, 1, 0},
+    {"rsqrt", run_function, 2, 0},
+    {"square", run_function, 1, 0},
+    {"abs", run_function, 1, 0},
+    {"reciprocal", run_function, 1, 0},
+    {"softcap", run_function, 7, 0},
+    {"log_dx", run_slope, 1, 0},
+    {"sqrt_dx", run_slope, 3, 2},
+    {"rsqrt_dx", run_slope, 4, 4},
+    {"square_dx", run_slope, 2, 0},
+    {"abs_dx", run_slope, 1, 0},
+    {"reciprocal_dx", run_slope, 3, 3},
+    {"softcap_dx", run_slope, 9, 4},
+    {"max", run_max, EXEC_OPERAND + 1, 0},
+    {"max_dx", run_max_dx, 2, 0},
+    {"bce", run_bce, EXEC_OPERAND + 7, 0},
+    {"bce_bwd", run_bce_bwd, EXEC_COUNTED, 0},
+    {"kl", run_kl, 4, 0},
+    {"kl_bwd", run_kl_bwd, EXEC_OPERAND + 5, 0},
+    {"clipped", run_clipped, 6, 0},
+    {"clipped_bwd", run_clipped_bwd, EXEC_OPERAND + 8, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -158,15 +158,15 @@ static void run_excite_bwd(exec_call *call)
 enum { OPERAND = EXEC_OPERAND };
 
 const exec_rule exec_table_rules[] = {
-    {"gather", run_gather, 0},
-    {"scatter", run_scatter, OPERAND + 1},
-    {"cross_entropy", run_cross_entropy, OPERAND + 5},
-    {"token_nll", run_token_nll, OPERAND + 5},
-    {"token_nll_dx", run_token_nll_dx, 4},
-    {"cross_entropy_dx", run_cross_entropy_dx, 4},
-    {"bend", run_bend, 3},
-    {"bend_dx", run_bend_dx, 4},
-    {"excite", run_excite, 4},
-    {"excite_bwd", run_excite_bwd, OPERAND + 9},
-    {NULL, NULL, 0},
+    {"gather", run_gather, 0, 0},
+    {"scatter", run_scatter, OPERAND + 1, 0},
+    {"cross_entropy", run_cross_entropy, OPERAND + 5, 0},
+    {"token_nll", run_token_nll, OPERAND + 5, 0},
+    {"token_nll_dx", run_token_nll_dx, 4, 0},
+    {"cross_entropy_dx", run_cross_entropy_dx, 4, 0},
+    {"bend", run_bend, 3, 0},
+    {"bend_dx", run_bend_dx, 4, 0},
+    {"excite", run_excite, 4, 0},
+    {"excite_bwd", run_excite_bwd, OPERAND + 9, 0},
+    {NULL, NULL, 0, 0},
 };

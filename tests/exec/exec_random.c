@@ -200,6 +200,18 @@ static void add_sum(scene *s)
                                   : exec_difference(s->m, fresh(s, "s"), x, y));
 }
 
+/* Of several terms, which are broadcast to the first. */
+static void add_terms(scene *s)
+{
+    etch_tensor *terms[4] = {any_value(s)};
+    const uint32_t count = 3 + exec_roll(s->dice, 2);
+    for (uint32_t i = 1; i < count; i++) {
+        etch_tensor *other = any_value(s);
+        terms[i] = etch_covers(terms[0], other) ? other : terms[0];
+    }
+    keep(s, exec_sum_of(s->m, fresh(s, "s"), terms, count, 1 + exec_roll(s->dice, count)));
+}
+
 /* Of two values, over at most one of the dims that they share. */
 static void add_product(scene *s)
 {
@@ -345,8 +357,12 @@ static void add_quotient(scene *s)
     y = exec_call_row(s->m, fresh(s, "u"), "square", "", squashed(s, y), NULL, NULL);
     y = exec_call_row(s->m, fresh(s, "u"), "rsqrt", "",
                       exec_call_number(s->m, fresh(s, "u"), "shift", 1, 2, y), NULL, NULL);
-    y = exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL);
-    keep(s, exec_product(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+    if (exec_roll(s->dice, 2))
+        keep(s, exec_quotient(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+    else
+        keep(s, exec_product(s->m, fresh(s, "q"), x,
+                             exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL),
+                             text_of(s, dims_of(x, y))));
 }
 
 /* Dims of a bias or a sink: some of those given, at least one. */
@@ -634,7 +650,7 @@ static void add_statements(scene *s, uint32_t count)
         add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
         add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
         add_lookup,     add_parts,      add_regrouped,  add_attention, add_attention, add_quotient,
-        add_module,     add_loop,       add_objective,  add_experts,   add_experts};
+        add_terms,      add_module,     add_loop,       add_objective, add_experts,   add_experts};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

@@ -428,24 +428,33 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     }
 }
 
-/* A sum of some of the contributions to a cotangent has no counterpart on one rank. */
-static bool is_total(const etch_step *step)
+/* A sum of some of the contributions to a cotangent, or of some terms, has no counterpart on one rank. */
+static bool is_part(const etch_step *step)
 {
-    return strcmp(etch_row_name(step->row), "add_cotangents") == 0;
+    if (strcmp(etch_row_name(step->row), "add_cotangents") == 0)
+        return true;
+    return strcmp(etch_row_name(step->row), "add") == 0 &&
+           step->op->id != step->outs[0]->tensor->producer->id;
+}
+
+/* Is the operand such a sum? */
+static bool is_of_parts(const etch_step *step, uint32_t i)
+{
+    return step->op->ins[i] == step->op->outs[0];
 }
 
 static void run_op(exec_ranks *ranks, const etch_step *step)
 {
     exec_array **parts[EXEC_MAX_OPERANDS];
     for (uint32_t i = 0; i < step->in_count; i++) {
-        if (!is_total(step))
+        if (!is_part(step) && !is_of_parts(step, i))
             check_value(ranks, step, step->ins[i], step->op->ins[i], "operand");
         parts[i] = parts_of(ranks, step->ins[i]);
     }
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
         run_on_rank(ranks, step, parts, r);
     ranks->seen[step->id] = true;
-    for (uint32_t i = 0; i < step->out_count && !is_total(step); i++)
+    for (uint32_t i = 0; i < step->out_count && !is_part(step); i++)
         check_value(ranks, step, step->outs[i], step->op->outs[i], "result");
 }
 

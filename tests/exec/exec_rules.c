@@ -33,17 +33,19 @@ static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
     static const char *const each[] = {
         "cast",       "cast_dx", "einsum",      "sum",  "negated_sum", "scale",    "rope",        "rope_dx",
         "accumulate", "collect", "dispatch_dx", "conv", "conv_dx",     "avg_pool", "avg_pool_dx", NULL};
+    static const char *const first[] = {"div", "div_db", NULL};
+    const bool is_each = is_row(step, each) || (i == 0 && is_row(step, first));
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
             return false;
     }
-    for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
+    for (uint32_t d = 0; d < step->op->outs[0]->rank && is_each; d++)
         if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
             !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
             !replaces(step, step->op->outs[0]->dims[d]))
             return false;
-    return is_row(step, joint) || is_row(step, each) || is_row(step, views);
+    return is_row(step, joint) || is_each || is_row(step, views);
 }
 
 static const char *check_step(const etch_placed *placed, const etch_step *step)

@@ -235,8 +235,16 @@ static void write_value(const writer *w, etch_buf *out, const etch_op *op)
     case ETCH_USE_PRODUCT:
         write_operator(w, out, op, "*");
         break;
+    case ETCH_USE_QUOTIENT:
+        write_operator(w, out, op, "/");
+        break;
     case ETCH_USE_SUM:
-        write_operator(w, out, op, "+");
+        for (uint32_t i = 0; i < op->in_count; i++)
+            etch_buf_printf(out, "%s%s",
+                            i == 0                     ? ""
+                            : op->attrs.taken >> i & 1 ? " - "
+                                                       : " + ",
+                            call_of(w, op->ins[i]));
         break;
     case ETCH_USE_DIFFERENCE:
         write_operator(w, out, op, "-");

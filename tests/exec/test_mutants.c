@@ -393,7 +393,8 @@ static bool never_elided(etch_row *row)
 
 static bool other_shape(etch_row *row)
 {
-    bool applies = !is_derived(row) && row->use != ETCH_USE_PRODUCT && !is_of_step(row);
+    bool applies =
+        !is_derived(row) && row->use != ETCH_USE_PRODUCT && row->use != ETCH_USE_QUOTIENT && !is_of_step(row);
     row->shape = NULL;
     row->several = NULL;
     return applies;

@@ -78,7 +78,7 @@ etch_tensor *sample_product(sample *x, const char *name, etch_tensor *a, etch_te
 
 etch_tensor *sample_sum(sample *x, const char *name, etch_tensor *a, etch_tensor *b)
 {
-    return named(etch_graph_sum(x->graph, a, b, false, nowhere), name);
+    return named(etch_graph_sum(x->graph, (etch_tensor *[]){a, b}, 2, 2, nowhere), name);
 }
 
 etch_tensor *sample_call(sample *x, const char *name, const char *row, etch_tensor *a, etch_tensor *b,

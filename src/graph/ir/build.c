@@ -337,19 +337,22 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
     return false;
 }
 
-etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                uint32_t keep_rank, etch_span span)
+/* Of two operands, by name: `use` is a product or a quotient. */
+static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etch_tensor *b,
+                            etch_dim *const *keep, uint32_t keep_rank, etch_span span)
 {
+    const bool divides = use == ETCH_USE_QUOTIENT;
     if (!a || !b)
         return NULL;
     etch_tensor *ins[] = {a, b};
     etch_dim_list dims = {0};
     if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
-                                     "product of %s and %s: outer product or contraction?",
-                                     etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b));
-        etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s * %s", a->name,
-                  b->name);
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
+                       "%s of %s and %s: outer product or contraction?", divides ? "quotient" : "product",
+                       etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b));
+        etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s %c %s", a->name,
+                  divides ? '/' : '*', b->name);
         return NULL;
     }
     if (keep &&
@@ -359,7 +362,7 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!keep || etch_dim_among((etch_dim_view){keep, keep_rank}, ins[i]->dims[d]))
                 etch_dim_add(graph, &dims, ins[i]->dims[d]);
-    return emit(graph, etch_row_for(graph, ETCH_USE_PRODUCT), ins, 2, NULL, &dims, span);
+    return emit(graph, etch_row_for(graph, use), ins, 2, NULL, &dims, span);
 }
 
 etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
@@ -368,10 +371,34 @@ etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const 
     return etch_graph_call(graph, etch_row_for(graph, use), ins, in_count, attrs, NULL, 0, span);
 }
 
-etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                uint32_t keep_rank, etch_span span)
 {
-    etch_tensor *ins[] = {a, b};
-    return etch_graph_use(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM, ins, 2, NULL, span);
+    return combine(graph, ETCH_USE_PRODUCT, a, b, keep, keep_rank, span);
+}
+
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                 uint32_t keep_rank, etch_span span)
+{
+    return combine(graph, ETCH_USE_QUOTIENT, a, b, keep, keep_rank, span);
+}
+
+etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32_t count, uint32_t added,
+                            etch_span span)
+{
+    etch_tensor *ins[ETCH_MAX_OPERANDS], *sum = terms[0];
+    for (uint32_t next = 1; next < count && sum;) {
+        etch_attrs attrs = {0};
+        uint32_t used = 0;
+        for (ins[used++] = sum; used < ETCH_MAX_OPERANDS && next < count; used++) {
+            attrs.taken |= (uint32_t)(next >= added) << used;
+            ins[used] = terms[next++];
+        }
+        const bool is_pair = used == 2 && attrs.taken;
+        const etch_row *row = etch_row_for(graph, is_pair ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM);
+        sum = etch_graph_call(graph, row, ins, used, is_pair ? NULL : &attrs, NULL, 0, span);
+    }
+    return sum;
 }
 
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,

@@ -45,12 +45,16 @@ etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, co
 
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
  * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
- * contain the other's (else an error that asks "outer product or contraction?"). `etch_graph_sum` adds or
- * subtracts with broadcast by name. */
+ * contain the other's (else an error that asks "outer product or contraction?"); `etch_graph_quotient` is the
+ * same for a / b. `etch_graph_sum` adds the first `added` of the terms, one at least, and takes the others
+ * away, with broadcast by name. */
 etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
                                 uint32_t keep_rank, etch_span span);
 
-etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span);
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                 uint32_t keep_rank, etch_span span);
+etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32_t count, uint32_t added,
+                            etch_span span);
 /* Sums one tensor down to `keep`; the tensor itself when nothing is to sum. */
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
                                etch_span span);

@@ -81,7 +81,15 @@ static etch_expr operand_flop(const etch_flop_call *call)
     return etch_flop_each(call, etch_flop_elements(call, call->op->ins[0]));
 }
 
+static etch_expr addition_flop(const etch_flop_call *call)
+{
+    const etch_op *op = call->op;
+    return etch_flop_times(call, op->row->flop.constants[0] * (op->in_count - 1),
+                           etch_flop_elements(call, op->outs[0]));
+}
+
 const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};
+const etch_flop etch_flop_per_addition = {addition_flop, "# FLOP per element and addition"};
 const etch_flop etch_flop_per_operand = {operand_flop, "# FLOP per element of the operand"};
 
 /* ---- one op ----------------------------------------------------------------------------------------- */

@@ -76,6 +76,8 @@ typedef struct etch_tensor {
     uint32_t first_op, end_op;
     /* weight without a gradient */
     bool frozen;
+    /* of a weight: no result depends on it */
+    bool is_unused;
     /* an infer run asks for it */
     bool wanted;
     /* a result that exists for backward only, not written when nobody reads it (dropout mask) */
@@ -110,6 +112,8 @@ typedef struct etch_attrs {
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit;
     /* an etch_dtype plus one; 0: not said */
     uint32_t dtype;
+    /* a sum: bits of the operands that are taken away */
+    uint32_t taken;
     /* bits of the optional operands that are left out before one that is given */
     uint32_t absent;
 } etch_attrs;
@@ -161,6 +165,8 @@ typedef struct etch_op {
     etch_edge edge;
     /* derived op: the op whose gradient it computes; recomputed copy: the op it repeats */
     struct etch_op *forward;
+    /* a sum of cotangents, of the result of an op that has gradients for several operands */
+    bool is_shared;
     etch_span span;
     uint32_t id;
 } etch_op;

@@ -53,6 +53,11 @@ etch_role etch_op_role(const etch_op *op)
     return op->in_count > 1 && etch_op_sums(op) ? ETCH_ROLE_KERNEL : ETCH_ROLE_POINTWISE;
 }
 
+bool etch_op_reads_result(const etch_op *op, uint32_t at)
+{
+    return op->forward && etch_origin(op->ins[at]) == etch_origin(op->forward->outs[0]);
+}
+
 bool etch_op_is_view(const etch_op *op)
 {
     return op->row->view;
@@ -116,6 +121,13 @@ const etch_dim *etch_op_counted_queries(const etch_op *op)
 {
     const etch_division division = etch_op_division(op);
     return division.counted ? division.queries : NULL;
+}
+
+etch_tensor *etch_named_root(etch_tensor *tensor)
+{
+    while (tensor->producer && tensor->producer->row->use == ETCH_USE_COPY)
+        tensor = tensor->producer->ins[0];
+    return tensor;
 }
 
 const etch_tensor *etch_route_root(const etch_tensor *indices)

@@ -34,6 +34,8 @@ typedef enum etch_linear {
     ETCH_LINEAR_NO,
     /* in each operand alone: one partial operand passes, if it has the result's dims */
     ETCH_LINEAR_EACH,
+    /* the same in operand 0, and in no other */
+    ETCH_LINEAR_FIRST,
     /* in all together: passes when every operand is partial */
     ETCH_LINEAR_JOINT
 } etch_linear;
@@ -91,6 +93,8 @@ typedef enum etch_use {
     /* called by its name, and made of others: mean */
     ETCH_USE_AVERAGE,
     /* a / b */
+    ETCH_USE_QUOTIENT,
+    /* a number / b */
     ETCH_USE_RECIPROCAL,
     /* the cotangents of one value, added */
     ETCH_USE_TOTAL,
@@ -134,8 +138,10 @@ enum { ETCH_EXTRA_AS_RESULT = 0 };
 
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
- * out; `d`: the cotangents of all results. `into`: operands whose cotangents the results are, `all` operands,
- * or `each`: one call for every operand that needs one. N counts all operands that the row names. */
+ * out; `d`: the cotangents of all results; `y0|x0`: either serves, and backward reads the one that is kept
+ * anyway, the first where neither or both are. `into`: operands whose cotangents the results are, `all`
+ * operands, or `each`: one call for every operand that needs one; `added`, `taken`: for each of a sum that
+ * is. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -297,6 +303,9 @@ const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Where the op links dims: the dim that those of operands and results that lack `dim` have in its place; else
  * `dim` itself. */
 const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
+/* Of a derived op that reads the result or an operand of the op that it derives from, as `at`: is it the
+ * result? */
+bool etch_op_reads_result(const etch_op *op, uint32_t at);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
@@ -308,6 +317,8 @@ etch_division etch_op_division(const etch_op *op);
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
+/* The tensor under other names for it: arguments and results of modules. */
+etch_tensor *etch_named_root(etch_tensor *tensor);
 
 /* The product of the sizes of dims; `size` NULL: of those that they are declared with. */
 etch_expr etch_dims_size(etch_sym *sym, etch_dim_view dims, etch_size_fn size, const void *data);

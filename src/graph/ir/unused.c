@@ -45,9 +45,9 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
             any = sift.needed[i] = true;
     etch_region_mark(&sift, graph->forward);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
-        const etch_tensor *weight = graph->weights.at[i];
-        if (!sift.needed[weight->id] && (any || !reader[weight->id]) &&
-            !is_used_elsewhere(graph, sift.needed, weight))
+        etch_tensor *weight = graph->weights.at[i];
+        weight->is_unused = !sift.needed[weight->id] && (any || !reader[weight->id]);
+        if (weight->is_unused && !is_used_elsewhere(graph, sift.needed, weight))
             warn(graph, weight, reader[weight->id]);
     }
 }

@@ -36,11 +36,16 @@ static bool any_sharded(const etch_placing *pl, uint32_t axis)
     return false;
 }
 
+/* A weight, under whatever name and dims. */
+static bool is_weight(const etch_op *op, uint32_t operand)
+{
+    return etch_route_root(op->ins[operand])->kind == ETCH_WEIGHT;
+}
+
 static etch_state factor_of_operands(const etch_placing *pl, uint32_t axis, bool weights)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
-        bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
-        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
+        if (is_weight(pl->op, i) == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
             return pl->ins[i]->place[axis];
     }
     return NULL;
@@ -98,6 +103,12 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
     return true;
 }
 
+/* Does a partial sum as this operand alone go through the op? */
+static bool passes_alone(const etch_op *op, uint32_t operand)
+{
+    return op->row->linear == ETCH_LINEAR_EACH || (op->row->linear == ETCH_LINEAR_FIRST && operand == 0);
+}
+
 /* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added
  * after the op, in a smaller tensor: rows of tables when they are pooled. */
 static bool sums_later(const etch_placing *pl, uint32_t axis)
@@ -105,14 +116,13 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
     const etch_op *op = pl->op;
     const etch_tensor *sum = NULL;
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && passes_alone(op, i))
             sum = op->ins[i];
-    if (op->row->linear != ETCH_LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
-        op->outs[0]->rank >= sum->rank)
+    if (!sum || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) || op->outs[0]->rank >= sum->rank)
         return false;
     for (uint32_t i = 0; i < op->in_count; i++)
         if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
-                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+                                  (is_weight(op, i) && pl->ins[i]->place[axis])))
             return false;
     return true;
 }
@@ -144,9 +154,9 @@ static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, u
     if (op->row->linear == ETCH_LINEAR_JOINT)
         return partial == op->in_count ? UINT32_MAX : 0;
     uint32_t passing = 0;
-    for (uint32_t i = 0; op->row->linear == ETCH_LINEAR_EACH && i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && has_result_dims(op, op->ins[i]) &&
-            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (passes_alone(op, i) && pl->ins[i]->place[axis] == ETCH_PARTIAL &&
+            has_result_dims(op, op->ins[i]) && (partial == 1 || !p->uses[op->ins[i]->id].read_back))
             passing = 1u << i;
     return passing;
 }

@@ -239,34 +239,11 @@ static void place_view(etch_placer *p, etch_placing *pl)
     }
 }
 
-static void place_op(etch_placer *p, etch_op *op)
-{
-    etch_placing pl = {.op = op};
-    pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
-    pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
-    pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
-    for (uint32_t i = 0; i < op->in_count; i++)
-        pl.ins[i] = value_for(p, op->ins[i]);
-    if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
-        pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to);
-    cross_parts(p, &pl);
-    if (etch_op_is_view(op)) {
-        place_view(p, &pl);
-    } else {
-        etch_factors_choose(p, &pl);
-        reshard_operands(p, &pl);
-        balance_causal(p, &pl);
-    }
-    finish_op(p, &pl);
-    reduce_statistics(p, op, pl.stat_axes);
-    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
-        hold_result(p, op, op->outs[i]);
-}
+/* ---- sums ------------------------------------------------------------------------------------------- */
 
-/* ---- cotangents (R6) -------------------------------------------------------------------------------- */
-
-/* Adds values that are held alike. */
-static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count)
+/* Adds values that are held alike; `taken`: bits of those that are taken away. */
+static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
+                              uint32_t taken)
 {
     if (count == 1)
         return summands[0];
@@ -275,6 +252,7 @@ static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands
         tensors[i] = summands[i]->tensor;
     etch_op *sum = etch_op_new(p->graph, op->row, tensors, count, 1, NULL, op->phase, op->span);
     sum->scope = op->scope;
+    sum->attrs.taken = taken;
     sum->outs[0] = op->outs[0];
     return etch_step_alike(p, sum, summands, count, op->outs[0], summands[0]->place)->outs[0];
 }
@@ -294,10 +272,80 @@ static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **summands, ui
                 alike[n++] = summands[k];
                 summands[k] = NULL;
             }
-        summands[left++] = add_values(p, op, alike, n);
+        summands[left++] = add_values(p, op, alike, n, 0);
     }
     return left;
 }
+
+/* Takes those terms out of the sum that are partial and held as term `first` is, and gives their sum. */
+static etch_value *add_alike_terms(etch_placer *p, etch_op *op, etch_value **terms, uint32_t first)
+{
+    etch_value **alike = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
+    const etch_value *like = terms[first];
+    uint32_t count = 0, taken = 0;
+    for (uint32_t i = first; i < op->in_count; i++)
+        if (terms[i] && etch_place_equal(p, terms[i]->place, like->place)) {
+            taken |= (op->attrs.taken >> i & 1u) << count;
+            alike[count++] = terms[i];
+            terms[i] = NULL;
+        }
+    return add_values(p, op, alike, count, taken);
+}
+
+/* Of a sum of several terms, of which some are partial: those that are held alike are added before they are
+ * moved, and are moved once. The rest is what the op adds. */
+static void add_partial_terms(etch_placer *p, etch_placing *pl)
+{
+    etch_op *op = pl->op, *rest = ETCH_NEW(p->arena, etch_op);
+    uint32_t partial = 0;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        partial += partial_axes(p, pl->ins[i]) != 0;
+    if (op->row->use != ETCH_USE_SUM || partial < 2 || partial == op->in_count)
+        return;
+    *rest = *op;
+    rest->in_count = rest->attrs.taken = 0;
+    rest->ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_tensor *);
+    for (uint32_t i = 0; i < op->in_count; i++) {
+        if (!pl->ins[i])
+            continue;
+        const bool whole = !partial_axes(p, pl->ins[i]);
+        etch_value *term = whole ? pl->ins[i] : add_alike_terms(p, op, pl->ins, i);
+        const bool is_taken = op->attrs.taken >> i & 1u && (whole || term->tensor != op->outs[0]);
+        rest->attrs.taken |= (uint32_t)is_taken << rest->in_count;
+        rest->ins[rest->in_count] = term->tensor;
+        pl->ins[rest->in_count++] = term;
+    }
+    pl->op = rest;
+}
+
+static void place_op(etch_placer *p, etch_op *op)
+{
+    etch_placing pl = {.op = op};
+    pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
+    pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
+    pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl.ins[i] = value_for(p, op->ins[i]);
+    if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
+        pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to);
+    cross_parts(p, &pl);
+    add_partial_terms(p, &pl);
+    if (etch_op_is_view(op)) {
+        place_view(p, &pl);
+    } else {
+        etch_factors_choose(p, &pl);
+        reshard_operands(p, &pl);
+        balance_causal(p, &pl);
+    }
+    if (pl.op != op) /* what was moved is a part of the sum */
+        p->resolved[op->outs[0]->id] = NULL;
+    finish_op(p, &pl);
+    reduce_statistics(p, op, pl.stat_axes);
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
+        hold_result(p, op, op->outs[i]);
+}
+
+/* ---- cotangents (R6) -------------------------------------------------------------------------------- */
 
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes
  * `whole` it may not. */
@@ -347,10 +395,19 @@ static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint
         if (!etch_place_equal(p, summands[0]->place, summands[count - 1]->place))
             break;
         etch_value *pair[] = {summands[0], summands[count - 1]};
-        summands[0] = add_values(p, op, pair, 2);
+        summands[0] = add_values(p, op, pair, 2, 0);
         count--;
     }
     return summands[0];
+}
+
+/* Would a partial cotangent go on to several operands, and be added up for each? A product that sums makes
+ * other tensors of it: the gradient of a weight, which is added up once a step, and less or more than it is.
+ * */
+static bool is_spread(const etch_op *op)
+{
+    const etch_op *made = etch_origin(op->outs[0])->producer;
+    return op->is_shared && made && etch_op_role(made) == ETCH_ROLE_POINTWISE;
 }
 
 static void place_total(etch_placer *p, etch_op *op)
@@ -368,7 +425,8 @@ static void place_total(etch_placer *p, etch_op *op)
         summands[i] = value_for(p, op->ins[i]);
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
-    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, partial);
+    const uint32_t whole = is_spread(op) ? ALL_AXES : partial;
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */

@@ -179,13 +179,16 @@ static void end_terms(etch_deriver *d, etch_cotangent_terms *terms)
     ETCH_PUSH(d->graph->arena, &d->idle, terms);
 }
 
-/* Adds `term` to the cotangent of `target`. `fresh`: nothing else uses `term`, so that its producer can add
+/* Adds `term` to the cotangent of `target`; a weight is the same weight where a module has it as an argument.
+ * `fresh`: nothing else uses `term`, so that its producer can add
  * into a gradient itself. */
 static void contribute(etch_deriver *d, etch_region *region, etch_tensor *target, etch_tensor *term,
                        bool fresh)
 {
     if (!d->needs[target->id] || !has_gradient(d, target))
         return;
+    if (etch_named_root(target)->kind == ETCH_WEIGHT)
+        target = etch_named_root(target);
     if (target->kind != ETCH_WEIGHT) {
         add_term(d, target, term);
         return;
@@ -219,6 +222,15 @@ static etch_tensor *total_of(etch_deriver *d, etch_region *region, etch_tensor *
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
+/* The operand `xN` or result `yN`; NULL: it is not given. */
+static etch_tensor *named_value(const etch_op *op, const char *name)
+{
+    const uint32_t n = (uint32_t)(name[1] - '0'), index = *name == 'x' ? etch_op_index(op, n) : n;
+    if (*name == 'x')
+        return index != UINT32_MAX ? op->ins[index] : NULL;
+    return n < op->out_count ? op->outs[n] : NULL;
+}
+
 /* Collects the operands that `args` names; returns the bits of those that are not given. */
 static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args,
                             const etch_tensor_list *cotangents, uint32_t target, etch_tensor_list *out)
@@ -226,18 +238,19 @@ static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args
     etch_arena *arena = d->graph->arena;
     uint32_t absent = 0, slot = 0;
     for (const char *at = args; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
-        uint32_t index = *at == 'x' ? etch_op_index(op, n) : n;
+        const size_t length = strcspn(at, " ");
         for (uint32_t i = 0; *at == 'd' && i < cotangents->count; i++)
-            if (length == 1 || i == n)
+            if (length == 1 || i == (uint32_t)(at[1] - '0'))
                 ETCH_PUSH(arena, out, cotangents->at[i]);
-        if (*at == 'x' && index != UINT32_MAX)
-            ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
+        etch_tensor *value = *at == 'x' || *at == 'y' ? named_value(op, at) : NULL;
+        if (value && at[2] == '|')
+            value = etch_either_read(d, value, named_value(op, at + 3), out->count);
+        else if (value)
+            value = etch_recompute_read(d, value);
+        if (value)
+            ETCH_PUSH(arena, out, value);
         else if (*at == 'x')
             absent |= 1u << slot;
-        else if (*at == 'y' && n < op->out_count)
-            ETCH_PUSH(arena, out, etch_recompute_read(d, op->outs[n]));
         else if (*at == 'o')
             for (uint32_t i = 0; i < op->in_count; i++)
                 if (i != target)
@@ -290,6 +303,7 @@ static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, 
         return;
     }
     etch_op *made = derived_op(d, row, args.at, args.count, count, op);
+    etch_either_add(d, made);
     made->attrs.absent = absent;
     if (row->inverts_map) {
         const etch_dim_view from = made->attrs.from;
@@ -327,8 +341,13 @@ static etch_tensor *zeros_like(etch_deriver *d, etch_tensor *of)
 static bool collect_cotangents(etch_deriver *d, etch_region *region, const etch_op *op, etch_tensor_list *out)
 {
     bool any = false;
+    uint32_t targets = 0;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        targets += d->needs[op->ins[i]->id];
     for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
         etch_tensor *total = total_of(d, region, op->outs[i], op);
+        if (total)
+            total->producer->is_shared = targets > 1;
         any = any || total;
         ETCH_PUSH(d->graph->arena, out, total ? total : zeros_like(d, op->outs[i]));
     }
@@ -353,9 +372,11 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
     uint32_t *targets = ETCH_NEW_ARRAY(g->arena, op->in_count, uint32_t);
     for (const etch_grad *rule = op->row->grads; rule->row; rule++) {
         uint32_t count = 0;
-        if (strcmp(rule->into, "each") == 0) {
+        const bool added = strcmp(rule->into, "added") == 0, taken = strcmp(rule->into, "taken") == 0;
+        if (added || taken || strcmp(rule->into, "each") == 0) {
             for (uint32_t i = 0; i < op->in_count; i++)
-                apply_rule(d, region, op, rule, &cotangents, &i, 1);
+                if (!(op->attrs.taken & 1u << i ? added : taken))
+                    apply_rule(d, region, op, rule, &cotangents, &i, 1);
             continue;
         }
         for (uint32_t i = 0; strcmp(rule->into, "all") == 0 && i < op->in_count; i++)
@@ -595,7 +616,7 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
 
 static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_tensor *weight, bool *seen)
 {
-    if (seen[weight->id] || !is_trainable(weight))
+    if (seen[weight->id])
         return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &weight_group->weights, weight);
@@ -608,18 +629,22 @@ static void add_weight(etch_deriver *d, etch_weight_group *weight_group, etch_te
 static void add_weights(etch_deriver *d, const etch_op *op, uint32_t segment, etch_region *outermost,
                         bool *seen)
 {
-    for (uint32_t k = 0; k < op->in_count; k++) {
-        etch_tensor *w = op->ins[k];
+    for (uint32_t k = 0; op->row->use != ETCH_USE_COPY && k < op->in_count; k++) {
+        etch_tensor *w = etch_named_root(op->ins[k]);
         const bool shared = outermost && !w->region->loop;
         if (w->kind == ETCH_WEIGHT)
             add_weight(d, group_at(d->training, segment - shared, shared ? NULL : outermost), w, seen);
     }
 }
 
+/* `seen`: is in a group, or in none because it is not trained. */
 static void find_groups(etch_deriver *d)
 {
-    const etch_region *forward = d->graph->forward;
-    bool *seen = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
+    const etch_graph *g = d->graph;
+    const etch_region *forward = g->forward;
+    bool *seen = ETCH_NEW_ARRAY(g->arena, g->tensors.count, bool);
+    for (uint32_t i = 0; i < g->weights.count; i++)
+        seen[g->weights.at[i]->id] = !d->training->gradients.at[i];
     for (uint32_t i = 0, segment = 0; i < forward->items.count; i++) {
         const etch_item *item = &forward->items.at[i];
         if (item->op)
@@ -659,6 +684,32 @@ static void make_gradients(etch_deriver *d)
             gradient->region = w->region;
         }
         ETCH_PUSH(g->arena, &d->training->gradients, gradient);
+    }
+}
+
+/* Weights whose gradient nothing adds to are not trained: no step of the optimizer changes them. */
+static void leave_untrained(etch_deriver *d)
+{
+    const etch_graph *g = d->graph;
+    bool *added = ETCH_NEW_ARRAY(g->arena, g->tensors.count, bool);
+    for (etch_cursor at = {.root = d->training->backward}; etch_cursor_next(&at);)
+        for (uint32_t k = 0; at.item->op && k < at.item->op->out_count; k++)
+            if (at.item->op->outs[k]->adds_to)
+                added[at.item->op->outs[k]->adds_to->id] = true;
+    for (uint32_t i = 0; i < g->weights.count; i++) {
+        const etch_tensor *weight = g->weights.at[i];
+        etch_tensor **gradient = &d->training->gradients.at[i];
+        if (!*gradient || added[(*gradient)->id])
+            continue;
+        *gradient = NULL;
+        if (d->failed || weight->is_unused)
+            continue;
+        etch_diag *diag =
+            etch_remark(g->diags, ETCH_E_NO_GRADIENT, weight->span,
+                        "%s has no gradient, and is not trained: the loss does not depend on it, "
+                        "or only through a choice",
+                        weight->name);
+        etch_help(diag, "tag it frozen if that is meant");
     }
 }
 
@@ -721,7 +772,9 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
+    etch_either_end(&d);
     etch_recompute_end(&d);
+    leave_untrained(&d);
     find_groups(&d);
     sort_groups(training);
     for (uint32_t i = 0; i < training->weight_groups.count; i++)

@@ -272,7 +272,7 @@ void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t 
 
 /* ---- values that were not kept ---------------------------------------------------------------------- */
 
-static bool is_missing(const etch_deriver *d, const etch_tensor *tensor)
+bool etch_recompute_is_missing(const etch_deriver *d, const etch_tensor *tensor)
 {
     return tensor->id < d->forward_count && d->recomputed.dropped[tensor->id] &&
            !d->recomputed.version[tensor->id];
@@ -300,7 +300,7 @@ static void make_again(etch_deriver *d, const etch_tensor *tensor)
     want_op(d, &wanted, tensor->producer);
     for (uint32_t i = 0; i < wanted.count; i++)
         for (uint32_t k = 0; k < wanted.at[i]->in_count; k++)
-            if (is_missing(d, wanted.at[i]->ins[k]))
+            if (etch_recompute_is_missing(d, wanted.at[i]->ins[k]))
                 want_op(d, &wanted, wanted.at[i]->ins[k]->producer);
     qsort(wanted.at, wanted.count, sizeof *wanted.at, by_id);
     for (uint32_t i = 0; i < wanted.count; i++) {
@@ -311,7 +311,7 @@ static void make_again(etch_deriver *d, const etch_tensor *tensor)
 
 etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor)
 {
-    if (is_missing(d, tensor))
+    if (etch_recompute_is_missing(d, tensor))
         make_again(d, tensor);
     return etch_recompute_version(d, tensor);
 }

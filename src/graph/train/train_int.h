@@ -31,6 +31,15 @@ typedef struct etch_recomputing {
     etch_tensor **version;
 } etch_recomputing;
 
+/* An operand of a derived op for which another value serves as well. */
+typedef struct etch_either {
+    /* NULL: not made yet */
+    etch_op *op;
+    /* among its operands */
+    uint32_t slot;
+    etch_tensor *other;
+} etch_either;
+
 /* Contributions to the cotangents of forward values, in one region. */
 typedef struct etch_cotangent_terms {
     /* by forward id */
@@ -55,6 +64,8 @@ typedef struct etch_deriver {
     /* by forward loop: the body in work that undoes it */
     etch_region **reverse_of;
     etch_recomputing recomputed;
+    /* in the order of backward */
+    ETCH_VEC(etch_either) either;
     bool failed, found_integer;
 } etch_deriver;
 
@@ -64,12 +75,21 @@ void etch_recompute_begin(etch_deriver *d);
 etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor);
 /* The same for reading it: a value that was not kept is made again first. */
 etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor);
+/* Was the value not kept, nor made again yet? */
+bool etch_recompute_is_missing(const etch_deriver *d, const etch_tensor *tensor);
 /* Recomputes a body of a loop at the begin of `into`, which undoes it, where that is asked for. */
 void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into);
 /* The same at the end of `into` for blocks that hold item `item` of a region, before it is undone. */
 void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into);
 /* Leaves out what nobody reads, where that is asked for. */
 void etch_recompute_end(etch_deriver *d);
+/* Which of two forward values an op reads that is to be made with it as operand `slot`: `first` until all
+ * reads are known (either.c). */
+etch_tensor *etch_either_read(etch_deriver *d, etch_tensor *first, etch_tensor *second, uint32_t slot);
+/* This is the op. */
+void etch_either_add(etch_deriver *d, etch_op *op);
+/* Makes ops read what is kept anyway. */
+void etch_either_end(etch_deriver *d);
 /* Marks the weights that the train block does not train. False after an error. */
 bool etch_freeze(etch_graph *graph, const etch_train *train);
 

@@ -45,40 +45,86 @@ static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span
     return of_tensor(etch_graph_scale(env->builder->graph, x.tensor, number, span), true);
 }
 
-/* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own
- * are a slip. */
-static bool is_broadcast(etch_env *env, const etch_tensor *a, const etch_tensor *b, etch_span span)
+/* ---- sums ------------------------------------------------------------------------------------------- */
+
+typedef ETCH_VEC(etch_tensor *) tensor_list;
+
+/* What is added up, and what is taken away from that. */
+typedef struct terms {
+    tensor_list added, taken;
+    etch_expr number;
+    bool failed;
+} terms;
+
+/* Goes as deep as the expression does. */
+static void add_terms(etch_env *env, const etch_ast_expr *expr, bool taken, const etch_dims *want, terms *t)
 {
-    if (etch_covers(a, b) || etch_covers(b, a))
-        return true;
     etch_spec *spec = env->builder->spec;
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                 "%s%s and %s%s are not added: each has a dim that the other lacks", a->name,
-                                 etch_dims_text(spec->arena, a->dims, a->rank), b->name,
-                                 etch_dims_text(spec->arena, b->dims, b->rank));
-    etch_help(diag, "declare the dims of the result if both are to be broadcast: y[..] = ...");
-    return false;
+    if (expr->kind == ETCH_AST_BINARY && (expr->op == '+' || expr->op == '-')) {
+        add_terms(env, expr->left, taken, want, t);
+        add_terms(env, expr->right, taken != (expr->op == '-'), want, t);
+        return;
+    }
+    const operand value = evaluate(env, expr, want);
+    t->failed = t->failed || value.failed;
+    if (value.failed)
+        return;
+    if (!value.tensor)
+        t->number = taken ? etch_sub(spec->sym, t->number, value.number)
+                          : etch_add(spec->sym, t->number, value.number);
+    else if (taken)
+        ETCH_PUSH(spec->arena, &t->taken, value.tensor);
+    else
+        ETCH_PUSH(spec->arena, &t->added, value.tensor);
 }
 
-static operand sum_of(etch_env *env, operand a, operand b, bool subtract, const etch_dims *want,
-                      etch_span span)
+/* Where no result is declared, a sum broadcasts to one of its terms: two that each have a dim of their own
+ * are a slip. */
+static bool is_broadcast(etch_env *env, const tensor_list *all, etch_span span)
+{
+    const etch_tensor *most = all->at[0];
+    for (uint32_t i = 0; i < all->count; i++)
+        most = all->at[i]->rank > most->rank ? all->at[i] : most;
+    for (uint32_t i = 0; i < all->count; i++) {
+        const etch_tensor *a = all->at[i]->id < most->id ? all->at[i] : most,
+                          *b = a == most ? all->at[i] : most;
+        if (etch_covers(most, all->at[i]))
+            continue;
+        etch_spec *spec = env->builder->spec;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
+                                     "%s%s and %s%s are not added: each has a dim that the other lacks",
+                                     a->name, etch_dims_text(spec->arena, a->dims, a->rank), b->name,
+                                     etch_dims_text(spec->arena, b->dims, b->rank));
+        etch_help(diag, "declare the dims of the result if both are to be broadcast: y[..] = ...");
+        return false;
+    }
+    return true;
+}
+
+/* A sum is of all its terms, in whatever order they are written: what is added, less what is taken away. */
+static operand sum_of(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
 {
     etch_sym *sym = env->builder->spec->sym;
     etch_graph *graph = env->builder->graph;
-    if (a.failed || b.failed)
+    const etch_span span = expr->op_span;
+    terms t = {.number = etch_int(sym, 0)};
+    add_terms(env, expr, false, want, &t);
+    if (t.failed)
         return failure();
-    if (a.tensor && b.tensor && !want && !is_broadcast(env, a.tensor, b.tensor, span))
+    const uint32_t added = t.added.count;
+    tensor_list all = t.added;
+    for (uint32_t i = 0; i < t.taken.count; i++)
+        ETCH_PUSH(env->builder->spec->arena, &all, t.taken.at[i]);
+    if (all.count == 0)
+        return of_number(t.number);
+    if (!want && !is_broadcast(env, &all, span))
         return failure();
-    if (a.tensor && b.tensor)
-        return of_tensor(etch_graph_sum(graph, a.tensor, b.tensor, subtract, span), true);
-    if (!a.tensor && !b.tensor)
-        return of_number(subtract ? etch_sub(sym, a.number, b.number) : etch_add(sym, a.number, b.number));
-    if (a.tensor)
-        return of_tensor(
-            etch_graph_shift(graph, a.tensor, subtract ? etch_neg(sym, b.number) : b.number, span), true);
-    if (subtract)
-        b = scaled(env, b, etch_int(sym, -1), span);
-    return b.failed ? b : of_tensor(etch_graph_shift(graph, b.tensor, a.number, span), true);
+    etch_tensor *sum = etch_graph_sum(graph, all.at, all.count, added ? added : all.count, span);
+    if (sum && !added)
+        sum = etch_graph_scale(graph, sum, etch_int(sym, -1), span);
+    if (sum && !etch_is_zero(t.number))
+        sum = etch_graph_shift(graph, sum, t.number, span);
+    return of_tensor(sum, true);
 }
 
 /* ---- products --------------------------------------------------------------------------------------- */
@@ -141,7 +187,7 @@ static operand product(etch_env *env, const etch_ast_expr *expr, const etch_dims
     return scaled(env, result, number, expr->span);
 }
 
-/* a / b is a times 1/b: where a result is declared, dims that it lacks are summed after the product. */
+/* Where a result is declared, dims that it lacks are summed after the division. */
 static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, const etch_dims *want)
 {
     etch_graph *graph = env->builder->graph;
@@ -149,12 +195,13 @@ static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, cons
     operand a = evaluate(env, expr->left, want ? &keep : NULL);
     if (a.failed)
         return a;
-    etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
-    if (!a.tensor)
+    if (!a.tensor) {
+        etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
         return scaled(env, of_tensor(inverse, true), a.number, expr->span);
+    }
     keep = want ? kept_dims(env, want, NULL, 0) : (etch_dims){0};
     return of_tensor(
-        etch_graph_product(graph, a.tensor, inverse, want ? keep.at : NULL, keep.count, expr->span), true);
+        etch_graph_quotient(graph, a.tensor, b.tensor, want ? keep.at : NULL, keep.count, expr->span), true);
 }
 
 static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
@@ -278,10 +325,8 @@ static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dim
             return product(env, expr, want);
         if (expr->op == '/')
             return quotient(env, expr, want);
-        if (expr->op == '+' || expr->op == '-') {
-            operand a = evaluate(env, expr->left, want), b = evaluate(env, expr->right, want);
-            return sum_of(env, a, b, expr->op == '-', want, expr->op_span);
-        }
+        if (expr->op == '+' || expr->op == '-')
+            return sum_of(env, expr, want);
         break;
     case ETCH_AST_STRING:
     case ETCH_AST_TRUTH:

@@ -184,7 +184,7 @@ etch_tensor *etch_network_weigh(etch_network *network, etch_tensor *a, etch_tens
 
 static void add(request *r)
 {
-    r->tensor = etch_graph_sum(r->network->graph, r->a, r->b, r->flag, nowhere);
+    r->tensor = etch_graph_sum(r->network->graph, (etch_tensor *[]){r->a, r->b}, 2, r->flag ? 1 : 2, nowhere);
 }
 
 etch_tensor *etch_network_add(etch_network *network, etch_tensor *a, etch_tensor *b)

@@ -57,8 +57,9 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out);
 
 /* ---- FLOP ---------------------------------------------------------------------------------------- */
 
-extern const etch_flop etch_flop_per_result;  /* of each element of result 0 */
-extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
+extern const etch_flop etch_flop_per_result;   /* of each element of result 0 */
+extern const etch_flop etch_flop_per_operand;  /* of each element of operand 0 */
+extern const etch_flop etch_flop_per_addition; /* of each element of result 0, less one for each operand */
 
 /* The FLOP column of rows: so many of each element. */
 #define ETCH_PER_RESULT(constant)                              \
