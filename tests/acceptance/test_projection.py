@@ -51,11 +51,11 @@ def collectives(plan, v):
     add(tally, "forward", "all_reduce", "tp", v.micro * 3 * F32 * tokens)
     if plan == "wide_only":
         # As usual, with J2 in the place of F: wx takes all of h, wy leaves partial sums. Behind wx the
-        # cotangent of h is in partial sums. A product with silu(g) or with u lets them pass; the products
-        # with the weights wg and wu and the derivative of silu do not.
+        # cotangent of h is in partial sums. Two gradients are made of it, those of silu(g) and of u: it is
+        # summed before.
         add(tally, "forward", "all_reduce", "tp", v.micro * whole + 2 * calls * whole)
         add(tally, "backward", "all_reduce", "tp",
-            v.micro * whole + calls * (whole + 2 * BF16 * tokens * v.ffn))
+            v.micro * whole + calls * (whole + BF16 * tokens * v.ffn))
         add(tally, "sync", "all_reduce", "dp", F32 * ((rest + wx + wy) / v.tp + first + gains))
     elif plan == "megatron":
         add(tally, "forward", "all_reduce", "tp", v.micro * whole + calls * (whole + middle))

@@ -77,13 +77,13 @@ static bool weight_fits(const probe *p, const exec_array *gradient, double *dire
     return true;
 }
 
-/* All instances of one weight. */
-static bool gradient_fits(exec_run *run, const etch_tensor *gradient, uint64_t seed, bool every_element)
+/* All instances of one weight. `gradient`: NULL when it is said to have none. */
+static bool gradient_fits(exec_run *run, const etch_tensor *weight, const etch_tensor *gradient,
+                          uint64_t seed, bool every_element)
 {
-    const etch_tensor *weight = gradient->of;
     for (uint32_t k = 0; k < exec_instances(weight->region->loop); k++) {
         exec_array *values = run->data->tensors.at[weight->id][k];
-        exec_array **made = run->gradients.at[gradient->id];
+        exec_array **made = gradient ? run->gradients.at[gradient->id] : NULL;
         const exec_array *slopes = made && made[k] ? made[k] : exec_array_like(run->env.arena, values);
         double *start = ETCH_NEW_ARRAY(run->env.arena, values->size, double);
         double *direction = ETCH_NEW_ARRAY(run->env.arena, values->size, double);
@@ -109,9 +109,9 @@ static const char *check_gradients(exec_run *run, uint64_t seed, bool every_elem
     if (!isfinite(run->loss))
         return "the loss is not finite";
     for (uint32_t i = 0; i < training->gradients.count; i++) {
-        const etch_tensor *gradient = training->gradients.at[i];
-        if (gradient && !gradient_fits(run, gradient, seed, every_element))
-            return etch_text(run->env.arena, "%s is not the slope of the loss", gradient->name);
+        const etch_tensor *weight = training->graph->weights.at[i], *gradient = training->gradients.at[i];
+        if (!weight->frozen && !gradient_fits(run, weight, gradient, seed, every_element))
+            return etch_text(run->env.arena, "d%s is not the slope of the loss", weight->name);
     }
     return NULL;
 }

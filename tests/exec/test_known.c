@@ -198,7 +198,7 @@ static const difference equalities[] = {
           "  }\n"
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN ", recompute = full }\n",
-     "shard B @ dp", WORKSPACE, 0, 80, 80},
+     "shard B @ dp", WORKSPACE, 0, 64, 64},
     {"what another stage has made is here from its message on, not from the begin of the program",
      HEAD "dim B = 8, H = 4, F = 64\n"
           "model m(x[B,H], z[B,F]) -> l[] {\n"

@@ -80,18 +80,22 @@ static void keep_reads(const keeping *k)
     }
 }
 
-/* What enters an iteration is what the one before it has made, or what the loop begins with. */
+/* What enters an iteration, of whatever class, is what the one before it has made, of whatever class, or what
+ * the loop begins with. */
 static void keep_carried(const keeping *k)
 {
-    for (etch_cursor at = {.root = k->d->graph->forward}; etch_cursor_next(&at);)
-        for (uint32_t b = 0; at.item->loop && b < at.item->loop->bodies.count; b++) {
-            const etch_region *body = at.item->loop->bodies.at[b];
-            for (uint32_t c = 0; c < body->carries.count; c++)
-                if (is_kept(k, body->carries.at[c].in)) {
-                    keep(k, body->carries.at[c].init);
-                    keep(k, body->carries.at[c].out);
-                }
+    for (etch_cursor at = {.root = k->d->graph->forward}; etch_cursor_next(&at);) {
+        const etch_loop *loop = at.item->loop;
+        for (uint32_t c = 0; loop && c < etch_loop_carries(loop)->count; c++) {
+            bool kept = false;
+            for (uint32_t b = 0; b < loop->bodies.count; b++)
+                kept = kept || is_kept(k, loop->bodies.at[b]->carries.at[c].in);
+            if (kept)
+                keep(k, etch_loop_carries(loop)->at[c].init);
+            for (uint32_t b = 0; kept && b < loop->bodies.count; b++)
+                keep(k, loop->bodies.at[b]->carries.at[c].out);
         }
+    }
 }
 
 /* ---- pairs --------------------------------------------------------------------------------------------- */

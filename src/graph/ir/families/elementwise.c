@@ -21,44 +21,44 @@ static const etch_flop per_slope = {slope_flop,
 #define UNARY_DX(label, cost) \
     ETCH_POINTWISE(label, "d x", "cotangent times the derivative", .flop = ETCH_PER_RESULT(cost))
 /* The same where the derivative follows from the result, too. */
-#define INVERTIBLE(label, cost, text) FUNCTION(label, cost, "y0|x0", text)
-#define INVERTIBLE_DX(label, from_operand, from_result)                                                      \
+#define EITHER(label, cost, text) FUNCTION(label, cost, "y0|x0", text)
+#define EITHER_DX(label, from_operand, from_result)                                                          \
     ETCH_POINTWISE(label, "d y",                                                                             \
                    "cotangent times the derivative, from the result or from the operand, whichever is kept", \
                    .flop = {.by = &per_slope, .constants = {from_operand, from_result}})
 
 static const etch_row rows[] = {
-    INVERTIBLE("relu", 1, "max(x, 0)"),
-    INVERTIBLE("sigmoid", 4, "1/(1 + exp(-x))"),
+    EITHER("relu", 1, "max(x, 0)"),
+    EITHER("sigmoid", 4, "1/(1 + exp(-x))"),
     UNARY("silu", 5, "x sigmoid(x)"),
     UNARY("gelu", 8, "x times the normal distribution function, tanh form"),
-    INVERTIBLE("tanh", 5, "hyperbolic tangent"),
-    INVERTIBLE("exp", 1, "exponential"),
+    EITHER("tanh", 5, "hyperbolic tangent"),
+    EITHER("exp", 1, "exponential"),
     UNARY("softplus", 3, "log(1 + exp(x))"),
-    INVERTIBLE_DX("relu_dx", 1, 1),
-    INVERTIBLE_DX("sigmoid_dx", 7, 3),
+    EITHER_DX("relu_dx", 1, 1),
+    EITHER_DX("sigmoid_dx", 7, 3),
     UNARY_DX("silu_dx", 9),
     UNARY_DX("gelu_dx", 14),
-    INVERTIBLE_DX("tanh_dx", 8, 3),
-    INVERTIBLE_DX("exp_dx", 2, 1),
+    EITHER_DX("tanh_dx", 8, 3),
+    EITHER_DX("exp_dx", 2, 1),
     UNARY_DX("softplus_dx", 5),
     UNARY("log", 1, "natural logarithm"),
     UNARY_DX("log_dx", 1),
-    INVERTIBLE("sqrt", 1, "square root"),
-    INVERTIBLE_DX("sqrt_dx", 3, 2),
-    INVERTIBLE("rsqrt", 2, "1/sqrt(x)"),
-    INVERTIBLE_DX("rsqrt_dx", 4, 4),
+    EITHER("sqrt", 1, "square root"),
+    EITHER_DX("sqrt_dx", 3, 2),
+    EITHER("rsqrt", 2, "1/sqrt(x)"),
+    EITHER_DX("rsqrt_dx", 4, 4),
     UNARY("square", 1, "x x"),
     UNARY_DX("square_dx", 2),
     UNARY("abs", 1, "absolute value"),
     UNARY_DX("abs_dx", 1),
     ETCH_POINTWISE("reciprocal", "x", "1/x", .shape = etch_shape_union, .flop = ETCH_PER_RESULT(1),
                    .grads = ETCH_GRADS({"reciprocal_dx", "d0 y0|x0", "0"}), .use = ETCH_USE_RECIPROCAL),
-    INVERTIBLE_DX("reciprocal_dx", 3, 3),
+    EITHER_DX("reciprocal_dx", 3, 3),
     ETCH_POINTWISE("softcap", "x", "c tanh(x/c): bounded by a number c", .number = ETCH_POSITIVE,
                    .needs = ETCH_KW_NUMBER, .shape = etch_shape_first, .flop = ETCH_PER_RESULT(7),
                    .grads = ETCH_GRADS({"softcap_dx", "d0 y0|x0", "0"})),
-    INVERTIBLE_DX("softcap_dx", 9, 4),
+    EITHER_DX("softcap_dx", 9, 4),
     ETCH_POINTWISE("cast", "x", "x as another dtype", .needs = ETCH_KW_DTYPE, .shape = etch_shape_first,
                    .linear = ETCH_LINEAR_EACH, .dtype = ETCH_RESULT_SAID,
                    .grads = ETCH_GRADS({"cast_dx", "d0", "0"})),
