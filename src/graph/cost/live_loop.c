@@ -161,14 +161,6 @@ static bool repeats(const looping *l, const cell *c, run *r)
     return false;
 }
 
-/* Is the region, or one around it, a body of the loop? */
-static bool is_inside(const etch_region *region, const etch_loop *loop)
-{
-    while (region && region->loop != loop)
-        region = region->parent;
-    return region != NULL;
-}
-
 /* Does an iteration carry a value by a name from outside the loop? Goes as deep as loops are nested. */
 static bool carries_outer(const looping *l, const etch_live_region *body)
 {
@@ -180,7 +172,7 @@ static bool carries_outer(const looping *l, const etch_live_region *body)
         if (name == ETCH_NO_NAME || enters)
             continue;
         const uint32_t under = etch_live_under(w->program, name);
-        if (!is_inside(w->program->names[under].region, l->loop->loop))
+        if (!etch_region_is_in_loop(w->program->names[under].region, l->loop->loop))
             return true;
     }
     for (uint32_t i = 0; i < body->items.count; i++)

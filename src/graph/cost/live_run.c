@@ -264,10 +264,7 @@ static etch_expr copies_of(const etch_live_run *r, const etch_region *region, bo
 /* Is the memory made in iterations of the loop? What enters it may be known by names in there as well. */
 static bool is_made_in(const etch_live_run *r, const etch_live_memory *m, const etch_loop *loop)
 {
-    const etch_region *region = r->program->names[m->name].region;
-    while (region && region->loop != loop)
-        region = region->parent;
-    return region != NULL;
+    return etch_region_is_in_loop(r->program->names[m->name].region, loop);
 }
 
 static void read_name(etch_live_run *r, uint32_t name)

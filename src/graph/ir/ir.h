@@ -324,6 +324,8 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
 const etch_region *etch_forward_body(const etch_region *body);
+/* Is the region, or one around it, a body of the loop? NULL is in none. */
+bool etch_region_is_in_loop(const etch_region *region, const etch_loop *loop);
 /* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
 typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);

@@ -59,7 +59,7 @@ etch_choices etch_choose(const etch_graph *graph, const char *name)
     return out;
 }
 
-static bool is_in_loop(const etch_region *region, const etch_loop *loop)
+bool etch_region_is_in_loop(const etch_region *region, const etch_loop *loop)
 {
     while (region && region->loop != loop)
         region = region->parent;
@@ -71,7 +71,7 @@ bool etch_choice_has(const etch_choice *selected, const etch_op *op, const etch_
     if (selected->call)
         return etch_scope_is_inside(op->scope, selected->call);
     if (selected->loop)
-        return is_in_loop(in, selected->loop);
+        return etch_region_is_in_loop(in, selected->loop);
     const etch_tensor *result = selected->result;
     return op == result->producer || (op->id >= result->first_op && op->id < result->end_op);
 }
@@ -80,7 +80,8 @@ bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weig
 {
     if (selected->call)
         return etch_scope_is_inside(weight->scope, selected->call);
-    return selected->loop ? is_in_loop(weight->region, selected->loop) : selected->result == weight;
+    return selected->loop ? etch_region_is_in_loop(weight->region, selected->loop)
+                          : selected->result == weight;
 }
 
 void etch_help_selector(const etch_graph *graph, etch_diag *diag, const char *name, const char *otherwise)
