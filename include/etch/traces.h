@@ -36,6 +36,8 @@ typedef struct etch_output_options {
     /* what nodes say beside what simulators read: several of those of `etch_annotation_at`, joined by commas;
      * NULL: nothing */
     const char *attrs;
+    /* end before the files are on the disk: faster, and lost with the power */
+    bool no_sync;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that

@@ -55,7 +55,9 @@ static const cli_command commands[] = {
      "\n"
      "DIR is created when it is missing. When it holds nothing but an earlier run, that\n"
      "is replaced as a whole once this one succeeds; files of others need --force, and\n"
-     "stay. After a failure everything is as it was before.\n"
+     "stay. After a failure everything is as it was before; a run that was killed leaves\n"
+     "a hidden folder, which the next run removes. Files are on the disk before\n"
+     "manifest.json says that they are there.\n"
      "\n"
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n"},

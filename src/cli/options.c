@@ -42,6 +42,7 @@ typedef enum option_id {
     OPT_NAME,
     OPT_DRY_RUN,
     OPT_FORCE,
+    OPT_NO_SYNC,
     OPT_JOBS,
     OPT_JSON,
     OPT_COLOR,
@@ -114,6 +115,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
+    [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER, "end before the files are on the disk"},
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
                  "messages on stderr as JSON"},
@@ -405,6 +407,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_FORCE:
         a->output.force = true;
+        return true;
+    case OPT_NO_SYNC:
+        a->output.no_sync = true;
         return true;
     case OPT_JOBS:
         return read_jobs(a, value);
