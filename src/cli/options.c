@@ -551,8 +551,8 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
         return cli_usage_error(c, c->bit & CLI_SPEC ? "no spec given" : "no file given");
     if (a->word_count < c->least)
         return cli_usage_error(c, "no %s given", c->bit == CLI_PROVE ? "statement" : "expression");
-    if ((c->bit & CLI_SPEC) && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
-        return cli_usage_error(c, "SPEC is the path of a file: imports are relative to it");
+    if ((c->bit & CLI_SPEC) && !*a->words[0])
+        return cli_usage_error(c, "SPEC is the path of a file, or - for the standard input");
     return CLI_DONE;
 }
 
