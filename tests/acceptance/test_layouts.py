@@ -74,17 +74,13 @@ def attention(v, ring):
 
 
 def two_axes(v):
-    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads; the
-    gradients of the residual from queries, and from keys, are sums over both axes and over kv."""
+    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads, and
+    stays one: all that goes back to the residual is a sum over both axes, added up once."""
     tally = collections.defaultdict(int)
-    kv = min(v.tp, v.kv_heads)
     calls, tokens = v.micro * v.layers, v.batch / v.micro / v.dp * v.seq
     whole = BF16 * tokens * v.hidden
     add(tally, "forward", "all_reduce", "(kv,g)", v.micro * (whole + 3 * F32 * tokens) + calls * 2 * whole)
-    add(tally, "backward", "all_reduce", "(kv,g)", v.micro * whole + calls * whole)
-    add(tally, "backward", "all_reduce", "g",
-        calls * (whole + 2 * BF16 * tokens * v.kv_heads * v.head_dim / kv))
-    add(tally, "backward", "all_reduce", "kv", calls * whole)
+    add(tally, "backward", "all_reduce", "(kv,g)", v.micro * whole + calls * 2 * whole)
     return tally
 
 

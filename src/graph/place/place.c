@@ -375,14 +375,6 @@ static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = reshard_over(p, *b, none, of_b & ~of_a, provenance);
 }
 
-/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
- * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
-static bool is_seen_through(const etch_tensor *tensor)
-{
-    const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op);
-}
-
 /* The sum of parts that are held differently; what is moved for that goes to `place`. */
 static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
                         const etch_state *place)
@@ -425,8 +417,8 @@ static void place_total(etch_placer *p, etch_op *op)
         summands[i] = value_for(p, op->ins[i]);
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
-    const uint32_t whole = is_spread(op) ? ALL_AXES : partial;
-    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
+    const uint32_t whole = partial | (is_spread(op) ? ALL_AXES & ~etch_passing_on(p, op->outs[0]) : 0);
+    p->made[op->outs[0]->id] = etch_is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -617,6 +609,7 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     place_region(p, placed->forward);
     if (training->backward && !p->failed) {
         placed->backward = region_new(p, training->backward, NULL, NULL);
+        etch_passing_find(p);
         place_region(p, placed->backward);
     }
     return p->failed ? NULL : p;

@@ -60,6 +60,8 @@ typedef struct etch_placer {
     etch_value **resolved;
     etch_value_use *uses;
     etch_requested_layout *requests;
+    /* of backward (passing.c), bits of axes; NULL before it */
+    uint32_t *passes;
     /* by op id */
     etch_step **steps;
     /* by loop id: the forward loop's placed form */
