@@ -168,6 +168,18 @@ etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const 
     return named(m, etch_graph_reduce(m->graph, a, keep.at, keep.count, nowhere), name);
 }
 
+etch_tensor *exec_copies(exec_model *m, const char *name, etch_tensor *a, const char *dims)
+{
+    const dim_list to = read_dims(m, dims);
+    return named(m, etch_graph_copies(m->graph, a, (etch_dim_view){to.at, to.count}, nowhere), name);
+}
+
+etch_tensor *exec_constant(exec_model *m, const char *name, const char *dims, int num, int den)
+{
+    const etch_expr number = den ? etch_ratio(m->sym, num, den) : NULL;
+    return named(m, etch_graph_constant(m->graph, kept_dims(m, dims), number, nowhere), name);
+}
+
 etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to)
 {
     dim_list before = read_dims(m, from), after = read_dims(m, to);
@@ -181,6 +193,13 @@ static etch_tensor *call_row(exec_model *m, const char *name, const char *row, e
     etch_tensor *result = etch_graph_call(m->graph, etch_row_named(m->graph->table, row), ins, count, attrs,
                                           want ? declared.at : NULL, declared.count, nowhere);
     return named(m, result, name);
+}
+
+etch_tensor *exec_scatter(exec_model *m, const char *name, etch_tensor *a, etch_tensor *ids, const char *over,
+                          const char *dims)
+{
+    const etch_attrs attrs = {.over = kept_dims(m, over)};
+    return call_row(m, name, "scatter", (etch_tensor *[]){a, ids}, 2, &attrs, dims);
 }
 
 etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,

@@ -36,6 +36,13 @@ etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, et
 etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims);
 /* `from` and `to`: "S" and "T". */
 etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to);
+/* Along `dims`, its own and others. */
+etch_tensor *exec_copies(exec_model *m, const char *name, etch_tensor *a, const char *dims);
+/* Every element is num/den; where that is 0/0, its index along its one dim. */
+etch_tensor *exec_constant(exec_model *m, const char *name, const char *dims, int num, int den);
+/* Rows of `a` added by index: `dims` of the result. */
+etch_tensor *exec_scatter(exec_model *m, const char *name, etch_tensor *a, etch_tensor *ids, const char *over,
+                          const char *dims);
 /* A row by name; operands that are NULL are left out. `over` may be "". */
 etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,
                            etch_tensor *b, etch_tensor *c);

@@ -348,6 +348,54 @@ static void add_lookup(scene *s)
     keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
 }
 
+/* Along a dim that the value lacks. */
+static void add_copies(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    etch_dim *more = new_dim(s, x);
+    dim_set all = dims_of(x, NULL);
+    if (more)
+        include(&all, more);
+    if (more && is_small(all))
+        keep(s, exec_copies(s->m, fresh(s, "k"), x, text_of(s, all)));
+}
+
+/* Some number along some of the value's dims; or rows of a table for the places of a dim. */
+static void add_constant(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s), *with;
+    dim_set some = {.count = 0};
+    etch_dim *along = any_dim(s, x);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (exec_roll(s->dice, 2))
+            include(&some, x->dims[i]);
+    if (along && strcmp(along->name, "V") != 0 && exec_roll(s->dice, 2)) {
+        const dim_set table = {.at = {exec_model_dim(m, "V")}, .count = 1};
+        with = exec_call_row(m, fresh(s, "e"), "gather", "V", weight_with(s, table),
+                             exec_constant(m, fresh(s, "i"), along->name, 0, 0), NULL);
+    } else {
+        with = exec_constant(m, fresh(s, "z"), text_of(s, some), 1 - (int)exec_roll(s->dice, 3), 2);
+    }
+    if (exec_roll(s->dice, 2))
+        keep(s, exec_product(m, fresh(s, "m"), x, with, text_of(s, dims_of(x, NULL))));
+    else
+        keep(s, exec_sum(m, fresh(s, "s"), x, with));
+}
+
+/* Rows of tokens added by index, of each sequence or of all. */
+static void add_scatter(scene *s)
+{
+    etch_tensor *x = any_value(s), *ids = s->modules ? s->ids : exec_ids(s->m, fresh(s, "ids"), "B S");
+    etch_dim *table = exec_model_dim(s->m, "V");
+    if (!ids || !etch_covers(x, ids) || etch_has_dim(x, table))
+        return;
+    dim_set of_y = without(dims_of(x, NULL), exec_model_dim(s->m, "S"));
+    include(&of_y, table);
+    if (is_small(of_y))
+        keep(s, exec_scatter(s->m, fresh(s, "y"), x, ids, "V", text_of(s, of_y)));
+}
+
 /* A quotient: nowhere near a pole. */
 static void add_quotient(scene *s)
 {
@@ -647,10 +695,10 @@ static void add_loop(scene *s)
 static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
-        add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
-        add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
-        add_lookup,     add_parts,      add_regrouped,  add_attention, add_attention, add_quotient,
-        add_terms,      add_module,     add_loop,       add_objective, add_experts,   add_experts};
+        add_projection, add_projection, add_projection, add_gain,      add_sum,      add_sum,    add_product,
+        add_function,   add_number,     add_norm,       add_reduction, add_view,     add_lookup, add_parts,
+        add_regrouped,  add_attention,  add_attention,  add_quotient,  add_terms,    add_module, add_loop,
+        add_objective,  add_experts,    add_experts,    add_copies,    add_constant, add_scatter};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

@@ -155,7 +155,7 @@ static const char *check_saved(const etch_placed *placed, const etch_tensor *ten
 {
     const etch_loop *loop = tensor->region->loop, *outer = loop ? exec_outer(loop) : NULL;
     const etch_region *backward = placed->training->backward;
-    bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
+    bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant;
     if (!loop || given || !repeats(backward, loop))
         return NULL;
     bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;

@@ -329,6 +329,11 @@ static const etch_loop *loop_of(const etch_region *region, const etch_tensor *te
     return NULL;
 }
 
+static const char *kind_of(const etch_tensor *tensor)
+{
+    return tensor->constant ? "constant" : tensor->kind == ETCH_WEIGHT ? "weight" : "input";
+}
+
 static void explain_made(explainer *t, etch_value *value, uint32_t axes)
 {
     uint32_t axis = 0;
@@ -352,9 +357,9 @@ static void explain_made(explainer *t, etch_value *value, uint32_t axes)
         explain(t, ETCH_PHRASE_MADE, step->op->span, summed ? "%s from %s, which sums over %s" : "%s by %s%s",
                 state, op_text(t, step->op), summed ? summed->name : "");
         dim = summed ? summed : dim;
-    } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT) {
-        explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state,
-                tensor->kind == ETCH_WEIGHT ? "weight" : "input", name_of(t, tensor));
+    } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant) {
+        explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state, kind_of(tensor),
+                name_of(t, tensor));
     } else {
         const etch_loop *loop = loop_of(tensor->region, tensor);
         explain(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span, "%s as %s%s hands it on", state,

@@ -437,6 +437,24 @@ etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span 
     return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
 }
 
+etch_tensor *etch_graph_constant(etch_graph *graph, etch_dim_view dims, etch_expr number, etch_span span)
+{
+    const etch_dtype dtype = number ? graph->dtypes.act : ETCH_I32;
+    if (!dims_are_distinct(graph, "the result", dims.at, dims.count, span))
+        return NULL;
+    etch_tensor *tensor = etch_tensor_new(graph, "constant", ETCH_CONSTANT, dtype, dims.at, dims.count, span);
+    etch_constant *constant = ETCH_NEW(graph->arena, etch_constant);
+    constant->number = number;
+    tensor->constant = constant;
+    return tensor;
+}
+
+etch_tensor *etch_graph_copies(etch_graph *graph, etch_tensor *x, etch_dim_view to, etch_span span)
+{
+    const etch_row *row = etch_row_for(graph, ETCH_USE_BROADCAST);
+    return etch_graph_call(graph, row, &x, 1, NULL, to.at, to.count, span);
+}
+
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 {
     return etch_graph_use(graph, ETCH_USE_COPY, &x, 1, NULL, span);

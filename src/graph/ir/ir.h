@@ -54,6 +54,11 @@ typedef struct etch_scope {
 /* "llama.block.attention". `labels`, by scope id, take the place of the modules' names; NULL: none do. */
 const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels);
 
+/* A constant of a model: its elements are a number, or where that is NULL their indices along its one dim. */
+typedef struct etch_constant {
+    etch_expr number;
+} etch_constant;
+
 typedef struct etch_tensor {
     uint32_t id;
     /* as the spec says; derived ones: of the tensor that they derive from */
@@ -76,6 +81,11 @@ typedef struct etch_tensor {
     uint32_t first_op, end_op;
     /* weight without a gradient */
     bool frozen;
+    /* such a weight that is no parameter: a table that no training changes, which every rank holds as the map
+     * says, whatever is divided of weights */
+    bool buffer;
+    /* of a constant that the model has; NULL for those of the backward pass: zeros, and the one of a loss */
+    const etch_constant *constant;
     /* of a weight: no result depends on it */
     bool is_unused;
     /* an infer run asks for it */

@@ -67,13 +67,13 @@ static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_
         if ((call->row->each & info->bit) || !etch_dim_among((etch_dim_view){dims.at, i}, dims.at[i]))
             continue;
         etch_error(graph->diags, ETCH_E_DIM_TWICE, call->span, "%s: `%s` names dim %s twice",
-                   call->called->name, info->name, dims.at[i]->name);
+                   call->called->name, etch_keyword_text(info), dims.at[i]->name);
         return false;
     }
     if (dims.count == 1 || !(call->row->one & info->bit))
         return true;
     etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: `%s` is one dim, and it is %s",
-               call->called->name, info->name, etch_call_dims(call, dims));
+               call->called->name, etch_keyword_text(info), etch_call_dims(call, dims));
     return false;
 }
 

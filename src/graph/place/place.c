@@ -426,7 +426,7 @@ static void place_total(etch_placer *p, etch_op *op)
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
 static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const etch_state *place)
 {
-    if (tensor->kind != ETCH_CONSTANT)
+    if (tensor->kind != ETCH_CONSTANT || tensor->constant)
         return value_for(p, tensor);
     return p->made[tensor->id] = etch_value_new(p, tensor, place);
 }
@@ -558,10 +558,11 @@ static void place_sources(etch_placer *p)
     const etch_graph *g = p->graph;
     for (uint32_t i = 0; i < g->tensors.count && !p->failed; i++) {
         etch_tensor *tensor = g->tensors.at[i];
-        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
+        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT && !tensor->constant)
             continue;
-        etch_state place[ETCH_MAX_AXES];
-        etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, place);
+        etch_state place[ETCH_MAX_AXES] = {NULL};
+        if (!tensor->constant) /* every rank makes of a constant what it needs */
+            etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
         if (tensor->kind == ETCH_WEIGHT)
             p->placed->weight_of[i] = p->made[i];

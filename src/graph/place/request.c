@@ -148,6 +148,10 @@ static void request_tensor(etch_placer *p, const etch_tensor *tensor)
     if (u->only)
         request_through(p, u->only, tensor, requested);
     request_leaving(p, tensor, requested);
+    if (requested->known || tensor->producer->row->use != ETCH_USE_BROADCAST)
+        return;
+    etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, requested->place);
+    requested->known = true;
 }
 
 void etch_request_region(etch_placer *p, const etch_region *region)

@@ -28,9 +28,12 @@ uint32_t etch_stage_axes(const etch_placed *placed)
     return line ? etch_axes_of(line->axes, line->axis_count) : 0;
 }
 
-/* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */
+/* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. A buffer is no
+ * weight. */
 static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
 {
+    if (weight->buffer)
+        return 0;
     const etch_state *held = placed->weight_of[weight->id]->place;
     return etch_axes_held(placed->plan, held, NULL) & placed->plan->zero.axes & ~etch_stage_axes(placed);
 }

@@ -483,9 +483,11 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
     const etch_keyword_info *missing = etch_keyword_missing(row, attrs);
     if (!missing)
         return true;
-    etch_diag *diag =
-        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
-                   etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
+    etch_diag *diag = etch_error(
+        env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s", etch_row_name(row),
+        missing->name
+            ? missing->name
+            : etch_text(env->builder->spec->arena, "%s as its last argument", etch_keyword_text(missing)));
     if (missing->name)
         etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
                   missing->kind == ETCH_KIND_DIMS    ? "DIM"
@@ -526,6 +528,9 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
         if (!attrs->number)
             return false;
     }
+    if ((etch_row_takes(row) & ETCH_KW_DIM) && given > 0 &&
+        !keyword_dims(env, call->args.at[--given].value, &attrs->over))
+        return false;
     bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
     if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
         return false;

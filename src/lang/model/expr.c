@@ -349,8 +349,16 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
         return NULL; /* what was meant is not known: anything said of the value would be a guess */
     operand value = evaluate(env, expr, want && want->known ? want : NULL);
     *fresh = value.fresh;
-    if (!value.failed && !value.tensor)
-        etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
-                   "a number stands where a tensor is needed");
+    if (value.number && want && want->known)
+        value =
+            of_tensor(etch_graph_constant(env->builder->graph, ETCH_DIMS(*want), value.number, expr->span),
+                      *fresh = true);
+    if (!value.failed && !value.tensor) {
+        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
+                                     "a number stands where a tensor is needed");
+        if (want)
+            etch_help(diag, "declare the dims of a constant: z[A,B] = %s",
+                      etch_written(env->builder->spec, expr->span));
+    }
     return value.failed ? NULL : value.tensor;
 }

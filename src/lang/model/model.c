@@ -26,10 +26,10 @@ etch_dtype etch_declared_dtype(etch_spec *spec, const etch_ast_tensor *tensor, e
     return usual;
 }
 
-static bool is_frozen(const etch_ast_names *tags)
+static bool is_tagged(const etch_ast_names *tags, const char *tag)
 {
     for (uint32_t i = 0; i < tags->count; i++)
-        if (strcmp(tags->at[i].text, "frozen") == 0)
+        if (strcmp(tags->at[i].text, tag) == 0)
             return true;
     return false;
 }
@@ -37,6 +37,7 @@ static bool is_frozen(const etch_ast_names *tags)
 static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
 {
     etch_spec *spec = env->builder->spec;
+    const bool buffer = is_tagged(&stmt->tags, "buffer"), frozen = buffer || is_tagged(&stmt->tags, "frozen");
     for (uint32_t i = 0; i < stmt->tensors.count; i++) {
         const etch_ast_tensor *w = &stmt->tensors.at[i];
         etch_dims dims = etch_env_shape(env, &w->axes);
@@ -44,7 +45,9 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
             dims.broken ? NULL
                         : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
                                             etch_declared_dtype(spec, w, env->builder->graph->dtypes.weights),
-                                            is_frozen(&stmt->tags), w->span);
+                                            frozen, w->span);
+        if (weight)
+            weight->buffer = buffer;
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
         etch_env_declare(env,
                          (etch_bound_name){.name = w->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = weight},
@@ -122,6 +125,15 @@ static bool is_among(const etch_dims *dims, const etch_dim *dim)
     return false;
 }
 
+/* Is it smaller than what is declared, and nothing else? */
+static bool lacks_only(const etch_tensor *value, const etch_dims *want)
+{
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_among(want, value->dims[i]))
+            return false;
+    return value->rank < want->count;
+}
+
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
                         const etch_dims *want)
 {
@@ -135,11 +147,33 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
     note_operands(spec, diag, value);
+    if (lacks_only(value, want))
+        etch_help(diag,
+                  "a tensor is copied along new dims by a statement of its own: first t = .., then %s%s = t",
+                  target->name.text, etch_dims_text(spec->arena, want->at, want->count));
     for (uint32_t i = 0; i < value->rank; i++)
         if (!is_among(want, value->dims[i]))
             etch_help(diag, "%s is not summed, because no product has it in both factors",
                       value->dims[i]->name);
     return false;
+}
+
+/* A tensor that a statement names is copied along dims that the statement declares and that it lacks. What is
+ * computed has to have them, and so has what is declared elsewhere: there one that is missing is a slip. */
+static bool is_copied(const etch_ast_stmt *stmt, const etch_tensor *value, const etch_dims *want)
+{
+    const bool is_named = stmt->value->kind == ETCH_AST_NAME || stmt->value->kind == ETCH_AST_RENAME;
+    return is_named && stmt->tensors.at[0].shaped && !want->broken && lacks_only(value, want);
+}
+
+static void check_constant(etch_spec *spec, const etch_ast_expr *expr, const etch_tensor *value)
+{
+    const etch_expr number = value->constant->number;
+    if (!number || etch_dtype_is_real(value->dtype) || !etch_is_constant(number) ||
+        etch_is_integer_constant(number))
+        return;
+    etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->span, "%s is no integer, and %s is %s",
+               etch_expr_text(spec->sym, number), value->name, etch_dtype_name(value->dtype));
 }
 
 static void let_one(etch_env *env, const etch_ast_stmt *stmt)
@@ -150,6 +184,10 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     const uint32_t op_count = env->builder->graph->op_count;
     bool fresh = false;
     etch_tensor *value = etch_env_tensor(env, stmt->value, &want, &fresh);
+    if (value && is_copied(stmt, value, &want)) {
+        value = etch_graph_copies(env->builder->graph, value, ETCH_DIMS(want), stmt->span);
+        fresh = true;
+    }
     if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
         value = NULL;
     if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
@@ -163,6 +201,8 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     }
     if (value && target->type.text)
         value->dtype = etch_declared_dtype(spec, target, value->dtype);
+    if (value && value->constant)
+        check_constant(spec, stmt->value, value);
     assign(env, target->name.text, value, target->name.span);
 }
 

@@ -130,6 +130,13 @@ static const size_t *indices_of(const etch_viewing *v, etch_tensor *const *tenso
     return list;
 }
 
+static const char *constant_of(const etch_viewing *v, const etch_tensor *t)
+{
+    if (!t->constant)
+        return NULL;
+    return t->constant->number ? etch_view_text(v, t->constant->number) : "iota";
+}
+
 static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor *t)
 {
     size_t *dims = ETCH_NEW_ARRAY(v->arena, t->rank, size_t);
@@ -151,6 +158,8 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         .tags = t->of ? NULL : t->tags,
         .tag_count = t->of ? 0 : t->tag_count,
         .location = etch_locate(v->session, t->span),
+        .constant = constant_of(v, t),
+        .buffer = t->buffer,
     };
 }
 

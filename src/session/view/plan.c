@@ -171,13 +171,14 @@ static size_t value_index(etch_plan_viewing *v, etch_value *value)
     return v->values.count - 1;
 }
 
-/* Weights and inputs that are seen. */
+/* Weights, inputs and constants that are seen. */
 static void add_sources(etch_plan_viewing *v)
 {
     for (uint32_t i = 0; i < v->steps.count; i++)
         for (uint32_t k = 0; k < v->steps.at[i].step->in_count; k++) {
             etch_value *in = v->steps.at[i].step->ins[k];
-            if (!in->step && (in->tensor->kind == ETCH_WEIGHT || in->tensor->kind == ETCH_INPUT))
+            if (!in->step &&
+                (in->tensor->kind == ETCH_WEIGHT || in->tensor->kind == ETCH_INPUT || in->tensor->constant))
                 value_index(v, in);
         }
 }
