@@ -52,7 +52,7 @@ exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
 etch_dim *exec_model_dim(const exec_model *m, const char *name)
 {
     for (uint32_t i = m->graph->dims.count; i-- > 0;)
-        if (strcmp(m->graph->dims.at[i]->name, name) == 0)
+        if (strcmp(m->graph->dims.at[i]->name, name) == 0 && !m->graph->dims.at[i]->window_of)
             return m->graph->dims.at[i];
     ck_abort_msg("no dim %s", name);
     return NULL;
@@ -302,9 +302,15 @@ etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5
     return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
 }
 
-etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+static etch_expr number_or_none(const exec_model *m, int number)
 {
-    etch_attrs attrs = {0};
+    return number ? etch_int(m->sym, number) : NULL;
+}
+
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to,
+                        int window)
+{
+    etch_attrs attrs = {.window = number_or_none(m, window)};
     etch_buf want = {.arena = m->arena};
     attrs.over = kept_dims(m, over);
     for (uint32_t i = 0; i < a->rank; i++)
@@ -316,11 +322,6 @@ etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_t
                          const char *over, const char *dot, bool causal)
 {
     return exec_attend_with(m, name, q, k, v, over, dot, (exec_options){.causal = causal});
-}
-
-static etch_expr number_or_none(const exec_model *m, int number)
-{
-    return number ? etch_int(m->sym, number) : NULL;
 }
 
 etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,

@@ -64,7 +64,9 @@ etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const
 /* `ins`: u, dt, a, b, c. */
 etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
                        const char *state, int chunk);
-etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+/* `window`: 0 for a cache that keeps all. */
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to,
+                        int window);
 /* Of `x`, along all dims but `keep`, with gain and bias unless they are NULL. */
 etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
                              etch_tensor *g, etch_tensor *b);
@@ -76,6 +78,7 @@ typedef struct exec_options {
     etch_tensor *sink, *bias;
     int window, cap, pairs;
     bool causal;
+    bool rolling; /* caches keep the window and no more */
 } exec_options;
 etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                               const char *over, const char *dot, exec_options options);

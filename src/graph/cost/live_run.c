@@ -384,8 +384,8 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
     for (uint32_t k = 0; k < item->outs.count; k++)
         if (is_in)
             bind(r, item->outs.at[k], etch_live_memory_of(r, item->ins.at[0]));
-        else if (step->row->stays || is_shard) /* a cache, which is counted by itself; what is there anyway */
-            bind(r, item->outs.at[k], 0);
+        else if (is_shard || etch_is_zero(etch_live_bytes(r->program, item->outs.at[k])))
+            bind(r, item->outs.at[k], 0); /* what is there anyway */
         else
             make_result(r, item, k);
 }

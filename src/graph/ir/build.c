@@ -196,11 +196,19 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     return op->outs[0];
 }
 
+static bool is_declared(etch_dim_view declared, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < declared.count; i++)
+        if (etch_dim_is_meant(dim, declared.at[i]))
+            return true;
+    return false;
+}
+
 /* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
 static bool are_among(const etch_dim_list *some, etch_dim_view all)
 {
     for (uint32_t i = 0; i < some->count; i++)
-        if (!etch_dim_among(all, some->at[i]))
+        if (!is_declared(all, some->at[i]))
             return false;
     return true;
 }
@@ -211,6 +219,18 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
         if (!ins[i])
             return false;
     return true;
+}
+
+/* Dims that the call names are those of its operands. */
+static void settle_dims(etch_call *call)
+{
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        const etch_keyword_field field = etch_keyword_field_of(info, &call->attrs);
+        if (field.dims)
+            etch_dims_mean(call->graph, field.dims, call->ins, call->in_count);
+    }
+    etch_dims_mean(call->graph, &call->want, call->ins, call->in_count);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
@@ -231,13 +251,15 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim_view dims)
 static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
                             uint32_t want_rank, etch_span span)
 {
-    if (!etch_dims_have_elements(graph, attrs->over))
+    etch_dim_view over = attrs->over;
+    etch_dims_mean(graph, &over, &x, 1);
+    if (!etch_dims_have_elements(graph, over))
         return NULL;
     etch_tensor *sum =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
     if (!sum)
         return NULL;
-    const etch_expr count = etch_dims_size(graph->sym, attrs->over, NULL, NULL);
+    const etch_expr count = etch_dims_size(graph->sym, over, NULL, NULL);
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 
@@ -262,6 +284,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    settle_dims(&call);
     if (!etch_keywords_fit(&call))
         return NULL;
     if (row->compose)
@@ -284,6 +307,8 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
 {
     etch_call call = {
         .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
+    if (x)
+        settle_dims(&call);
     if (!x || !etch_keywords_fit(&call) || !row->several(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
@@ -339,12 +364,15 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
 
 /* Of two operands, by name: `use` is a product or a quotient. */
 static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etch_tensor *b,
-                            etch_dim *const *keep, uint32_t keep_rank, etch_span span)
+                            etch_dim *const *named, uint32_t keep_rank, etch_span span)
 {
     const bool divides = use == ETCH_USE_QUOTIENT;
     if (!a || !b)
         return NULL;
     etch_tensor *ins[] = {a, b};
+    etch_dim_view meant = {named, keep_rank};
+    etch_dims_mean(graph, &meant, ins, 2);
+    etch_dim *const *keep = meant.at;
     etch_dim_list dims = {0};
     if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
         etch_diag *diag =
@@ -408,7 +436,7 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
         return NULL;
     etch_dim_list dims = {0};
     for (uint32_t i = 0; i < a->rank; i++)
-        if (etch_dim_among((etch_dim_view){keep, keep_rank}, a->dims[i]))
+        if (is_declared((etch_dim_view){keep, keep_rank}, a->dims[i]))
             etch_dim_add(graph, &dims, a->dims[i]);
     if (dims.count == a->rank)
         return a;

@@ -20,6 +20,10 @@ typedef struct etch_dim {
     bool average_sized;
     /* what a cache holds, where a served model runs in several steps */
     bool grows;
+    /* of what a rolling cache shows a run: the dim of all elements that there have been, and how many of them
+     * are kept; NULL otherwise */
+    const struct etch_dim *window_of;
+    etch_expr window;
     /* order of creation within the graph */
     uint32_t id;
     /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
@@ -33,6 +37,8 @@ typedef struct etch_dim {
     etch_span span;
 } etch_dim;
 
+/* Does a declared dim mean this one: itself, or what a rolling cache shows of it? */
+bool etch_dim_is_meant(const etch_dim *dim, const etch_dim *declared);
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other);
 

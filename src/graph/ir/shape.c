@@ -55,6 +55,24 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out)
     return true;
 }
 
+/* ---- numbers ---------------------------------------------------------------------------------------- */
+
+bool etch_call_wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
+{
+    etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "%s = %s is not known to be %s", name,
+                                      etch_call_number(call, number), should);
+    return etch_help(diag, "0 or none leaves the %s out", name);
+}
+
+bool etch_call_has_window(const etch_call *call)
+{
+    const etch_expr window = call->attrs.window;
+    if (!window || (etch_graph_at_least(call->graph, window, etch_int(call->graph->sym, 1)) &&
+                    etch_is_integer(call->graph->sym, window, NULL) == ETCH_YES))
+        return true;
+    return etch_call_wrong_number(call, "window", window, "a whole number of keys, 1 or more");
+}
+
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
 /* The dims that one keyword names. */

@@ -194,6 +194,8 @@ bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* Of these, what is left of a cache when the run has ended. */
+etch_expr etch_value_kept_bytes(const etch_placed *placed, const etch_value *value);
 
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of
  * these axes in them. Puts in those of one of `etch_work_share_count` parts: `number` counts them from 0, in

@@ -149,7 +149,7 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
 static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (dims[i] == dim)
+        if (etch_dim_is_meant(dim, dims[i]))
             return true;
     return false;
 }

@@ -120,7 +120,7 @@ static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *v
 static bool is_among(const etch_dims *dims, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->at[i] == dim)
+        if (etch_dim_is_meant(dim, dims->at[i]))
             return true;
     return false;
 }

@@ -41,7 +41,8 @@ static bool is_divided(const etch_viewing *v, const etch_dim *dim)
 etch_expr etch_view_size_by_dims(const void *data, const etch_dim *dim)
 {
     const etch_viewing *v = data;
-    const etch_expr size = v->dim_vars[dim->id];
+    const etch_expr var = v->dim_vars[dim->id]; /* none for keys that only their last are shown of */
+    const etch_expr size = var ? var : dim->size;
     return is_divided(v, dim) ? etch_div(v->sym, size, v->dim_micro) : size;
 }
 
