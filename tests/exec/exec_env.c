@@ -23,8 +23,20 @@ static void join(exec_env *env, const etch_dim *from, const etch_dim *to)
         env->sequence[b] = a;
 }
 
+static uint32_t outermost_of(const exec_env *env, uint32_t dim)
+{
+    while (env->outermost[dim] != dim)
+        dim = env->outermost[dim];
+    return dim;
+}
+
+bool exec_are_outermost(const exec_env *env, const etch_dim *a, const etch_dim *b)
+{
+    return outermost_of(env, a->id) == outermost_of(env, b->id);
+}
+
 /* A dim that is merged with others, or made of one that is split, is another sequence: its places are
- * others. */
+ * others, but the parts that it is cut into may be the same. */
 static void join_renamed(exec_env *env, const etch_op *op)
 {
     const char *name = etch_row_name(op->row);
@@ -33,6 +45,8 @@ static void join_renamed(exec_env *env, const etch_op *op)
         strcmp(name, "rename") == 0 || strcmp(name, "cache") == 0 || strcmp(name, "append") == 0;
     for (uint32_t i = 0; renames && i < attrs->to.count; i++) {
         const bool last = i + 1 == attrs->to.count;
+        if (attrs->from.at[i] && attrs->to.at[i])
+            env->outermost[outermost_of(env, attrs->from.at[i]->id)] = outermost_of(env, attrs->to.at[i]->id);
         if (attrs->from.at[i] && attrs->to.at[i] && (last || (attrs->from.at[i + 1] && attrs->to.at[i + 1])))
             join(env, attrs->from.at[i], attrs->to.at[i]);
     }
@@ -64,8 +78,9 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
     };
     for (uint32_t i = 0; i < graph->dims.count; i++)
         env.size[i] = exec_integer(etch_training_size(training, graph->dims.at[i]));
+    env.outermost = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t);
     for (uint32_t i = 0; i < graph->dims.count; i++)
-        env.sequence[i] = i;
+        env.sequence[i] = env.outermost[i] = i;
     find_sequences(&env, graph->forward);
     return env;
 }
@@ -107,9 +122,14 @@ uint32_t exec_size(const exec_env *env, const etch_dim *dim)
 void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
 {
     EXEC_REQUIRE(exec_size(env, dim) % (2 * pairs) == 0);
-    uint32_t *now = &env->pairs[first_of(env, dim)];
-    if (*now < pairs)
-        *now = pairs;
+    const etch_graph *graph = env->training->graph;
+    for (uint32_t i = 0; i < graph->dims.count; i++) {
+        const etch_dim *like = graph->dims.at[i];
+        const uint32_t first = first_of(env, like);
+        if (exec_are_outermost(env, dim, like) && env->size[first] % (2 * pairs) == 0 &&
+            env->pairs[first] < pairs)
+            env->pairs[first] = pairs;
+    }
 }
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
@@ -121,6 +141,17 @@ uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
     const uint32_t chunk = size / (2 * pairs), pair = (index - before) / (2 * chunk);
     const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
     return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
+}
+
+uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position)
+{
+    const uint32_t first = first_of(env, dim), pairs = env->pairs[first], size = env->size[first];
+    const uint32_t before = exec_size(env, dim) - size;
+    if (pairs == 0 || position < before)
+        return position;
+    const uint32_t length = size / (2 * pairs), chunk = (position - before) / length;
+    const uint32_t within = (position - before) % length, late = 2 * pairs - 1 - chunk;
+    return before + (chunk < pairs ? 2 * chunk * length : (2 * late + 1) * length) + within;
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)

@@ -264,30 +264,32 @@ static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 
+static void require(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_dim *batch = p->training->train.batch;
+    bool micro =
+        batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+    etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
+    if (axes)
+        divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
+    if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
+        return;
+    etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
+    if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+        return; /* it is padded to that */
+    etch_requirement need = {.dim = dim,
+                             .size = size,
+                             .divisor = divisor,
+                             .axes = axes,
+                             .micro = micro,
+                             .span = require_span(p, dim, axes)};
+    ETCH_PUSH(p->arena, &p->placed->requirements, need);
+}
+
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place)
 {
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_dim *dim = tensor->dims[i];
-        const uint32_t axes = etch_axes_held(p->plan, place, dim);
-        const etch_dim *batch = p->training->train.batch;
-        bool micro =
-            batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
-        etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
-        if (axes)
-            divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
-        if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
-            continue;
-        etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
-        if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
-            continue; /* it is padded to that */
-        etch_requirement need = {.dim = dim,
-                                 .size = size,
-                                 .divisor = divisor,
-                                 .axes = axes,
-                                 .micro = micro,
-                                 .span = require_span(p, dim, axes)};
-        ETCH_PUSH(p->arena, &p->placed->requirements, need);
-    }
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        require(p, tensor->dims[i], etch_axes_held(p->plan, place, tensor->dims[i]));
 }
 
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
@@ -298,4 +300,47 @@ void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
     etch_expr ranks = etch_group_size(p->placed, axes); /* a rank that is alone needs no chunks */
     need->divisor = etch_mul(p->sym, need->divisor, etch_min(p->sym, ranks, etch_int(p->sym, 2)));
     need->paired = true;
+}
+
+/* Is the dim divided over all of these axes somewhere, and is not yet known that two chunks fit? */
+static bool may_lack_pairs(const etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    bool divided = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        if (r->paired && r->axes == axes && r->size == dim->size)
+            return false;
+        divided = divided || (r->dim == dim && !(axes & ~r->axes));
+    }
+    return divided;
+}
+
+/* Shards of `known` are shards of `other`: has this one two chunks for that reason? */
+static bool pair_as(etch_placer *p, const etch_dim *known, const etch_dim *other)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement need = p->placed->requirements.at[i];
+        if (!need.paired || first_of(need.dim) != first_of(known) || !may_lack_pairs(p, other, need.axes))
+            continue;
+        require(p, other, need.axes);
+        etch_map_require_pairs(p, other, need.axes);
+        changed = !may_lack_pairs(p, other, need.axes) || changed;
+    }
+    return changed;
+}
+
+void etch_map_pair_regrouped(etch_placer *p)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (etch_cursor at = {.root = p->graph->forward}; etch_cursor_next(&at);) {
+            const etch_attrs *attrs =
+                at.item->op && etch_op_is_view(at.item->op) ? &at.item->op->attrs : NULL;
+            for (uint32_t i = 0; attrs && i < attrs->from.count; i++)
+                if (attrs->from.at[i] && attrs->to.at[i])
+                    changed = pair_as(p, attrs->from.at[i], attrs->to.at[i]) ||
+                              pair_as(p, attrs->to.at[i], attrs->from.at[i]) || changed;
+        }
+    }
 }

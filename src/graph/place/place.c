@@ -613,5 +613,6 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
         etch_passing_find(p);
         place_region(p, placed->backward);
     }
+    etch_map_pair_regrouped(p);
     return p->failed ? NULL : p;
 }

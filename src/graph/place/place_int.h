@@ -33,6 +33,8 @@ void etch_map_check_orders(etch_placer *p);
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place);
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes);
+/* The same of all dims that such a one is split into, or merged to: a chunk has whole elements of them. */
+void etch_map_pair_regrouped(etch_placer *p);
 
 /* ---- uneven.c ------------------------------------------------------------------------------------------ */
 
