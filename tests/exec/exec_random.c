@@ -360,6 +360,12 @@ static void add_copies(scene *s)
         keep(s, exec_copies(s->m, fresh(s, "k"), x, text_of(s, all)));
 }
 
+/* What follows is wide, too. */
+static void add_cast(scene *s)
+{
+    keep(s, exec_cast(s->m, fresh(s, "c"), any_value(s), exec_roll(s->dice, 3) ? ETCH_F32 : ETCH_BF16));
+}
+
 /* Some number along some of the value's dims; or rows of a table for the places of a dim. */
 static void add_constant(scene *s)
 {
@@ -551,6 +557,12 @@ static void add_module(scene *s)
     keep(s, leave(s, "y", any_value(&inside), op_count));
 }
 
+/* A loop hands on what it was handed. */
+static etch_tensor *as_wide_as(scene *s, etch_tensor *y, const etch_tensor *x)
+{
+    return y->dtype == x->dtype ? y : exec_cast(s->m, fresh(s, "c"), y, x->dtype);
+}
+
 /* `x`, changed by some value of the same or fewer dims. */
 static etch_tensor *changed(scene *s, etch_tensor *x)
 {
@@ -560,9 +572,9 @@ static etch_tensor *changed(scene *s, etch_tensor *x)
         if (etch_has_dim(x, y->dims[i]))
             include(&shared, y->dims[i]);
     if (y->rank == x->rank && shared.count == x->rank && exec_roll(s->dice, 2))
-        return y;
+        return as_wide_as(s, y, x);
     etch_tensor *part = exec_reduce(s->m, y->name, y, text_of(s, shared));
-    return exec_sum(s->m, fresh(s, "x"), x, squashed(s, part));
+    return as_wide_as(s, exec_sum(s->m, fresh(s, "x"), x, squashed(s, part)), x);
 }
 
 /* What one class of iterations does, with what was there before the loop and what it is handed. It may do
@@ -695,10 +707,10 @@ static void add_loop(scene *s)
 static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
-        add_projection, add_projection, add_projection, add_gain,      add_sum,      add_sum,    add_product,
-        add_function,   add_number,     add_norm,       add_reduction, add_view,     add_lookup, add_parts,
-        add_regrouped,  add_attention,  add_attention,  add_quotient,  add_terms,    add_module, add_loop,
-        add_objective,  add_experts,    add_experts,    add_copies,    add_constant, add_scatter};
+        add_projection, add_projection, add_projection, add_gain,      add_sum,      add_sum,     add_product,
+        add_function,   add_number,     add_norm,       add_reduction, add_view,     add_lookup,  add_parts,
+        add_regrouped,  add_attention,  add_attention,  add_quotient,  add_terms,    add_module,  add_loop,
+        add_objective,  add_experts,    add_experts,    add_copies,    add_constant, add_scatter, add_cast};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

@@ -163,22 +163,50 @@ static void add_extra(etch_graph *graph, etch_op *op)
     op->outs[1]->optional_result = true;
 }
 
-static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
-                               const etch_attrs *attrs)
+/* The class, or wider where an operand is, because a spec says so: `cast` widens what follows. */
+static void promote(const etch_graph *graph, const etch_op *op, etch_tensor *result)
 {
-    switch (row->dtype) {
+    result->dtype = graph->dtypes.act;
+    for (uint32_t i = 0; i < op->in_count; i++) {
+        const etch_tensor *x = op->ins[i];
+        const etch_dtype both = etch_dtype_promoted(result->dtype, x->dtype);
+        if (!x->dtype_of || !etch_dtype_is_real(x->dtype) || both == result->dtype)
+            continue;
+        result->dtype = both;
+        result->dtype_of = x->dtype_of;
+    }
+}
+
+static void give_dtype(const etch_graph *graph, const etch_op *op, etch_tensor *result)
+{
+    switch (op->row->dtype) {
     case ETCH_RESULT_ACT:
+        promote(graph, op, result);
         break;
     case ETCH_RESULT_F32:
-        return ETCH_F32;
+        result->dtype = ETCH_F32;
+        break;
     case ETCH_RESULT_I32:
-        return ETCH_I32;
+        result->dtype = ETCH_I32;
+        break;
     case ETCH_RESULT_SAID:
-        return (etch_dtype)(attrs->dtype - 1);
+        result->dtype = (etch_dtype)(op->attrs.dtype - 1);
+        result->dtype_of = result;
+        break;
     case ETCH_RESULT_AS_OPERAND:
-        return ins[0]->dtype;
+        result->dtype = op->ins[0]->dtype;
+        result->dtype_of = op->ins[0]->dtype_of;
+        break;
     }
-    return graph->dtypes.act;
+}
+
+/* Result `i` of an op, with the dtype that its row says. */
+static etch_tensor *make_result(etch_graph *graph, const etch_op *op, uint32_t i, const etch_dim_list *dims)
+{
+    const etch_dtype act = graph->dtypes.act;
+    op->outs[i] = etch_tensor_new(graph, op->row->name, ETCH_ACT, act, dims->at, dims->count, op->span);
+    give_dtype(graph, op, op->outs[i]);
+    return op->outs[i];
 }
 
 /* Adds an op whose result has `dims` to the region in work. */
@@ -188,8 +216,7 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
-    op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
+    make_result(graph, op, 0, dims);
     if (row->extra.name)
         add_extra(graph, op);
     etch_region_add_op(graph, graph->region, op);
@@ -315,8 +342,7 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
     for (uint32_t i = 0; i < count; i++) {
         etch_dim_list dims = {0};
         etch_part_dims(op, x, i, graph, &dims);
-        out[i] = op->outs[i] = etch_tensor_new(
-            graph, row->name, ETCH_ACT, result_dtype(graph, row, &x, &call.attrs), dims.at, dims.count, span);
+        out[i] = make_result(graph, op, i, &dims);
     }
     etch_region_add_op(graph, graph->region, op);
     return true;
@@ -532,6 +558,7 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
     if (!init)
         return NULL;
     etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
+    in->dtype_of = init->dtype_of;
     ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
@@ -544,13 +571,17 @@ static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count
         etch_carry *carry = &body->carries.at[i];
         const etch_tensor *in = carry->in;
         carry->out = outs[i] ? outs[i] : carry->in;
-        if (outs[i] && (in->dtype != outs[i]->dtype ||
-                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
-            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
-                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
-                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
-                       etch_dtype_name(outs[i]->dtype));
+        const bool same = !outs[i] || etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank);
+        if (same && (!outs[i] || in->dtype == outs[i]->dtype))
+            continue;
+        etch_diag *diag = etch_error(
+            graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+            "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+            etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+            etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank), etch_dtype_name(outs[i]->dtype));
+        if (same)
+            etch_help(diag, "say its dtype where the loop assigns it: %s%s: %s = ..", in->name,
+                      etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype));
     }
 }
 
@@ -576,6 +607,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
     for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
         const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
         results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        results[i]->dtype_of = in->dtype_of;
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             loop->bodies.at[k]->carries.at[i].result = results[i];
     }

@@ -60,7 +60,8 @@ typedef struct etch_scope {
 /* "llama.block.attention". `labels`, by scope id, take the place of the modules' names; NULL: none do. */
 const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels);
 
-/* A constant of a model: its elements are a number, or where that is NULL their indices along its one dim. */
+/* A constant of a model: its elements are a number, or, where that is NULL, their indices along its one
+ * dim. */
 typedef struct etch_constant {
     etch_expr number;
 } etch_constant;
@@ -71,6 +72,8 @@ typedef struct etch_tensor {
     const char *name;
     etch_kind kind;
     etch_dtype dtype;
+    /* the tensor, itself or one before it, that was cast or declared to be so; NULL: as its class says */
+    const struct etch_tensor *dtype_of;
     /* each once; their order has no meaning */
     etch_dim *const *dims;
     uint32_t rank;

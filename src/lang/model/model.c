@@ -48,6 +48,8 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
                                             frozen, w->span);
         if (weight)
             weight->buffer = buffer;
+        if (weight && w->type.text)
+            weight->dtype_of = weight;
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
         etch_env_declare(env,
                          (etch_bound_name){.name = w->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = weight},
@@ -166,6 +168,64 @@ static bool is_copied(const etch_ast_stmt *stmt, const etch_tensor *value, const
     return is_named && stmt->tensors.at[0].shaped && !want->broken && lacks_only(value, want);
 }
 
+static bool is_told(const etch_builder *b, const etch_tensor *source)
+{
+    for (uint32_t i = 0; i < b->told.count; i++)
+        if (b->told.at[i] == source)
+            return true;
+    return false;
+}
+
+/* Where a statement says no dtype, a remark tells of one that is wider than its class: once for each tensor
+ * that has been cast or declared to be so. */
+static const char *source_text(etch_spec *spec, const etch_tensor *source)
+{
+    const etch_op *cast = source->producer;
+    const bool unnamed = cast && strcmp(source->name, etch_row_name(cast->row)) == 0;
+    return unnamed ? etch_text(spec->arena, "%s(%s, ..)", source->name, cast->ins[0]->name) : source->name;
+}
+
+static void remark_widened(etch_builder *b, const etch_ast_tensor *target, const etch_tensor *value)
+{
+    etch_spec *spec = b->spec;
+    const etch_tensor *source = value->dtype_of;
+    const etch_dtype usual = b->graph->dtypes.act;
+    const bool is_wider =
+        etch_dtype_bytes(value->dtype) > etch_dtype_bytes(usual) && etch_dtype_is_real(value->dtype);
+    if (!source || source == value || !is_wider || is_told(b, source))
+        return;
+    ETCH_PUSH(spec->arena, &b->told, source);
+    if (target->type.text)
+        return;
+    const char *dtype = etch_dtype_name(value->dtype), *act = etch_dtype_name(usual);
+    etch_diag *diag = etch_remark(spec->diags, ETCH_E_WIDENED, target->span,
+                                  "%s is %s, as %s is; of its class, act, it would be %s", target->name.text,
+                                  dtype, source_text(spec, source), act);
+    etch_help(diag, "say which is meant: %s%s: %s, or %s", target->name.text,
+              etch_dims_text(spec->arena, value->dims, value->rank), dtype, act);
+}
+
+/* The dtype that a statement says. A name, or another look at a value, cannot say another one than it has. */
+static void declare_dtype(etch_builder *b, const etch_ast_stmt *stmt, etch_tensor *value, bool fresh)
+{
+    etch_spec *spec = b->spec;
+    const etch_ast_tensor *target = &stmt->tensors.at[0];
+    const etch_dtype dtype = etch_declared_dtype(spec, target, value->dtype);
+    const bool is_own = fresh && !(value->producer && etch_op_is_view(value->producer));
+    if (dtype != value->dtype && !is_own) {
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_OTHER_DTYPE, target->type.span,
+                       "%s is another name for what is %s", target->name.text, etch_dtype_name(value->dtype));
+        etch_help(diag, "write %s = cast(%s, %s)", target->name.text, etch_written(spec, stmt->value->span),
+                  etch_dtype_name(dtype));
+    } else if (dtype != value->dtype || (target->type.text && !value->dtype_of)) {
+        value->dtype = dtype;
+        value->dtype_of = value;
+    }
+    if (is_own)
+        remark_widened(b, target, value);
+}
+
 static void check_constant(etch_spec *spec, const etch_ast_expr *expr, const etch_tensor *value)
 {
     const etch_expr number = value->constant->number;
@@ -199,8 +259,8 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
                          target->span);
         etch_graph_state(env->builder->graph, value, op_count);
     }
-    if (value && target->type.text)
-        value->dtype = etch_declared_dtype(spec, target, value->dtype);
+    if (value)
+        declare_dtype(env->builder, stmt, value, fresh);
     if (value && value->constant)
         check_constant(spec, stmt->value, value);
     assign(env, target->name.text, value, target->name.span);
