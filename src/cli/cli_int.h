@@ -61,7 +61,8 @@ typedef struct cli_arguments {
     const char *groups;
     /* runs with random durations */
     uint32_t seeds;
-    bool rendezvous;
+    /* how sends end; none or both of them: under both protocols */
+    bool eager, rendezvous;
     /* a list: "0,2,8-15" */
     const char *ranks;
     /* dump in the text form */

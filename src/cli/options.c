@@ -26,6 +26,7 @@ typedef enum option_id {
     OPT_BOUND,
     OPT_FORMAT,
     OPT_GROUPS,
+    OPT_EAGER,
     OPT_RENDEZVOUS,
     OPT_SEEDS,
     OPT_TEXT,
@@ -99,7 +100,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
     [OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
     [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
-    [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
+    [OPT_EAGER] = {"eager", 0, NULL, CLI_VERIFY, "only where sends end by themselves"},
+    [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY,
+                        "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER,
@@ -364,6 +367,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return choose_format(a, value);
     case OPT_GROUPS:
         a->groups = value;
+        return true;
+    case OPT_EAGER:
+        a->eager = true;
         return true;
     case OPT_RENDEZVOUS:
         a->rendezvous = true;

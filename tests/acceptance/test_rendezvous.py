@@ -53,9 +53,9 @@ class Rendezvous(Case):
         return folder
 
     def check_verdicts(self, folder):
-        for protocol in ([], ["--rendezvous"]):
-            told = json.loads(run("verify", folder, "--format", "json", *protocol).out)
-            self.assertEqual("always", told["verdict"], protocol)
+        told = json.loads(run("verify", folder, "--format", "json").out)
+        for which in ("eager", "rendezvous", "verdict"):
+            self.assertEqual("always", told[which], which)
 
     def check_simulation(self, folder, seed):
         groups = json.loads((folder / "comm_group.json").read_text(encoding="utf-8"))
