@@ -192,6 +192,7 @@ class Plan:
         if "pp" in self.mesh:
             self.stage()
         self.clip = self.likely(0.3)
+        self.uneven()
 
     @staticmethod
     def at(dim, axes, left):
@@ -291,6 +292,20 @@ class Plan:
                 unit, axes = self.chance.choice((1, 3, 8, 16)), places[dim]
                 self.lines.append(lambda left, dim=dim, unit=unit, axes=axes: (
                     f"pad {dim} = {'*'.join([str(unit), *(axis for axis in axes if axis in left)])}"))
+
+    def uneven(self):
+        """Sequences and batches that no axis divides; nothing is routed along them, or scanned."""
+        if self.family.experts or self.model == "mamba2":
+            return
+        for dim, param in (("S", "src" if "src" in self.sets else "seq"), ("U", "tgt")):
+            if param in self.sets and self.likely(0.15):
+                self.sets[param] -= self.chance.randint(1, self.sets[param] // 2)
+                self.lines.append(lambda left, dim=dim: f"pad {dim} = " + "*".join(
+                    ["2", *(axis for axis in (*self.cp, *self.tp) if axis in left)]))
+        if self.likely(0.15):
+            self.sets["batch"] += self.chance.randint(1, 3) * self.sets["micro"]
+            self.lines.append(lambda left: "pad B = " + "*".join(
+                ["1", *(axis for axis in self.batch if axis in left)]))
 
     def stage(self):
         units = list(self.family.units)

@@ -57,7 +57,7 @@ OPS = {
     "layer_norm": op(X + ", g[H], b[H]", "y", "tensor: x", "optional: g", "optional: b", "over dims: H"),
     "batch_norm": op(X + ", g[H], b[H]", "y", "tensor: x", "optional: g", "optional: b", "keep dims: H",
                      "sync flag: false"),
-    "cache": op(X, "y[B,T,H]", "tensor: x", "over dim: S"),
+    "cache": op(X, "y[B,T,H]", "tensor: x", "over dim: S", "window number: 4"),
     "slice": op(X, "y[B,S,F]", "tensor: x", "over dim: H", "to dim: F"),
     "pad": op(X, "y[B,S,V]", "tensor: x", "over dim: H", "to dim: V"),
     "concat": op(X + ", z[B,S,F]", "y[B,S,J]", "tensor: x", "tensor: z", "over each: (H,F)"),

@@ -72,6 +72,7 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
         .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
         .open = ETCH_NEW_ARRAY(arena, graph->loop_count, bool),
         .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
+        .padded = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .pairs = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
@@ -119,17 +120,40 @@ uint32_t exec_size(const exec_env *env, const etch_dim *dim)
     return env->size[dim->id];
 }
 
-void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t padded)
 {
-    EXEC_REQUIRE(exec_size(env, dim) % (2 * pairs) == 0);
+    EXEC_REQUIRE(padded % (2 * pairs) == 0);
     const etch_graph *graph = env->training->graph;
+    const bool is_padded = padded != exec_size(env, dim);
     for (uint32_t i = 0; i < graph->dims.count; i++) {
         const etch_dim *like = graph->dims.at[i];
-        const uint32_t first = first_of(env, like);
-        if (exec_are_outermost(env, dim, like) && env->size[first] % (2 * pairs) == 0 &&
-            env->pairs[first] < pairs)
+        const uint32_t first = first_of(env, like), size = env->size[first];
+        const bool fits = is_padded ? first == first_of(env, dim)
+                                    : exec_are_outermost(env, dim, like) && size % (2 * pairs) == 0;
+        if (fits && env->pairs[first] < pairs)
             env->pairs[first] = pairs;
+        if (fits)
+            env->padded[first] = is_padded ? padded : size;
     }
+}
+
+/* What lies in a slot of a sequence that is laid out. */
+static uint32_t place_in(uint32_t slot, uint32_t pairs, uint32_t chunk)
+{
+    const uint32_t pair = slot / (2 * chunk), within = slot % (2 * chunk), late = 2 * pairs - 1 - pair;
+    return within < chunk ? pair * chunk + within : late * chunk + within - chunk;
+}
+
+/* Padding lies behind the last place, which is in the middle of the slots. */
+uint32_t exec_index_of_slot(const exec_env *env, const etch_dim *dim, uint32_t slot)
+{
+    const uint32_t first = first_of(env, dim), pairs = env->pairs[first], size = exec_size(env, dim);
+    uint32_t index = 0;
+    if (pairs == 0 || env->padded[first] == size)
+        return slot < size ? slot : size;
+    for (uint32_t i = 0; i < slot; i++)
+        index += place_in(i, pairs, env->padded[first] / (2 * pairs)) < size;
+    return index;
 }
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
@@ -138,9 +162,10 @@ uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
     const uint32_t before = exec_size(env, dim) - size; /* in a cache: from earlier runs */
     if (pairs == 0 || index < before)
         return index;
-    const uint32_t chunk = size / (2 * pairs), pair = (index - before) / (2 * chunk);
-    const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
-    return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
+    uint32_t slot = index - before;
+    while (env->padded[first] > size && exec_index_of_slot(env, dim, slot + 1) <= index - before)
+        slot++;
+    return before + place_in(slot, pairs, env->padded[first] / (2 * pairs));
 }
 
 uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position)
@@ -149,6 +174,7 @@ uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position)
     const uint32_t before = exec_size(env, dim) - size;
     if (pairs == 0 || position < before)
         return position;
+    EXEC_REQUIRE(env->padded[first] == size); /* what is merged or split is not padded */
     const uint32_t length = size / (2 * pairs), chunk = (position - before) / length;
     const uint32_t within = (position - before) % length, late = 2 * pairs - 1 - chunk;
     return before + (chunk < pairs ? 2 * chunk * length : (2 * late + 1) * length) + within;

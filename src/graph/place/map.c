@@ -264,41 +264,65 @@ static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 
-static void require(etch_placer *p, const etch_dim *dim, uint32_t axes)
+static etch_requirement *demand(etch_placer *p, const etch_dim *dim, uint32_t axes, etch_expr size,
+                                etch_expr divisor)
 {
-    const etch_dim *batch = p->training->train.batch;
-    bool micro =
-        batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+    etch_requirement need = {
+        .dim = dim, .size = size, .divisor = divisor, .axes = axes, .span = require_span(p, dim, axes)};
+    if (dim->average_sized || find_requirement(p, dim, axes))
+        return NULL;
+    ETCH_PUSH(p->arena, &p->placed->requirements, need);
+    return &p->placed->requirements.at[p->placed->requirements.count - 1];
+}
+
+/* `micro`: microbatches divide it, too. */
+static void require(etch_placer *p, const etch_dim *dim, uint32_t axes, bool micro)
+{
+    if (!axes && !micro)
+        return;
     etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
     if (axes)
         divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
-    if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
-        return;
     etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
-    if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+    if (etch_pad_of(p->plan, dim) && !micro && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
         return; /* it is padded to that */
-    etch_requirement need = {.dim = dim,
-                             .size = size,
-                             .divisor = divisor,
-                             .axes = axes,
-                             .micro = micro,
-                             .span = require_span(p, dim, axes)};
-    ETCH_PUSH(p->arena, &p->placed->requirements, need);
+    etch_requirement *need = demand(p, dim, axes, size, divisor);
+    if (need)
+        need->micro = micro;
+}
+
+static void require_of(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_dim *batch = p->training->train.batch;
+    const bool micro =
+        batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+    const bool apart = micro && axes && etch_pad_of(p->plan, dim); /* each microbatch is padded */
+    if (apart)
+        require(p, dim, 0, true);
+    require(p, dim, axes, micro && !apart);
 }
 
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place)
 {
     for (uint32_t i = 0; i < tensor->rank; i++)
-        require(p, tensor->dims[i], etch_axes_held(p->plan, place, tensor->dims[i]));
+        require_of(p, tensor->dims[i], etch_axes_held(p->plan, place, tensor->dims[i]));
 }
 
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
+    const etch_expr ranks = etch_group_size(p->placed, axes), two = etch_int(p->sym, 2);
+    const etch_expr size = etch_placed_size(p->placed, dim);
+    const etch_expr chunks = etch_min(p->sym, ranks, two); /* a rank that is alone needs none */
+    if (etch_pad_of(p->plan, dim)) {
+        if (etch_divides(p->sym, etch_mul(p->sym, ranks, two), size, NULL) == ETCH_YES ||
+            etch_divides(p->sym, etch_mul(p->sym, ranks, chunks), size, NULL) == ETCH_YES)
+            return;
+        demand(p, dim, axes, size, ranks);
+    }
     etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
     if (!need || need->paired)
         return;
-    etch_expr ranks = etch_group_size(p->placed, axes); /* a rank that is alone needs no chunks */
-    need->divisor = etch_mul(p->sym, need->divisor, etch_min(p->sym, ranks, etch_int(p->sym, 2)));
+    need->divisor = etch_mul(p->sym, need->divisor, chunks);
     need->paired = true;
 }
 
@@ -323,7 +347,7 @@ static bool pair_as(etch_placer *p, const etch_dim *known, const etch_dim *other
         const etch_requirement need = p->placed->requirements.at[i];
         if (!need.paired || first_of(need.dim) != first_of(known) || !may_lack_pairs(p, other, need.axes))
             continue;
-        require(p, other, need.axes);
+        require_of(p, other, need.axes);
         etch_map_require_pairs(p, other, need.axes);
         changed = !may_lack_pairs(p, other, need.axes) || changed;
     }

@@ -268,20 +268,12 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->stage_count = v->stages.count;
 }
 
-static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < plan->pads.count; i++)
-        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
-            return &plan->pads.at[i];
-    return NULL;
-}
-
 static void add_pads(etch_plan_viewing *v)
 {
     ETCH_VEC(etch_view_pad) rows = {0};
     for (uint32_t i = 0; i < v->view.graph->dims.count; i++) {
         const etch_dim *dim = v->view.graph->dims.at[i];
-        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? pad_of(v->placed->plan, dim) : NULL;
+        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? etch_pad_of(v->placed->plan, dim) : NULL;
         if (pad)
             ETCH_PUSH(v->view.arena, &rows,
                       (etch_view_pad){v->view.dim_at[i], etch_plan_text(v, etch_placed_size(v->placed, dim)),
