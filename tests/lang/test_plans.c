@@ -19,6 +19,7 @@ static void add_pins(const etch_plan *plan, const etch_pin *pins, uint32_t count
     for (uint32_t i = 0; i < count; i++) {
         etch_buf_printf(out, "\npin %s", pins[i].selector);
         add_shards(plan, pins[i].shards.at, pins[i].shards.count, out);
+        etch_buf_puts(out, pins[i].rest ? " .." : "");
     }
 }
 
@@ -140,7 +141,7 @@ static void good(etch_arena *arena)
         {"mesh [tk = min(tp, kv), g = tp/min(tp, kv)]\naxis tp = (tk, g)\nshard K @ tk",
          "p: tk=min(kv, tp) g=tp/min(kv, tp)\naxis tp@(tk,g)\nshard K@(tk)", ""},
         {"mesh [dp, tp]\npin residual [B@dp, S@(dp,tp), K]\npin core.y [.., B@tp]",
-         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp) K@()\npin core.y B@(tp)", ""},
+         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp) K@()\npin core.y B@(tp) ..", ""},
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},

@@ -58,7 +58,7 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
     return NULL;
 }
 
-static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *tensor)
+const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
     for (const etch_plan_region *plan_region = etch_plan_region_of(placed->plan_regions, tensor); plan_region;
          plan_region = plan_region->outer)
@@ -71,9 +71,24 @@ static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *te
     return pin_among(placed->plan->pins.at, placed->plan->pins.count, tensor);
 }
 
+/* Puts the dims that the pin does not list where the map has them, on the axes that are left. */
+static void place_rest(const etch_placer *p, const etch_pin *pin, const etch_tensor *tensor,
+                       etch_state *place)
+{
+    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
+    for (uint32_t d = 0; d < tensor->rank; d++) {
+        const etch_dim *dim = tensor->dims[d];
+        const bool listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name) != NULL;
+        const etch_shard *shard = listed ? NULL : etch_map_dim(p->plan, plan_region, dim);
+        for (uint32_t i = 0; shard && i < shard->axis_count; i++)
+            if (!place[shard->axes[i]])
+                place[shard->axes[i]] = dim;
+    }
+}
+
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
 {
-    const etch_pin *pin = find_pin(p->placed, tensor);
+    const etch_pin *pin = etch_map_find_pin(p->placed, tensor);
     if (!pin)
         return false;
     memset(place, 0, p->axis_count * sizeof *place);
@@ -93,12 +108,14 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
                                            pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
     }
+    if (pin->rest)
+        place_rest(p, pin, tensor, place);
     return true;
 }
 
 etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_pin *pin = find_pin(placed, tensor);
+    const etch_pin *pin = etch_map_find_pin(placed, tensor);
     return pin ? pin->span : (etch_span){0, 0};
 }
 

@@ -10,7 +10,8 @@
 
 /* Reports dims that the plan pads and that the model cannot do without their order. */
 void etch_padding_check(etch_placer *p);
-/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has. */
+/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has, and on pins
+ * that hold whole what its map divides, and do not say so. */
 void etch_plan_remark_idle(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
@@ -19,6 +20,8 @@ void etch_plan_remark_idle(const etch_placer *p);
  * that would divide two dims. */
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place);
+/* The line that pins a tensor, or NULL. */
+const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *tensor);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place);
 /* Where a tensor that is held as `now` is to be when it crosses. */

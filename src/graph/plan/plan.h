@@ -22,6 +22,8 @@ typedef struct etch_shard {
     uint32_t axis_count;
     /* does the spec have a dim of this name? Else that has been said. */
     bool known;
+    /* of a pin: a dim without @ */
+    bool bare;
     etch_span span;
 } etch_shard;
 
@@ -30,6 +32,8 @@ typedef struct etch_pin {
     const char *selector;
     /* the dims that it lists; without axes: held whole */
     ETCH_VEC(etch_shard) shards;
+    /* `..`: the other dims are held as the map has them, whole else */
+    bool rest;
     etch_span span;
 } etch_pin;
 

@@ -45,7 +45,7 @@ static void add_shard(etch_plan_builder *b, shard_list *list, etch_ast_name dim,
 static void add_whole_dim(etch_plan_builder *b, shard_list *list, etch_ast_name dim, etch_span span)
 {
     etch_select_dim(b->spec, dim);
-    ETCH_PUSH(b->spec->arena, list, (etch_shard){.dim = dim.text, .span = span});
+    ETCH_PUSH(b->spec->arena, list, (etch_shard){.dim = dim.text, .bare = true, .span = span});
 }
 
 static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *pin)
@@ -55,6 +55,7 @@ static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *
     etch_select_tensor(b->spec, line->what.at[0]);
     for (uint32_t i = 0; i < line->shape.count; i++) {
         const etch_ast_axis *axis = &line->shape.at[i];
+        pin->rest = pin->rest || axis->rest;
         if (axis->rest)
             continue;
         if (axis->size->kind == ETCH_AST_NAME) {
