@@ -146,13 +146,14 @@ primary: INTEGER { $$ = 0; } | REAL { $$ = 0; } | STRING { $$ = 0; } | TRUE_ { $
        | '(' expr ',' exprs ')' { $$ = NEST(DEEPER($2, $4)); }
        | '[' exprs ']' { $$ = NEST($2); }
        | MODEL behind { $$ = $2; }
-       | PAD '(' ')' { $$ = NEST(0); }
-       | PAD '(' arguments ')' { $$ = NEST($3); }
+       | PAD call { $$ = $2; }
        | path behind { $$ = $2; } ;
-behind: %empty { $$ = 0; }
-      | '(' ')' { $$ = NEST(0); }
-      | '(' arguments ')' { $$ = NEST($2); }
-      | '[' renames ']' { $$ = NEST(0); } ;
+behind: %empty { $$ = 0; } | call { $$ = $1; } | renaming { $$ = NEST(0); } ;
+call: '(' ')' { $$ = NEST(0); }
+    | '(' arguments ')' { $$ = NEST($2); }
+    | '(' ')' renaming { $$ = NEST(0); }
+    | '(' arguments ')' renaming { $$ = NEST($2); } ;
+renaming: '[' renames ']' ;
 exprs: expr | exprs ',' expr { $$ = DEEPER($1, $3); } ;
 arguments: argument | arguments ',' argument { $$ = DEEPER($1, $3); } ;
 argument: expr | option_name '=' expr { $$ = $3; } ;

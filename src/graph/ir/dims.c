@@ -35,7 +35,7 @@ bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other)
         for (uint32_t i = 0; i < d->packed_from.count; i++)
             if (d->packed_from.at[i] == other)
                 return true;
-    return dim == other;
+    return dim == other || (other && dim->part_of == other);
 }
 
 bool etch_dim_is_meant(const etch_dim *dim, const etch_dim *declared)

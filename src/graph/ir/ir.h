@@ -28,6 +28,8 @@ typedef struct etch_dim {
     uint32_t id;
     /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
     const struct etch_dim *alias;
+    /* the batch, where microbatches have a part of this dim as they have of that; NULL for most */
+    const struct etch_dim *part_of;
     /* of slots: whose they are; NULL for most */
     const struct etch_dim *experts;
     /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for most */

@@ -713,23 +713,6 @@ static void leave_untrained(etch_deriver *d)
     }
 }
 
-/* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
-static void check_batch(etch_deriver *d)
-{
-    const etch_dim *batch = d->training->train.batch;
-    for (etch_cursor at = {.root = d->graph->forward}; batch && etch_cursor_next(&at);) {
-        const etch_op *op = at.item->op;
-        const etch_attrs *attrs = op && !op->row->links ? &op->attrs : NULL;
-        if (!attrs || (!etch_dim_among(attrs->from, batch) && !etch_dim_among(attrs->to, batch)))
-            continue;
-        d->failed = true;
-        etch_error(d->graph->diags, ETCH_E_LATER, op->span,
-                   "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
-                   "not given meaning yet",
-                   op->row->name, batch->name);
-    }
-}
-
 static bool trains_anything(const etch_graph *graph)
 {
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -750,13 +733,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.terms = begin_terms(&d);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
     d.reverse_of = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
-    d.failed = !etch_freeze(graph, train);
+    d.failed = !etch_freeze(graph, train) || !etch_train_follow_batch(graph, &training->train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_all(&d);
     etch_recompute_begin(&d);
-    if (training->train.micro != etch_int(graph->sym, 1))
-        check_batch(&d);
     make_gradients(&d);
     if (!has_loss(&d, graph->forward, false)) {
         etch_diag *diag =

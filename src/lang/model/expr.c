@@ -257,11 +257,17 @@ static etch_dim **group_dims(etch_env *env, const etch_ast_names *names)
     return dims;
 }
 
+static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_tensor *result = NULL;
+    return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
+}
+
 static operand renamed(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound_name *bound = etch_env_find(env, expr->name.text);
-    if (!bound || bound->kind != ETCH_BOUND_TENSOR) {
+    const etch_bound_name *bound = expr->called ? NULL : etch_env_find(env, expr->name.text);
+    if (!expr->called && (!bound || bound->kind != ETCH_BOUND_TENSOR)) {
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->name.span, "%s is not a tensor of this module",
                    expr->name.text);
         return failure();
@@ -272,15 +278,9 @@ static operand renamed(etch_env *env, const etch_ast_expr *expr)
         groups[i] = (etch_regroup){{group_dims(env, &r->from), r->from.count},
                                    {group_dims(env, &r->to), r->to.count}};
     }
-    return of_tensor(
-        etch_graph_regroup(env->builder->graph, bound->tensor, groups, expr->renames.count, expr->span),
-        true);
-}
-
-static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
-{
-    etch_tensor *result = NULL;
-    return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
+    etch_tensor *x = expr->called ? called(env, expr->called, NULL).tensor : bound->tensor;
+    return of_tensor(etch_graph_regroup(env->builder->graph, x, groups, expr->renames.count, expr->span),
+                     true);
 }
 
 /* What to write in place of an operator that is of numbers only. */

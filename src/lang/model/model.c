@@ -164,8 +164,9 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
  * computed has to have them, and so has what is declared elsewhere: there one that is missing is a slip. */
 static bool is_copied(const etch_ast_stmt *stmt, const etch_tensor *value, const etch_dims *want)
 {
-    const bool is_named = stmt->value->kind == ETCH_AST_NAME || stmt->value->kind == ETCH_AST_RENAME;
-    return is_named && stmt->tensors.at[0].shaped && !want->broken && lacks_only(value, want);
+    const bool is_renamed = stmt->value->kind == ETCH_AST_RENAME && !stmt->value->called;
+    return (is_renamed || stmt->value->kind == ETCH_AST_NAME) && stmt->tensors.at[0].shaped &&
+           !want->broken && lacks_only(value, want);
 }
 
 static bool is_told(const etch_builder *b, const etch_tensor *source)
