@@ -1,4 +1,5 @@
 #include "exec_slots.h"
+#include "exec_sums.h"
 
 #include <math.h>
 
@@ -394,6 +395,8 @@ void exec_slots_run(exec_slots *s)
         check_runs(s, s->placed->backward, s->microbatches);
     if (!s->failure)
         check_messages(s);
+    if (!s->failure)
+        s->failure = exec_check_sums(s->placed);
     if (!s->failure && s->placed->backward)
         exec_stages_finish(s->stages, s->chain.stages);
     for (uint32_t i = 0; i < s->chain.stages && !s->failure; i++)

@@ -241,9 +241,8 @@ static void place_view(etch_placer *p, etch_placing *pl)
 
 /* ---- sums ------------------------------------------------------------------------------------------- */
 
-/* Adds values that are held alike; `taken`: bits of those that are taken away. */
-static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
-                              uint32_t taken)
+etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summands, uint32_t count,
+                           uint32_t taken)
 {
     if (count == 1)
         return summands[0];
@@ -272,7 +271,7 @@ static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **summands, ui
                 alike[n++] = summands[k];
                 summands[k] = NULL;
             }
-        summands[left++] = add_values(p, op, alike, n, 0);
+        summands[left++] = etch_place_sum(p, op, alike, n, 0);
     }
     return left;
 }
@@ -289,7 +288,7 @@ static etch_value *add_alike_terms(etch_placer *p, etch_op *op, etch_value **ter
             alike[count++] = terms[i];
             terms[i] = NULL;
         }
-    return add_values(p, op, alike, count, taken);
+    return etch_place_sum(p, op, alike, count, taken);
 }
 
 /* Of a sum of several terms, of which some are partial: those that are held alike are added before they are
@@ -387,7 +386,7 @@ static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint
         if (!etch_place_equal(p, summands[0]->place, summands[count - 1]->place))
             break;
         etch_value *pair[] = {summands[0], summands[count - 1]};
-        summands[0] = add_values(p, op, pair, 2, 0);
+        summands[0] = etch_place_sum(p, op, pair, 2, 0);
         count--;
     }
     return summands[0];
