@@ -67,7 +67,8 @@ sweep_line: bindings | WHERE predicates ;
 bindings: binding | bindings ',' binding ;
 binding: NAME '=' expr ;
 options: option | options ',' option ;
-option: option_name '=' expr ;
+option: option_name '=' option_value ;
+option_value: expr | WEIGHT ;
 option_name: NAME | keyword ;
 keyword: plan_keyword | other_keyword ;
 plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | ZERO ;
@@ -116,7 +117,7 @@ plan_line: MESH '[' mesh_list ']' { $$ = 0; }
          | plan_options { $$ = 0; } ;
 more_options: %empty | ',' options ;
 plan_options: plan_option | plan_options ',' option ;
-plan_option: plan_option_name '=' expr ;
+plan_option: plan_option_name '=' option_value ;
 plan_option_name: NAME | other_keyword ;
 mesh_list: mesh_axis | mesh_list ',' mesh_axis ;
 mesh_axis: NAME | NAME '=' expr ;

@@ -128,25 +128,6 @@ static bool holds_item(const etch_unroller *u, uint32_t item)
     return etch_held_any(u->held, u->outline->backward->items.at[item].layers);
 }
 
-/* The last part of the stage that adds to a gradient of the bucket; the last of all when none does. */
-static uint32_t last_adder(const etch_unroller *u, const etch_weight_task *bucket)
-{
-    const etch_body *backward = u->outline->backward;
-    uint32_t last = UINT32_MAX;
-    for (uint32_t g = 0; g < bucket->task.gradients.count; g++) {
-        const etch_gradient *gradient = &u->outline->gradients.at[bucket->task.gradients.at[g]];
-        for (uint32_t i = 0; i < gradient->adders.count; i++) {
-            uint32_t item = gradient->adders.at[i];
-            if (holds_item(u, item) && (last == UINT32_MAX || item > last))
-                last = item;
-        }
-    }
-    for (uint32_t item = backward->items.count; last == UINT32_MAX && item-- > 0;)
-        if (holds_item(u, item))
-            last = item;
-    return last;
-}
-
 /* Buckets of the top level stand at the end of the interval between loops that completes them. */
 static void place_buckets(etch_unroller *u)
 {
@@ -157,7 +138,7 @@ static void place_buckets(etch_unroller *u)
         if (bucket->role != ETCH_END_REDUCE || bucket->loop_name.text ||
             etch_weight_task_groups(u->held, bucket) == 0)
             continue;
-        uint32_t at = last_adder(u, bucket);
+        uint32_t at = etch_weight_task_item(u->outline, u->held, bucket);
         etch_lower_require(u->arena, at != UINT32_MAX);
         while (backward->items.at[at].task && at + 1 < backward->items.count &&
                backward->items.at[at + 1].task && holds_item(u, at + 1))

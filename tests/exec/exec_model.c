@@ -538,10 +538,9 @@ static uint32_t read_bits(etch_arena *arena, const etch_plan *plan, const char *
     return bits;
 }
 
-/* "a,b", "2 a", "3 a,b kept", "3 a,b always", "3 a,b again=b", "3 a whole". */
-static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
+/* "a,b", "2 a", "3 a,b kept", "3 a,b always", "3 a,b again=b", "3 a whole", "3 a root weight now". */
+static void read_zero(etch_arena *arena, const etch_plan *plan, etch_zero *zero, const char *line)
 {
-    etch_zero *zero = &plan->zero;
     const char *word = next_word(arena, &line);
     *zero = (etch_zero){.level = 1, .whole = true, .ahead = 1};
     if (strcmp(word, "2") == 0 || strcmp(word, "3") == 0) {
@@ -557,6 +556,12 @@ static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
             zero->keep = ETCH_KEEP_MICROBATCH;
         else if (strcmp(word, "always") == 0)
             zero->keep = ETCH_KEEP_STEP;
+        else if (strcmp(word, "root") == 0)
+            zero->root = true;
+        else if (strcmp(word, "weight") == 0)
+            zero->by_weight = true;
+        else if (strcmp(word, "now") == 0)
+            zero->ahead = 0;
         else if (strncmp(word, "again=", strlen("again=")) == 0)
             zero->backward_axes = read_bits(arena, plan, word + strlen("again="));
         else
@@ -636,6 +641,10 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
             ETCH_PUSH(arena, &scope.pins, read_pin(arena, plan, line));
             break;
         }
+        if (strcmp(word, "zero") == 0) {
+            read_zero(arena, plan, &scope.zero, line);
+            break;
+        }
         ETCH_PUSH(arena, &scope.shards, read_shard(arena, plan, word));
     }
     ETCH_PUSH(arena, &plan->overrides, scope);
@@ -665,7 +674,7 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
             return;
         }
         if (strcmp(word, "zero") == 0) {
-            read_zero(arena, plan, line);
+            read_zero(arena, plan, &plan->zero, line);
             return;
         }
         if (strcmp(word, "stage") == 0) {
@@ -674,6 +683,10 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
         }
         if (strcmp(word, "each") == 0) {
             plan->reduce_each = true;
+            return;
+        }
+        if (strcmp(word, "ddp") == 0) {
+            plan->bucketing = ETCH_BUCKET_BY_TENSOR;
             return;
         }
         if (strcmp(word, "contiguous") == 0) {

@@ -659,16 +659,21 @@ static void write_bits(const etch_plan *plan, etch_buf *out, uint32_t bits)
     write_axes(plan, out, axes, count);
 }
 
-static void write_zero(const etch_plan *plan, etch_buf *out)
+static void write_zero(const etch_plan *plan, etch_buf *out, const char *before, const etch_zero *zero)
 {
     static const char *const keeps[] = {"false", "microbatch", "step"};
-    const etch_zero *zero = &plan->zero;
-    etch_buf_printf(out, "  zero %u @ ", zero->level);
+    if (!zero->level)
+        return;
+    etch_buf_printf(out, "%szero %u @ ", before, zero->level);
     write_bits(plan, out, zero->axes);
     if (zero->level > 1)
         etch_buf_printf(out, ", reduce = %s", zero->whole ? "step" : "microbatch");
+    if (zero->by_weight)
+        etch_buf_puts(out, ", group = weight");
     if (zero->level > 2)
-        etch_buf_printf(out, ", keep = %s, prefetch = %u", keeps[zero->keep], (unsigned)zero->ahead);
+        etch_buf_printf(out, ", keep = %s, root = %s", keeps[zero->keep], zero->root ? "true" : "false");
+    if (zero->level > 2 && zero == &plan->zero)
+        etch_buf_printf(out, ", prefetch = %u", (unsigned)zero->ahead);
     if (zero->backward_axes) {
         etch_buf_puts(out, ", again = ");
         write_bits(plan, out, zero->backward_axes);
@@ -688,6 +693,7 @@ static void write_scopes(const writer *w, etch_buf *out, const etch_plan *plan, 
         etch_buf_puts(out, " {\n");
         write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
                   scope->pins.count);
+        write_zero(plan, out, "    ", &scope->zero);
         write_scopes(w, out, plan, i + 1);
         etch_buf_puts(out, "  }\n");
     }
@@ -701,8 +707,9 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
                         etch_expr_text(w->graph->sym, plan->mesh.at[a].size));
     etch_buf_puts(out, "]\n");
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
-    if (plan->zero.level)
-        write_zero(plan, out);
+    write_zero(plan, out, "  ", &plan->zero);
+    if (plan->bucketing == ETCH_BUCKET_BY_TENSOR)
+        etch_buf_puts(out, "  bucket = ddp\n");
     if (plan->reduce_each)
         etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)

@@ -338,8 +338,14 @@ static const char *with_zero(etch_arena *arena, const char *plan, const char *le
 /* Under a plan that has axes; where all of them divide all weights, there is nothing to do. */
 static void check_zero(etch_arena *arena, const exec_zoo *zoo, const char *plan)
 {
-    static const char *const lines[][2] = {
-        {"2", ""}, {"3", ""}, {"3", "kept"}, {"2", "whole"}, {"3", "always whole"}};
+    static const char *const lines[][2] = {{"2", ""},
+                                           {"3", ""},
+                                           {"3", "kept"},
+                                           {"2", "whole"},
+                                           {"3", "always whole"},
+                                           {"3", "root"},
+                                           {"3", "weight"},
+                                           {"3", "root kept weight now"}};
     static uint32_t turn; /* each plan with some of them */
     for (const char *const *text = zoo->plans; *text; text++) {
         for (uint32_t i = 0; **text && i < 1; i++, turn++) {

@@ -86,7 +86,7 @@ static const char *one_line(etch_spec *spec, etch_span span)
     return out.text;
 }
 
-/* `stage` and `zero` in a scope do nothing where their axes are 1. */
+/* `stage` in a scope does nothing where its axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
     etch_spec *spec = b->spec;
@@ -283,19 +283,15 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, uint32
     }
 }
 
-/* `zero` speaks of the whole plan; in a scope it has no meaning yet. */
-static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+/* `zero` of the plan, or of a scope of it, for whose weights it stands in place of the one around it. */
+static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope, etch_zero *zero)
 {
-    etch_zero *zero = &b->plan->zero, read;
-    if (!etch_zero_read(b, line, &read))
+    etch_zero read;
+    if (!etch_zero_read(b, line, in_scope, &read))
         return;
-    if (in_scope) {
-        add_pending(b, line);
-        return;
-    }
     if (zero->level) {
-        etch_diag *diag =
-            etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "%s has one zero line",
+                                     in_scope ? "a scope" : "a plan");
         etch_note(diag, zero->span, "it is here");
         etch_help(diag, "several axes are one list: zero 1 @ (a, b)");
         return;
@@ -354,7 +350,7 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         ETCH_PUSH(b->spec->arena, &scope->pins, pin);
         break;
     case ETCH_AST_ZERO:
-        read_zero(b, line, place > 0);
+        read_zero(b, line, place > 0, place > 0 ? &scope->zero : &b->plan->zero);
         break;
     case ETCH_AST_STAGE:
         if (place > 0)
@@ -475,6 +471,7 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     const uint32_t errors = etch_error_count(spec->diags);
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
+    b.plan->zero.ahead = ETCH_ZERO_AHEAD;
     b.plan->shared = symbol->home != spec->main;
     b.plan->span = symbol->item->name.span;
     spec->shared_plan = b.plan->shared ? b.plan : NULL;

@@ -373,6 +373,16 @@ etch_ast_expr *etch_parse_expr(etch_parser *p)
     return climb(p, 0);
 }
 
+etch_ast_expr *etch_parse_option_value(etch_parser *p)
+{
+    if (!etch_parse_at(p, ETCH_TOKEN_WEIGHT))
+        return etch_parse_expr(p);
+    etch_ast_expr *word = new_expr(p, ETCH_AST_NAME, p->token.span);
+    word->name = (etch_ast_name){etch_parse_text(p, &p->token), p->token.span};
+    etch_parse_advance(p);
+    return word;
+}
+
 etch_ast_expr *etch_parse_predicate(etch_parser *p)
 {
     etch_ast_expr *left = etch_parse_expr(p);

@@ -116,7 +116,7 @@ static etch_placed_by source_of(const etch_plan_viewing *v, const etch_value *va
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
     if (value->sharded_flat)
-        *line = v->placed->plan->zero.span;
+        *line = etch_zero_of(v->placed, t)->span;
     if (value->sharded_flat)
         return ETCH_PLACED_BY_ZERO;
     if (!step)
