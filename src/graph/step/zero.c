@@ -44,7 +44,8 @@ uint32_t etch_stage_axes(const etch_placed *placed)
     return line ? etch_axes_of(line->axes, line->axis_count) : 0;
 }
 
-/* The axes of its zero line that hold the weight alike. Stages hold different weights. A buffer is no weight. */
+/* The axes of its zero line that hold the weight alike. Stages hold different weights. A buffer is no
+ * weight. */
 static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
 {
     if (weight->buffer)
