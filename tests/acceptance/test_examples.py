@@ -8,10 +8,10 @@ from pipeline import Stages
 from test_shipped import SMALL, axes_of, listing, params_of
 
 MIXTRAL, DEEPSEEK = MODELS / "mixtral.etch", MODELS / "deepseek_v3.etch"
-DECODERS = ("deepseek_v3", "gemma", "gemma2", "gpt", "gpt_oss", "llama", "llama3_2", "mamba2", "mistral",
-            "mixtral", "olmo2",
+DECODERS = ("deepseek_v3", "gemma", "gemma2", "gemma3", "gpt", "gpt_oss", "llama", "llama3_2", "mamba2",
+            "mistral", "mixtral", "olmo2",
             "qwen2", "qwen3", "qwen3_moe")
-WINDOWS = ("gemma2", "gpt_oss")
+WINDOWS = ("gemma2", "gemma3", "gpt_oss")
 
 
 class Examples(Stages):
@@ -110,7 +110,7 @@ class Everywhere(Case):
             for plan in common:
                 gathers, experts = plan in ("context_gather", "long_context_pp"), plan.startswith("moe_")
                 left_out = (name == "mamba2" and (gathers or experts or plan == "ulysses")) or (
-                    name in WINDOWS and gathers) or (name == "gemma2" and experts)
+                    name in WINDOWS and gathers) or (name in ("gemma2", "gemma3") and experts)
                 with self.subTest(model=name, plan=plan):
                     self.assertEqual(not left_out, plan in plans)
 

@@ -166,28 +166,8 @@ infer answer {{ {block}, steps = n }}
 
 
 GEMMA3 = """etch 1
-import "{models}/gemma2.etch"
+import "{models}/gemma3.etch"
 param context = 8, new = 3, gen = 4
-model gemma3(ids[B,S]: i32) -> z[B,S,V] {{
-  weight emb[V,H]
-  x[B,S,H] = gather(emb, ids, over = V)
-  repeat layers as layer {{
-    if layer % 6 == 5 {{ x = block(x) }} else {{ x = block(x, window = window) }}
-  }}
-  z[B,S,V] = norm(x) * emb
-}}
-config gemma3_1b {{
-  layers = 26, hidden = 1152, heads = 4, kv_heads = 1, head_dim = 256, ffn = 6912, vocab = 262144
-  window = 512
-}}
-config gemma3_4b {{
-  layers = 34, hidden = 2560, heads = 8, kv_heads = 4, head_dim = 256, ffn = 10240, vocab = 262144
-  window = 1024
-}}
-config gemma3_27b {{
-  layers = 62, hidden = 5376, heads = 32, kv_heads = 16, head_dim = 128, ffn = 21504, vocab = 262144
-  window = 1024
-}}
 infer prefill {{ model = gemma3, output = z, past = 0 }}
 infer chunk   {{ model = gemma3, output = z, seq = new, past = context }}
 infer decode  {{ model = gemma3, output = z, seq = 1, past = context }}
