@@ -124,16 +124,14 @@ void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t p
 {
     EXEC_REQUIRE(padded % (2 * pairs) == 0);
     const etch_graph *graph = env->training->graph;
-    const bool is_padded = padded != exec_size(env, dim);
     for (uint32_t i = 0; i < graph->dims.count; i++) {
         const etch_dim *like = graph->dims.at[i];
-        const uint32_t first = first_of(env, like), size = env->size[first];
-        const bool fits = is_padded ? first == first_of(env, dim)
-                                    : exec_are_outermost(env, dim, like) && size % (2 * pairs) == 0;
-        if (fits && env->pairs[first] < pairs)
-            env->pairs[first] = pairs;
-        if (fits)
-            env->padded[first] = is_padded ? padded : size;
+        const uint32_t first = first_of(env, like);
+        const uint32_t size = first == first_of(env, dim) ? padded : env->size[first];
+        if (!exec_are_outermost(env, dim, like) || size % (2 * pairs) != 0 || env->pairs[first] >= pairs)
+            continue;
+        env->pairs[first] = pairs;
+        env->padded[first] = size;
     }
 }
 
@@ -174,7 +172,9 @@ uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position)
     const uint32_t before = exec_size(env, dim) - size;
     if (pairs == 0 || position < before)
         return position;
-    EXEC_REQUIRE(env->padded[first] == size); /* what is merged or split is not padded */
+    for (uint32_t index = before; env->padded[first] > size; index++)
+        if (exec_position(env, dim, index) == position)
+            return index;
     const uint32_t length = size / (2 * pairs), chunk = (position - before) / length;
     const uint32_t within = (position - before) % length, late = 2 * pairs - 1 - chunk;
     return before + (chunk < pairs ? 2 * chunk * length : (2 * late + 1) * length) + within;

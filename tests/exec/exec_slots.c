@@ -39,6 +39,7 @@ static void run_references(exec_slots *s)
     for (uint32_t m = 0; m < s->microbatches && !s->failure; m++) {
         exec_run *run = s->reference[m];
         run->env.pairs = s->reference[0]->env.pairs;
+        run->env.padded = s->reference[0]->env.padded;
         run->env.routes = s->reference[0]->env.routes;
         exec_run_forward(run, m);
         exec_run_backward(run);
