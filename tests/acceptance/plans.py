@@ -178,7 +178,7 @@ class Plan:
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
-            bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
+            bucket = chance.choice(("layer", "step", "ddp", f"{chance.randint(100, 40000)}"))
             self.lines.append(lambda left: f"bucket = {bucket}")
         if self.likely(0.3):
             self.lines.append(lambda left: "keep = gathers")
@@ -222,7 +222,9 @@ class Plan:
         again = [axis for axis in axes if self.likely(0.6)]
         texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}",
                  f"prefetch = {self.chance.randint(0, 3)}",
-                 f"group = {self.family.loops}"] if level > 2 else []
+                 "root = true"] if level > 2 else []
+        groups = ("weight", self.family.loops) if level > 2 else ("weight", )
+        texts += [f"group = {self.chance.choice(groups)}"]
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)

@@ -112,15 +112,16 @@ static bool should_last(const exec_ranks *ranks, const etch_placed_region *regio
     return zero->keep != ETCH_KEEP_GROUP || is_root || (zero->backward_axes && !(axes & zero->backward_axes));
 }
 
-/* Calls for the copies that there are of an instance of a weight in the microbatch at work, on the first
- * rank. */
-static exec_array *next_copy(exec_ranks *ranks, const etch_tensor *weight, uint32_t *at)
+/* The next copy that there is of an instance of a weight in the microbatch at work, on the first rank; one
+ * that `lasts`, or any. */
+static exec_array *next_copy(exec_ranks *ranks, const etch_tensor *weight, bool lasts, uint32_t *at)
 {
     const etch_gatherings *list = &ranks->placed->gatherings;
     for (; *at < list->count; ++*at)
         for (uint32_t k = 0; k < list->at[*at].step->out_count; k++) {
             const etch_value *value = list->at[*at].step->outs[k];
-            exec_array *copy = value->tensor == weight ? *exec_ranks_slot(ranks, value, 0) : NULL;
+            const bool fits = value->tensor == weight && (!lasts || list->at[*at].lasts != ETCH_KEEP_GROUP);
+            exec_array *copy = fits ? *exec_ranks_slot(ranks, value, 0) : NULL;
             if (!copy)
                 continue;
             ++*at;
@@ -129,8 +130,7 @@ static exec_array *next_copy(exec_ranks *ranks, const etch_tensor *weight, uint3
     return NULL;
 }
 
-/* Nothing is gathered of which there is a copy, unless it is one that is gone when its group has computed: on
- * stages that each have their own it may be that of another stage. */
+/* Copies last as the plan says; a weight is gathered by itself, or the root in one collective. */
 static void check_gather(exec_ranks *ranks, const etch_placed_region *region, const etch_step *step)
 {
     const etch_tensor *first = step->outs[0]->tensor;
@@ -160,8 +160,8 @@ static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t ope
         (gathers ? to->sharded_flat : from->sharded_flat) != 0)
         exec_fail(&ranks->env, "%s: parts of %s before and after do not fit", etch_row_name(step->row),
                   from->tensor->name);
-    uint32_t other = 0;
-    exec_array *copy = gathers && !ranks->placed->stages ? next_copy(ranks, to->tensor, &other) : NULL;
+    uint32_t other = 0; /* on stages that each have their own it may be that of another stage */
+    exec_array *copy = gathers && !ranks->placed->stages ? next_copy(ranks, to->tensor, true, &other) : NULL;
     if (copy && copy->microbatch == ranks->env.microbatch)
         exec_fail(&ranks->env, "%s is gathered, and there is a copy of it", to->tensor->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
@@ -223,7 +223,7 @@ void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, cons
 void exec_ranks_reach(exec_ranks *ranks, const etch_tensor *weight)
 {
     uint32_t at = 0;
-    for (exec_array *copy; (copy = next_copy(ranks, weight, &at)) != NULL;)
+    for (exec_array *copy; (copy = next_copy(ranks, weight, false, &at)) != NULL;)
         if (copy->together && copy->together != &ranks->now)
             *copy->together = ranks->now;
 }

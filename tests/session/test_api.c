@@ -461,7 +461,7 @@ START_TEST(numbers_need_no_formula_of_memory)
                                           .memory_limit = (size_t)32 << 20};
     ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
     ck_assert_int_eq(etch_session_query(session, "memory(peak)", NULL, &answer), ETCH_OK);
-    ck_assert_str_eq(answer->amount.text, "1642144");
+    ck_assert_str_eq(answer->amount.text, "1781920");
     etch_session_close(session);
 }
 END_TEST
