@@ -95,8 +95,8 @@ static const option_row rows[OPT_COUNT] = {
                  "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot"},
-    [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: expanded (the default), factored, or\n"
-                  "relative to its first term"},
+    [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
+                  "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
     [OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
     [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
