@@ -99,6 +99,8 @@ typedef struct etch_tensor {
     const etch_constant *constant;
     /* of a weight: no result depends on it */
     bool is_unused;
+    /* the model gives it, whether or not anything reads it */
+    bool is_result;
     /* an infer run asks for it */
     bool wanted;
     /* a result that exists for backward only, not written when nobody reads it (dropout mask) */

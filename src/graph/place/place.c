@@ -113,7 +113,7 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
     } else {
         const etch_loop_carried value = etch_request_carried_at_end(tensor);
         const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
-        if (!value.loop && !tensor->wanted && !left.axes)
+        if (!value.loop && !tensor->wanted && !(left.axes && p->uses[tensor->id].is_read))
             return;
         provenance.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
         provenance.loop = value.loop;
@@ -212,10 +212,12 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
 }
 
 /* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
- * it. */
+ * it. An argument or a result that nothing reads stays where it is. */
 static void cross_parts(etch_placer *p, etch_placing *pl)
 {
     const etch_op *op = pl->op;
+    if (op->edge && !p->uses[op->outs[0]->id].is_read)
+        return;
     for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
         const etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, op->ins[i]);
         if (!boundary.axes)
@@ -472,7 +474,7 @@ static void leave_loop(etch_placer *p, const etch_loop *loop)
         const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
         etch_value *made = p->made[result->id];
         etch_state place[ETCH_MAX_AXES];
-        if (is_pinned(p, loop, i))
+        if (is_pinned(p, loop, i) || !p->uses[result->id].is_read)
             continue;
         etch_map_boundary(p, &left, result, made->place, place);
         p->phase = etch_loop_phase(loop);

@@ -35,6 +35,8 @@ typedef struct etch_value_use {
     etch_loop_carried init;
     /* an op of backward reads it */
     bool read_back;
+    /* it is a result of the model, or something is made of it, under whatever name */
+    bool is_read;
 } etch_value_use;
 
 /* The token dim that each axis divides, for ops that route by the same indices. */
