@@ -620,5 +620,7 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
         placed->backward = region_new(p, training->backward, NULL, NULL);
         place_region(p, placed->backward);
     }
+    if (!p->failed)
+        etch_plan_remark_fused(p);
     return p->failed ? NULL : p;
 }

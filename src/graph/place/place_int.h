@@ -12,6 +12,8 @@
 void etch_padding_check(etch_placer *p);
 /* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has. */
 void etch_plan_remark_idle(const etch_placer *p);
+/* Remarks on products that are computed whole, split, and used in part. */
+void etch_plan_remark_fused(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
 
