@@ -230,6 +230,9 @@ START_TEST(what_the_model_lacks_is_a_warning)
 END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
+#define OWN_MESH                                                                                           \
+    "  help cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = " \
+    "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
@@ -393,9 +396,9 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nrecompute = layer\nrecompute = none", NULL,
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
-         "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
+         "E0420 a.etch:4:12 a mesh of its own for a scope" LATER OWN_MESH},
         {"mesh [a]\nfor core { for experts { mesh [b] } }", NULL,
-         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER},
+         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER OWN_MESH},
         {"mesh [a]\nfor core { reduce = end\nranks = 4\norder = a\nrecompute = none }", NULL,
          "E0430 a.etch:4:12 gradients are reduced together, those of several modules in one collective: a "
          "scope cannot "

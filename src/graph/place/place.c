@@ -615,5 +615,7 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
         place_region(p, placed->backward);
     }
     etch_map_pair_regrouped(p);
+    if (!p->failed)
+        etch_plan_remark_fused(p);
     return p->failed ? NULL : p;
 }

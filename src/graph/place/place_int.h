@@ -13,6 +13,8 @@ void etch_padding_check(etch_placer *p);
 /* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has, and on pins
  * that hold whole what its map divides, and do not say so. */
 void etch_plan_remark_idle(const etch_placer *p);
+/* Remarks on products that are computed whole, split, and used in part. */
+void etch_plan_remark_fused(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
 

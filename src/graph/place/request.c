@@ -168,6 +168,20 @@ static void request_leaving(etch_placer *p, const etch_tensor *tensor, etch_requ
     requested->known = true;
 }
 
+/* Ranks make copies along new dims as the map has these: each its own. */
+static void request_copies(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *requested)
+{
+    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const bool is_new = !etch_has_dim(tensor->producer->ins[0], tensor->dims[i]);
+        const etch_shard *shard = is_new ? etch_map_dim(p->plan, plan_region, tensor->dims[i]) : NULL;
+        for (uint32_t k = 0; shard && k < shard->axis_count; k++)
+            if (!requested->place[shard->axes[k]])
+                requested->place[shard->axes[k]] = tensor->dims[i];
+        requested->known = requested->known || shard;
+    }
+}
+
 static void request_tensor(etch_placer *p, const etch_tensor *tensor)
 {
     etch_requested_layout *requested = &p->requests[tensor->id];
@@ -186,10 +200,8 @@ static void request_tensor(etch_placer *p, const etch_tensor *tensor)
     if (u->only)
         request_through(p, u->only, tensor, requested);
     request_leaving(p, tensor, requested);
-    if (requested->known || tensor->producer->row->use != ETCH_USE_BROADCAST)
-        return;
-    etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, requested->place);
-    requested->known = true;
+    if (!requested->known && tensor->producer->row->use == ETCH_USE_BROADCAST)
+        request_copies(p, tensor, requested);
 }
 
 void etch_request_region(etch_placer *p, const etch_region *region)

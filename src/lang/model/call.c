@@ -185,9 +185,11 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
     etch_dims dims = etch_env_shape(env, &declared->axes);
     if (dims.broken)
         return false;
-    bool fits = dims.count == value->rank;
+    bool fits = true;
     for (uint32_t i = 0; i < value->rank && fits; i++)
         fits = is_listed(dims.at, dims.count, value->dims[i]);
+    for (uint32_t i = 0; i < dims.count && fits; i++) /* it is the same along a dim of `..` that it lacks */
+        fits = etch_has_dim(value, dims.at[i]) || is_listed(env->rest.at, env->rest.count, dims.at[i]);
     if (fits)
         return true;
     etch_diag *diag =

@@ -5,10 +5,10 @@
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
 
-static void refuse(etch_plan_builder *b, etch_span span, const char *what)
+static etch_diag *refuse(etch_plan_builder *b, etch_span span, const char *what)
 {
-    etch_error(b->spec->diags, ETCH_E_PLAN_LATER, span,
-               "%s is part of the language but is not given meaning yet", what);
+    return etch_error(b->spec->diags, ETCH_E_PLAN_LATER, span,
+                      "%s is part of the language but is not given meaning yet", what);
 }
 
 static etch_shard shard_of(etch_ast_name dim, etch_span span, const etch_axis_list *axes)
@@ -94,7 +94,9 @@ static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
     const char *text = one_line(spec, (etch_span){line->span.start, line->mesh.span.end});
-    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
+    const char *instead = "stages cut the whole model: one line outside of all scopes lists what they cut, "
+                          "stage (embed, layer, head) @ pp";
+    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span, instead});
 }
 
 /* A plan cuts the model once. */
@@ -458,7 +460,10 @@ static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines,
             found = refuse_own_meshes(b, &line->lines, true) || found;
         if (!in_scope || (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS))
             continue;
-        refuse(b, line->span, "a mesh of its own for a scope");
+        etch_help(
+            refuse(b, line->span, "a mesh of its own for a scope"),
+            "cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = "
+            "(c,t); for vision { shard B @ (dp,c), K @ t }");
         found = true;
     }
     return found;
@@ -564,6 +569,8 @@ static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_set
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
                        "'%s' is part of the language but is not given meaning yet", pending->text);
+        if (pending->instead)
+            etch_help(diag, "%s", pending->instead);
         etch_help(diag, "it has no effect on axes of 1: --set %s", axes);
         fine = false;
     }
