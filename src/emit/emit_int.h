@@ -186,14 +186,6 @@ etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
 /* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
 void etch_folder_abandon(etch_folder *folder);
 
-/* Called for an entry of an open folder; ends by an errno. */
-typedef int (*etch_visit)(void *data, int folder, const char *name);
-/* Visits every entry of the folder at `path` until one visit returns an errno. Returns that, why the folder
- * cannot be read, or 0. */
-int etch_for_each_entry(const char *path, etch_visit visit, void *data) ETCH_MUST_CHECK;
-/* Removes a file; one that is gone already is removed. */
-int etch_remove_entry(void *data, int folder, const char *name);
-
 /* leftovers.c: removes from `place` the hidden folders of runs that were killed, and says so. What holds the
  * only copy of an earlier run stays, and is named. */
 void etch_leftovers_clear(etch_diags *diags, const char *place);
@@ -211,6 +203,14 @@ int etch_file_write(int file, const void *bytes, size_t length) ETCH_MUST_CHECK;
 int etch_file_close(int file) ETCH_MUST_CHECK;
 /* A file at once. */
 int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
+
+/* Called for an entry of an open folder; ends by an errno. */
+typedef int (*etch_visit)(void *data, int folder, const char *name);
+/* Visits every entry of the folder at `path` until one visit returns an errno. Returns that, why the folder
+ * cannot be read, or 0. */
+int etch_for_each_entry(const char *path, etch_visit visit, void *data) ETCH_MUST_CHECK;
+/* Removes a file; one that is gone already is removed. */
+int etch_remove_entry(void *data, int folder, const char *name);
 
 /* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always
  * ETCH_EIO. `verb`: "write", "create folder". */

@@ -4,6 +4,7 @@
 
 #include "emit/emit_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,6 +59,31 @@ etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path,
     etch_error(diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot %s '%s%s%s': %s", verb, path,
                file ? "/" : "", file ? file : "", why);
     return ETCH_EIO;
+}
+
+int etch_for_each_entry(const char *path, etch_visit visit, void *data)
+{
+    DIR *stream = opendir(path);
+    int error = stream ? 0 : errno;
+    while (error == 0) {
+        errno = 0;
+        const struct dirent *entry = readdir(stream);
+        if (!entry) {
+            error = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            error = visit(data, dirfd(stream), entry->d_name);
+    }
+    if (stream)
+        closedir(stream);
+    return error;
+}
+
+int etch_remove_entry(void *data, int folder, const char *name)
+{
+    (void)data;
+    return unlinkat(folder, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 bool etch_has_control(const char *name)

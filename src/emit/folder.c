@@ -46,25 +46,6 @@ static bool run_owns(const etch_run_files *run, const char *file)
            is_rank(file + length + 1, run->rank_count);
 }
 
-int etch_for_each_entry(const char *path, etch_visit visit, void *data)
-{
-    DIR *stream = opendir(path);
-    int error = stream ? 0 : errno;
-    while (error == 0) {
-        errno = 0;
-        const struct dirent *entry = readdir(stream);
-        if (!entry) {
-            error = errno;
-            break;
-        }
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            error = visit(data, dirfd(stream), entry->d_name);
-    }
-    if (stream)
-        closedir(stream);
-    return error;
-}
-
 /* Of the earlier run, and as that wrote it. */
 static bool is_earlier(const etch_folder *folder, const char *file)
 {
@@ -354,12 +335,6 @@ static int remove_folder(const char *path, int (*remove_entry)(void *data, int f
 {
     int error = etch_for_each_entry(path, remove_entry, data);
     return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
-}
-
-int etch_remove_entry(void *data, int folder, const char *name)
-{
-    (void)data;
-    return unlinkat(folder, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 /* Removed file by file, a folder must not look finished meanwhile. */

@@ -145,6 +145,12 @@ static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t
     return factor_of_route(p, op, axis, state ? state : factor_of_request(p, pl, axis));
 }
 
+uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor)
+{
+    const bool is_cotangent = tensor->producer && tensor->producer->phase == ETCH_BACKWARD;
+    return is_cotangent ? p->passes[tensor->id] : 0;
+}
+
 /* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last
  * one that backward does not ask for, too: the others are needed whole, this one nowhere. */
 static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, uint32_t axis)

@@ -132,11 +132,6 @@ bool etch_is_seen_through(const etch_tensor *tensor)
     return tensor->producer && etch_op_is_view(tensor->producer);
 }
 
-uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor)
-{
-    return is_backward(tensor) ? p->passes[tensor->id] : 0;
-}
-
 void etch_passing_find(etch_placer *p)
 {
     const uint32_t tensors = p->graph->tensors.count;

@@ -77,6 +77,9 @@ typedef struct etch_placing {
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
 /* Does a partial sum as this operand alone go through the op? */
 bool etch_passes_alone(const etch_op *op, uint32_t operand);
+/* The axes, as bits, on which a partial sum of the tensor goes on: all that is made of it is reduced anyway.
+ * None for what is no cotangent. */
+uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor);
 /* Has the operand the dims of the result, under either of their names? */
 bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand);
 
@@ -84,9 +87,6 @@ bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand);
 
 /* Finds which partial cotangents go on through whatever reads them, when forward is placed. */
 void etch_passing_find(etch_placer *p);
-/* The axes, as bits, on which a partial sum of the tensor goes on: all that is made of it is reduced anyway.
- * None for what is no cotangent. */
-uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor);
 /* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
  * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
 bool etch_is_seen_through(const etch_tensor *tensor);

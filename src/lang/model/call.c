@@ -175,6 +175,14 @@ static void take_rest(etch_env *callee, const etch_ast_tensor *formal, const etc
     callee->rest = (etch_dims){.at = rest.at, .count = rest.count, .known = true};
 }
 
+static bool has_meant(const etch_tensor *value, const etch_dim *declared)
+{
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (etch_dim_is_meant(value->dims[i], declared))
+            return true;
+    return false;
+}
+
 /* Do the dims fit what is declared? Says both shapes where they do not. */
 static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etch_tensor *value,
                        const etch_ast_item *item, etch_span span)
@@ -189,7 +197,7 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
     for (uint32_t i = 0; i < value->rank && fits; i++)
         fits = is_listed(dims.at, dims.count, value->dims[i]);
     for (uint32_t i = 0; i < dims.count && fits; i++) /* it is the same along a dim of `..` that it lacks */
-        fits = etch_has_dim(value, dims.at[i]) || is_listed(env->rest.at, env->rest.count, dims.at[i]);
+        fits = has_meant(value, dims.at[i]) || is_listed(env->rest.at, env->rest.count, dims.at[i]);
     if (fits)
         return true;
     etch_diag *diag =

@@ -96,6 +96,9 @@ sym_items sym_items_of(etch_sym *sym, etch_expr a, sym_style *style);
 sym_items sym_terms_in_order(etch_sym *sym, etch_expr a);
 /* The order of items in a text, for qsort: by decreasing degree, then by rank. */
 int sym_by_degree(const void *a, const void *b);
+
+/* ---- denominator.c ------------------------------------------------------------------------------------- */
+
 /* The least common denominator of all terms, as one term; 1 for atoms 1/(sum). */
 sym_term sym_denominator(etch_sym *sym, etch_expr a);
 /* a = num/den with den as small as it goes: without denominators inside either. */
