@@ -179,9 +179,9 @@ static bool is_noted_use(const walk *w, const etch_tensor *weight)
     const etch_stages *stages = w->v->placed->stages;
     if (!stages || (weight->region->loop && etch_position_is_loop(stages, w->position)))
         return true;
-    const etch_positions *uses = &stages->uses[weight->id];
+    const etch_stage_uses *uses = &stages->uses[weight->id];
     for (uint32_t i = 0; i < uses->count; i++)
-        if (one_position(w, uses->at[i]) == one_position(w, w->position))
+        if (one_position(w, uses->at[i].position) == one_position(w, w->position))
             return true;
     return false;
 }
