@@ -83,6 +83,18 @@ class Uses(Case):
         self.assertEqual("4*n^2*min(extra, 1)",
                          ask(spec, "comm(step, op = all_reduce, stage = last)", plan="p").strip())
 
+    def test_a_ring_of_those_that_share(self):
+        """2*(n - 1)/n of the payload, of the stages that hold the weight."""
+        spec = self.write("twice.etch", TWICE)
+        for extra in (0, 1):
+            wire = self.stages(spec, "wire(step, op = all_reduce)", pp=4, extra=extra)
+            self.assertEqual([extra * F32 * WEIGHT, 0, 0, extra * F32 * WEIGHT], wire)
+        self.assertEqual("4*n^2*min(extra, 1)",
+                         ask(spec, "wire(step, op = all_reduce, stage = last)", plan="p").strip())
+        third = self.write("third.etch", THIRD)  # two of seven stages
+        self.assertEqual([0] + [0, 0, F32 * WEIGHT] * 2,
+                         self.stages(third, "wire(step, op = all_reduce)", pp=7))
+
     def test_a_block_of_some_layers(self):
         spec = self.write("third.etch", THIRD)
         sets = {"pp": 7}  # each layer is a stage

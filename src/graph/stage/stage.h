@@ -110,9 +110,22 @@ typedef ETCH_VEC(etch_layer_interval) etch_layer_intervals;
 /* Where a cut is: before these iterations of its segment. */
 typedef ETCH_VEC(etch_expr) etch_iterations;
 
+/* Sizes of a bound chain. */
+typedef struct etch_stage_numbers {
+    uint32_t stages, chunks;
+    uint64_t layers;
+    /* layers of each segment */
+    const uint64_t *segments;
+    /* layers of each model chunk, or NULL: spread evenly */
+    const uint64_t *counts;
+} etch_stage_numbers;
+
 /* The layers that one stage holds, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
+    /* of the chain; NULL: formulas, for so many stages */
+    const etch_stage_numbers *numbers;
+    etch_expr stage_count;
     /* by segment and side: layers */
     etch_expr (*shares)[ETCH_SIDES];
     /* by segment: where the layers are, chunk by chunk */
@@ -134,16 +147,6 @@ typedef struct etch_bound_interval {
 
 /* What both have; first == end == 0: nothing. */
 etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b);
-
-/* Sizes of a bound chain. */
-typedef struct etch_stage_numbers {
-    uint32_t stages, chunks;
-    uint64_t layers;
-    /* layers of each segment */
-    const uint64_t *segments;
-    /* layers of each model chunk, or NULL: spread evenly */
-    const uint64_t *counts;
-} etch_stage_numbers;
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
@@ -175,6 +178,8 @@ etch_expr etch_stage_sends(etch_sym *sym, const etch_stage_view *view, uint32_t 
                            const etch_crossing *crossing, bool backward);
 /* Does it hold anything of a stage position? */
 bool etch_stage_holds(const etch_stage_view *view, etch_position position);
+/* How many stages share a weight with these uses. */
+etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when
  * other stages use it as well. */
 etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);

@@ -54,6 +54,53 @@ etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, c
     return etch_mul(sym, etch_some(sym, elsewhere), etch_stage_presence(sym, view, uses));
 }
 
+/* ---- all stages ---------------------------------------------------------------------------------------- */
+
+/* On one stage of a bound chain. */
+static etch_expr use_on(etch_sym *sym, const etch_stage_numbers *n, const etch_stage_use *use, uint32_t stage)
+{
+    const etch_bound_interval of = etch_layers_of_position(n, use->position);
+    etch_expr sum = etch_int(sym, 0);
+    for (uint32_t chunk = 0; chunk < n->chunks; chunk++) {
+        const uint64_t model_chunk = (uint64_t)chunk * n->stages + stage;
+        const etch_bound_interval here = etch_overlap(of, etch_layers_of_chunk(n, model_chunk));
+        if (here.end == 0)
+            continue;
+        const etch_expr low = etch_int(sym, (int64_t)(here.first - of.first));
+        const etch_expr high = etch_int(sym, (int64_t)(here.end - of.first));
+        const etch_expr times = use->body ? etch_class_count(sym, use->body, low, high) : etch_int(sym, 1);
+        sum = etch_add(sym, sum, etch_mul(sym, times, use->runs));
+    }
+    return sum;
+}
+
+/* By formulas the first stage has what is before the loop and its first iteration, and the last one what is
+ * after it and its last: of weights that are shared, both. Of some iterations of a loop it is not known which
+ * stages have them: all may. */
+static etch_expr users_by_class(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
+{
+    for (uint32_t i = 0; i < uses->count; i++)
+        if (etch_position_is_loop(view->stages, uses->at[i].position))
+            return view->stage_count;
+    return etch_int(sym, 2);
+}
+
+etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
+{
+    etch_expr users = etch_int(sym, 0);
+    if (!view->numbers)
+        return users_by_class(sym, view, uses);
+    for (uint32_t stage = 0; stage < view->numbers->stages; stage++) {
+        etch_expr here = etch_int(sym, 0);
+        for (uint32_t i = 0; i < uses->count; i++)
+            here = etch_add(sym, here, use_on(sym, view->numbers, &uses->at[i], stage));
+        users = etch_add(sym, users, etch_some(sym, here));
+    }
+    return users;
+}
+
+/* ---- the first stage ----------------------------------------------------------------------------------- */
+
 /* Uses in iterations from `low` to before `high` of a loop, by those from `from` to before `end`, all of the
  * loop. */
 static etch_expr uses_between(etch_sym *sym, const etch_stage_uses *uses, uint32_t from, uint32_t end,

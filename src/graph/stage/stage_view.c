@@ -174,6 +174,9 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
 {
     viewing v = begin(placed);
     const uint64_t model_chunks = model_chunk_count(n);
+    etch_stage_numbers *numbers = ETCH_NEW(placed->arena, etch_stage_numbers);
+    *numbers = *n;
+    v.view->numbers = numbers;
     for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
         const etch_bound_interval held = etch_layers_of_chunk(n, model_chunk);
         for (uint32_t i = 0; i < v.stages->segments.count * ETCH_SIDES; i++)
@@ -278,6 +281,7 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     if (loop == UINT32_MAX || v.stages->line->counts)
         return NULL;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
+    v.view->stage_count = stages;
     etch_expr stage = first ? v.zero : last ? etch_sub(v.sym, stages, v.one) : number;
     for (uint32_t i = 0; i < segments; i++)
         if (i < loop ? first : i > loop && last)
@@ -299,6 +303,8 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
                                             uint32_t chunk)
 {
     viewing v = begin(placed);
+    v.view->numbers = of->numbers;
+    v.view->stage_count = of->stage_count;
     for (uint32_t i = 0; i < v.stages->segments.count; i++) {
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];
