@@ -34,7 +34,7 @@ def write_plainly(folder, content):
 
 
 def commands_of(etch, models, out):
-    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "--name", "rank", "-q"]
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "--name", "rank", "-q", *measure.unsynced(etch)]
     return {"dry run": [*lower, "--dry-run"],
             "emission, 1 thread": [*lower, "-o", out, "-j", "1"],
             f"emission, {os.cpu_count()} threads": [*lower, "-o", out, "-j", str(os.cpu_count())]}

@@ -39,7 +39,7 @@ def packing(folder):
 
 
 def commands_of(etch, models, out):
-    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "-q"]
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, "-q", *measure.unsynced(etch)]
     return {"dry run": [*lower, "--dry-run"],
             "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
             "lower": [*lower, "-o", out]}

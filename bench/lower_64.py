@@ -14,7 +14,7 @@ BOUND = ["--config", "llama3_8b", "--plan", "megatron_sp", "--set", "dp=8,tp=8,b
 
 
 def commands_of(etch, models, out):
-    lower = [etch, "lower", f"{models}/llama.etch", *BOUND]
+    lower = [etch, "lower", f"{models}/llama.etch", *BOUND, *measure.unsynced(etch)]
     return {"dry run": [*lower, "--dry-run"],
             "lower, 1 thread": [*lower, "-o", out, "-j", "1"],
             "lower, 2 threads": [*lower, "-o", out, "-j", "2"],

@@ -2,6 +2,7 @@
 runs, and beside them runs of something that does nothing, taken in turns so that both see the same
 machine."""
 
+import functools
 import os
 import resource
 import statistics
@@ -19,6 +20,14 @@ def once(command, before):
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stderr.decode()}")
     return elapsed, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+
+
+@functools.cache
+def unsynced(etch):
+    """Words for `lower`, so that the speed of the program is measured and not that of a disk: older programs
+    do not know them, and do not sync."""
+    known = subprocess.run([etch, "help", "lower"], capture_output=True, check=True).stdout
+    return ["--no-sync"] if b"--no-sync" in known else []
 
 
 def compare(commands, rounds, before=lambda: None):

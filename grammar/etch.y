@@ -67,7 +67,8 @@ sweep_line: bindings | WHERE predicates ;
 bindings: binding | bindings ',' binding ;
 binding: NAME '=' expr ;
 options: option | options ',' option ;
-option: option_name '=' expr ;
+option: option_name '=' option_value ;
+option_value: expr | WEIGHT ;
 option_name: NAME | keyword ;
 keyword: plan_keyword | other_keyword ;
 plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | ZERO ;
@@ -116,7 +117,7 @@ plan_line: MESH '[' mesh_list ']' { $$ = 0; }
          | plan_options { $$ = 0; } ;
 more_options: %empty | ',' options ;
 plan_options: plan_option | plan_options ',' option ;
-plan_option: plan_option_name '=' expr ;
+plan_option: plan_option_name '=' option_value ;
 plan_option_name: NAME | other_keyword ;
 mesh_list: mesh_axis | mesh_list ',' mesh_axis ;
 mesh_axis: NAME | NAME '=' expr ;
@@ -146,13 +147,14 @@ primary: INTEGER { $$ = 0; } | REAL { $$ = 0; } | STRING { $$ = 0; } | TRUE_ { $
        | '(' expr ',' exprs ')' { $$ = NEST(DEEPER($2, $4)); }
        | '[' exprs ']' { $$ = NEST($2); }
        | MODEL behind { $$ = $2; }
-       | PAD '(' ')' { $$ = NEST(0); }
-       | PAD '(' arguments ')' { $$ = NEST($3); }
+       | PAD call { $$ = $2; }
        | path behind { $$ = $2; } ;
-behind: %empty { $$ = 0; }
-      | '(' ')' { $$ = NEST(0); }
-      | '(' arguments ')' { $$ = NEST($2); }
-      | '[' renames ']' { $$ = NEST(0); } ;
+behind: %empty { $$ = 0; } | call { $$ = $1; } | renaming { $$ = NEST(0); } ;
+call: '(' ')' { $$ = NEST(0); }
+    | '(' arguments ')' { $$ = NEST($2); }
+    | '(' ')' renaming { $$ = NEST(0); }
+    | '(' arguments ')' renaming { $$ = NEST($2); } ;
+renaming: '[' renames ']' ;
 exprs: expr | exprs ',' expr { $$ = DEEPER($1, $3); } ;
 arguments: argument | arguments ',' argument { $$ = DEEPER($1, $3); } ;
 argument: expr | option_name '=' expr { $$ = $3; } ;

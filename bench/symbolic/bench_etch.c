@@ -113,7 +113,7 @@ static double print_round(void *data)
     double start = cpu_seconds();
     for (uint32_t i = 0; i < b->batch; i++) {
         out[i] = (etch_buf){.arena = arena};
-        etch_expr_print(r.sym, r.slots[b->w->result], &out[i]);
+        etch_expr_write(r.sym, r.slots[b->w->result], ETCH_PLAIN, ETCH_EXPANDED, &out[i]);
     }
     double taken = cpu_seconds() - start;
     etch_arena_free(arena);

@@ -235,7 +235,19 @@ typedef enum etch_naming {
 } etch_naming;
 ETCH_API const char *etch_naming_name(etch_naming naming);
 
-/* Whether all ranks of traces run to the end: "none", "always", "timing", "stalls". */
+/* How sends end: "both", "eager", "rendezvous". */
+typedef enum etch_protocol {
+    /* is asked of one after the other */
+    ETCH_PROTOCOL_BOTH,
+    /* a send finishes by itself */
+    ETCH_PROTOCOL_EAGER,
+    /* a send waits until its receive is posted */
+    ETCH_PROTOCOL_RENDEZVOUS,
+    ETCH_PROTOCOL_COUNT
+} etch_protocol;
+ETCH_API const char *etch_protocol_name(etch_protocol protocol);
+
+/* Whether all ranks of traces run to the end: "none", "always", "timing", "stalls", "protocol". */
 typedef enum etch_verdict_kind {
     /* broken rules leave nothing to say */
     ETCH_VERDICT_NONE,
@@ -245,6 +257,8 @@ typedef enum etch_verdict_kind {
     ETCH_VERDICT_BY_TIMING,
     /* some rank does not finish */
     ETCH_VERDICT_STALLS,
+    /* of both protocols: every rank finishes where sends are eager, and not under rendezvous */
+    ETCH_VERDICT_BY_PROTOCOL,
     ETCH_VERDICT_COUNT
 } etch_verdict_kind;
 ETCH_API const char *etch_verdict_name(etch_verdict_kind verdict);

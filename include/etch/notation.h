@@ -35,10 +35,12 @@
  * written with _xHH (two hexadecimal digits) for such bytes: H' is H_x27. */
 typedef enum etch_notation { ETCH_PLAIN, ETCH_LATEX, ETCH_C, ETCH_PYTHON, ETCH_JSON } etch_notation;
 
-/* How sums are arranged. JSON has the first only.
+/* How sums are arranged. JSON has one form only.
+ *   shortest  expanded or factored: whichever takes fewer names, numbers, operators and brackets; so are the
+ *             sums in arguments of functions
  *   expanded  16*B*S^2*H + 6*B*S*H*V
- *   factored  2*B*S*H*(8*S + 3*V): common factors taken out, then the factor that most terms share, and so on
+ *   factored  2*B*S*H*(8*S + 3*V): common factors taken out, then the factor that saves the most, and so on
  *   relative  16*B*S^2*H*(1 + 3*V/(8*S)): everything measured by the first term, as far as that is never 0 */
-typedef enum etch_form { ETCH_EXPANDED, ETCH_FACTORED, ETCH_RELATIVE } etch_form;
+typedef enum etch_form { ETCH_SHORTEST, ETCH_EXPANDED, ETCH_FACTORED, ETCH_RELATIVE } etch_form;
 
 #endif

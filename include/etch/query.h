@@ -57,7 +57,8 @@ typedef struct etch_query_options {
     bool why;
 } etch_query_options;
 
-/* "plain", "latex", "c", "python", "json"; "expanded", "factored", "relative"; NULL after the last. */
+/* "plain", "latex", "c", "python", "json"; "shortest", "expanded", "factored", "relative"; NULL after the
+ * last. */
 ETCH_API const char *etch_notation_name(etch_notation notation);
 ETCH_API const char *etch_form_name(etch_form form);
 

@@ -36,6 +36,8 @@ typedef struct etch_output_options {
     /* what nodes say beside what simulators read: several of those of `etch_annotation_at`, joined by commas;
      * NULL: nothing */
     const char *attrs;
+    /* end before the files are on the disk: faster, and lost with the power */
+    bool no_sync;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
@@ -158,8 +160,8 @@ typedef struct etch_verification_options {
     const char *groups;
     /* 0 counts as 1. The result does not depend on it */
     unsigned threads;
-    /* a send waits until its receive is posted; otherwise sends are eager */
-    bool rendezvous;
+    /* how sends end */
+    etch_protocol protocol;
     /* runs with random durations, from the seeds 1, 2, ... */
     uint32_t seeds;
 } etch_verification_options;
@@ -173,7 +175,10 @@ typedef struct etch_rank_marks {
 } etch_rank_marks;
 
 typedef struct etch_verification {
+    /* of all that was asked for: the worst, or ETCH_VERDICT_BY_PROTOCOL */
     etch_verdict_kind verdict;
+    /* of each protocol; ETCH_VERDICT_COUNT: not asked for */
+    etch_verdict_kind eager, rendezvous;
     uint32_t ranks, groups;
     /* different programs: ranks of one differ in groups, peers and tags only */
     uint32_t programs;
@@ -189,9 +194,9 @@ typedef struct etch_verification {
 
 /* Reads the traces of all ranks, whoever wrote them, holds them against every rule that simulators rely
  * on, and says whether all ranks run to the end. The session needs no spec. ETCH_OK: no errors, and the
- * verdict is ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no errors, and ETCH_VERDICT_BY_TIMING. ETCH_EINPUT: errors.
- * ETCH_EIO: something cannot be read. ETCH_ELIMIT: too large, or cancelled by `etch_session_cancel`.
- * `*result` is NULL when there is nothing to tell. */
+ * verdict is ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no errors, and ETCH_VERDICT_BY_TIMING or
+ * ETCH_VERDICT_BY_PROTOCOL. ETCH_EINPUT: errors. ETCH_EIO: something cannot be read. ETCH_ELIMIT: too large,
+ * or cancelled by `etch_session_cancel`. `*result` is NULL when there is nothing to tell. */
 ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verification_options *options,
                                          const etch_verification **result);
 

@@ -51,6 +51,10 @@ typedef struct etch_view_tensor {
     const char *const *tags;
     size_t tag_count;
     etch_location location;
+    /* what the elements of a constant of the model are: a number, or "iota"; NULL for all others */
+    const char *constant;
+    /* a frozen weight that is no parameter */
+    bool buffer;
 } etch_view_tensor;
 
 typedef struct etch_view_op {

@@ -61,7 +61,8 @@ typedef struct cli_arguments {
     const char *groups;
     /* runs with random durations */
     uint32_t seeds;
-    bool rendezvous;
+    /* how sends end; none or both of them: under both protocols */
+    bool eager, rendezvous;
     /* a list: "0,2,8-15" */
     const char *ranks;
     /* dump in the text form */
@@ -159,7 +160,14 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
  * folder of ETCH_PATH, or among the installed models; in `path` then. */
 enum { CLI_PATH = 4096 };
 const char *cli_find_spec(const char *name, char path[CLI_PATH]);
-/* Opens a session on the first word. The result is NULL only when memory is out; `*status` says how it
+/* Is the name that of a pipe, or "-", the standard input? Such a spec is read once, and its imports are
+ * relative to the current folder. */
+bool cli_is_piped(const char *name);
+/* Reads it; the caller frees `*text`. Anything but ETCH_OK is said on stderr. */
+etch_status cli_read_piped(const char *name, char **text);
+#define CLI_PIPED_NAME "<input>" /* in messages */
+/* Opens a session on the first word. The result is NULL when memory is out or a
+ * piped spec cannot be read; `*status` says how it
  * went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */

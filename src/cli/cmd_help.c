@@ -19,6 +19,7 @@ static const char quantity_notes[] =
     "                  over the global batch\n"
     "  op = NAME       only ops, or collectives, of this name\n"
     "  axis = A, (A,B) only collectives over exactly these mesh axes\n"
+    "  buffers = true  with tables that are no parameters: weight t[N] tag buffer\n"
     "  plan =, run =   instead of --plan, --run\n"
     "  count = PRESET, causal = full, ...\n"
     "                  what counts as FLOP, instead of --count: `etch help counts`\n"

@@ -24,14 +24,18 @@ static void interrupt(int signal)
         etch_session_cancel(session);
 }
 
-/* The first signal ends the run in order, the second at once. */
+/* The first signal ends the run in order, the second at once. What hangs up, or a terminal's key, may be
+ * ignored on purpose: see nohup. */
 static void catch_signals(etch_session *session)
 {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    static const int signals[] = {SIGINT, SIGTERM, SIGXCPU, SIGHUP, SIGQUIT};
+    enum { ALWAYS = 3 };
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
     sigemptyset(&action.sa_mask);
     atomic_store(&writing, session);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (i < ALWAYS || (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+            sigaction(signals[i], &action, NULL);
 }
 
 /* ---- plain ------------------------------------------------------------------------------------------ */

@@ -10,7 +10,8 @@ static const char *say(etch_verdict_kind verdict)
         [ETCH_VERDICT_NONE] = "broken rules leave nothing to say",
         [ETCH_VERDICT_ALWAYS] = "every rank finishes, whatever the timing",
         [ETCH_VERDICT_BY_TIMING] = "every rank finishes under nominal durations, and may not under others",
-        [ETCH_VERDICT_STALLS] = "not every rank finishes"};
+        [ETCH_VERDICT_STALLS] = "not every rank finishes",
+        [ETCH_VERDICT_BY_PROTOCOL] = "every rank finishes where sends are eager, and not under rendezvous"};
     return texts[verdict];
 }
 
@@ -40,6 +41,10 @@ static void print_plain(const etch_verification *v)
     cli_print_field("bytes", "%" PRIu64, v->bytes);
     if (v->marks)
         print_marks(v);
+    const bool both = v->eager != ETCH_VERDICT_COUNT && v->rendezvous != ETCH_VERDICT_COUNT;
+    if (both && v->verdict != ETCH_VERDICT_NONE && v->sends > 0)
+        cli_print_field("sends", "eager: %s, under rendezvous: %s", etch_verdict_name(v->eager),
+                        etch_verdict_name(v->rendezvous));
     cli_print_field("verdict", "%s: %s", etch_verdict_name(v->verdict), say(v->verdict));
 }
 
@@ -70,6 +75,8 @@ static bool print_json(const etch_verification *v)
         cli_json_set(nodes, kinds[i].name, json_integer((json_int_t)kinds[i].count), &failed);
     cli_json_set(root, "schema", json_string("etch-verify/1"), &failed);
     cli_json_set(root, "verdict", cli_json_text(etch_verdict_name(v->verdict)), &failed);
+    cli_json_set(root, "eager", cli_json_text(etch_verdict_name(v->eager)), &failed);
+    cli_json_set(root, "rendezvous", cli_json_text(etch_verdict_name(v->rendezvous)), &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)v->ranks), &failed);
     cli_json_set(root, "programs", json_integer((json_int_t)v->programs), &failed);
     cli_json_set(root, "groups", json_integer((json_int_t)v->groups), &failed);
@@ -80,6 +87,13 @@ static bool print_json(const etch_verification *v)
     return cli_print_json(root) && !failed;
 }
 
+static etch_protocol protocol_of(const cli_arguments *arguments)
+{
+    if (arguments->eager == arguments->rendezvous)
+        return ETCH_PROTOCOL_BOTH;
+    return arguments->eager ? ETCH_PROTOCOL_EAGER : ETCH_PROTOCOL_RENDEZVOUS;
+}
+
 cli_exit cli_verify(const cli_arguments *arguments)
 {
     const etch_session_options none = {.struct_size = sizeof none};
@@ -87,7 +101,7 @@ cli_exit cli_verify(const cli_arguments *arguments)
                                                .path = arguments->words[0],
                                                .groups = arguments->groups,
                                                .threads = arguments->output.threads,
-                                               .rendezvous = arguments->rendezvous,
+                                               .protocol = protocol_of(arguments),
                                                .seeds = arguments->seeds};
     etch_session *session;
     const etch_verification *result = NULL;

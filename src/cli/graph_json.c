@@ -51,6 +51,10 @@ static json_t *tensor_json(const etch_view_tensor *t, bool *failed)
     cli_json_set(row, "passed", json_boolean(t->passed), failed);
     cli_json_set(row, "tags", tags, failed);
     cli_json_set(row, "location", cli_json_location(&t->location, failed), failed);
+    if (t->constant)
+        cli_json_set(row, "constant", cli_json_text(t->constant), failed);
+    if (t->buffer)
+        cli_json_set(row, "buffer", json_boolean(t->buffer), failed);
     return row;
 }
 

@@ -101,8 +101,11 @@ static void print_declared(printer *p, const cli_step *step, size_t depth)
          i = cli_next_declared(&p->way, i)) {
         const etch_view_tensor *t = &p->report->tensors[i];
         cli_begin_line(&p->line, depth);
-        cli_put(&p->line, "%s%s ", t->frozen ? "frozen " : "", etch_tensor_kind_name(t->kind));
+        cli_put(&p->line, "%s%s ", t->frozen && !t->buffer ? "frozen " : "",
+                t->buffer ? "buffer" : etch_tensor_kind_name(t->kind));
         put_typed(p, i);
+        if (t->constant)
+            cli_put(&p->line, " = %s", t->constant);
         end_line_at(p, &t->location);
     }
 }

@@ -6,7 +6,7 @@
 
 static bool is_declared(const etch_view_tensor *tensor)
 {
-    return tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
+    return tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant;
 }
 
 /* The place where the tensor stands, among modules and after them loops. */

@@ -26,6 +26,7 @@ typedef enum option_id {
     OPT_BOUND,
     OPT_FORMAT,
     OPT_GROUPS,
+    OPT_EAGER,
     OPT_RENDEZVOUS,
     OPT_SEEDS,
     OPT_TEXT,
@@ -42,6 +43,7 @@ typedef enum option_id {
     OPT_NAME,
     OPT_DRY_RUN,
     OPT_FORCE,
+    OPT_NO_SYNC,
     OPT_JOBS,
     OPT_JSON,
     OPT_COLOR,
@@ -93,12 +95,14 @@ static const option_row rows[OPT_COUNT] = {
                  "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot"},
-    [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: expanded (the default), factored, or\n"
-                  "relative to its first term"},
+    [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
+                  "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
     [OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
     [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
-    [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
+    [OPT_EAGER] = {"eager", 0, NULL, CLI_VERIFY, "only where sends end by themselves"},
+    [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY,
+                        "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER,
@@ -114,6 +118,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
+    [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER, "end before the files are on the disk"},
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
                  "messages on stderr as JSON"},
@@ -363,6 +368,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_GROUPS:
         a->groups = value;
         return true;
+    case OPT_EAGER:
+        a->eager = true;
+        return true;
     case OPT_RENDEZVOUS:
         a->rendezvous = true;
         return true;
@@ -405,6 +413,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_FORCE:
         a->output.force = true;
+        return true;
+    case OPT_NO_SYNC:
+        a->output.no_sync = true;
         return true;
     case OPT_JOBS:
         return read_jobs(a, value);
@@ -546,8 +557,8 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
         return cli_usage_error(c, c->bit & CLI_SPEC ? "no spec given" : "no file given");
     if (a->word_count < c->least)
         return cli_usage_error(c, "no %s given", c->bit == CLI_PROVE ? "statement" : "expression");
-    if ((c->bit & CLI_SPEC) && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
-        return cli_usage_error(c, "SPEC is the path of a file: imports are relative to it");
+    if ((c->bit & CLI_SPEC) && !*a->words[0])
+        return cli_usage_error(c, "SPEC is the path of a file, or - for the standard input");
     return CLI_DONE;
 }
 

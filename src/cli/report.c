@@ -13,9 +13,15 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     etch_session_options options = arguments->session;
     etch_session *session;
     options.struct_size = sizeof options;
-    char path[CLI_PATH];
-    options.spec = cli_find_spec(arguments->words[0], path);
+    char path[CLI_PATH], *text = NULL;
+    const bool is_piped = cli_is_piped(arguments->words[0]);
+    *status = is_piped ? cli_read_piped(arguments->words[0], &text) : ETCH_OK;
+    if (*status != ETCH_OK)
+        return NULL;
+    options.spec = is_piped ? CLI_PIPED_NAME : cli_find_spec(arguments->words[0], path);
+    options.text = text;
     *status = etch_session_open(&options, &session);
+    free(text);
     return session;
 }
 

@@ -110,7 +110,9 @@ static etch_view_tensor read_tensor(cli_pool *pool, const json_t *tree, const js
                           .added_to = cli_tree_index(row, "added_to"),
                           .frozen = cli_tree_flag(row, "frozen"),
                           .passed = cli_tree_flag(row, "passed"),
-                          .location = cli_tree_location(row, "location")};
+                          .location = cli_tree_location(row, "location"),
+                          .constant = cli_tree_text(row, "constant"),
+                          .buffer = cli_tree_flag(row, "buffer")};
     t.dims = cli_tree_indices(pool, row, "dims", &t.dim_count);
     CLI_TREE_LIST(pool, row, "tags", const char *, read_tag, t.tags, t.tag_count);
     return t;

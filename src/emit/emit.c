@@ -25,10 +25,13 @@ static etch_status check_name(const emission *e)
 {
     const char *name = e->options->name;
     /* The longest file name ends in ".4294967295.et". */
-    if (*name != '\0' && *name != '.' && !strchr(name, '/') && strlen(name) + 15 <= ETCH_FILE_NAME)
+    if (*name != '\0' && *name != '.' && !strchr(name, '/') && !etch_has_control(name) &&
+        strlen(name) + 15 <= ETCH_FILE_NAME)
         return ETCH_OK;
     etch_error(e->diags, ETCH_E_OUTPUT_NAME, (etch_span){0, 0},
-               "traces cannot be named '%.80s': a file name without '/' and a dot in front is needed", name);
+               "traces cannot be named '%.80s': a file name without '/', control characters and a dot in "
+               "front is needed",
+               name);
     return ETCH_EINPUT;
 }
 
@@ -188,6 +191,7 @@ static etch_status write_all(void *data)
     e->folder.ours.rank_count = e->job->rank_count;
     e->folder.ours.astra_sim = e->options->astra_sim;
     e->folder.ranks = e->options->ranks;
+    e->folder.syncs = e->options->syncs;
     e->folder.extras = e->extras;
     e->folder.extra_count = e->extra_count;
     memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);

@@ -42,6 +42,8 @@ typedef struct etch_emit_options {
     bool force;
     /* also what ASTRA-sim needs */
     bool astra_sim;
+    /* What is written is on the disk, too, before a manifest says that it is there. */
+    bool syncs;
     /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set
      * it. */
     const atomic_int *cancel;

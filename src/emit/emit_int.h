@@ -9,6 +9,13 @@
  * whenever the process ends. */
 #define ETCH_MANIFEST_WAITING "." ETCH_MANIFEST_FILE
 
+/* Hidden folders: of the new files, with what they replace in a folder of others; of an earlier run while the
+ * new one takes its name. Numbers follow. */
+#define ETCH_HIDDEN ".etch-"
+#define ETCH_HIDDEN_OLD ".etch-old-"
+#define ETCH_ASIDE "old"
+#define ETCH_REPLACED "replaced" /* the same, once the new run is complete */
+
 enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
 
 /* ---- encode.c: the canonical encoding ------------------------------------------------------------------ */
@@ -149,8 +156,10 @@ typedef struct etch_folder {
      * their owner touches them */
     bool kept[ETCH_ASTRA_SIM_FILES];
     etch_folder_way way;
-    /* permissions of a target that exists */
-    unsigned mode;
+    /* permissions and group of a target that exists */
+    unsigned mode, group;
+    /* what is written is on the disk before a manifest says so */
+    bool syncs;
     /* folders that were created, outermost first */
     const char **new_parents;
     uint32_t new_parent_count;
@@ -177,7 +186,22 @@ etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
 /* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
 void etch_folder_abandon(etch_folder *folder);
 
+/* Called for an entry of an open folder; ends by an errno. */
+typedef int (*etch_visit)(void *data, int folder, const char *name);
+/* Visits every entry of the folder at `path` until one visit returns an errno. Returns that, why the folder
+ * cannot be read, or 0. */
+int etch_for_each_entry(const char *path, etch_visit visit, void *data) ETCH_MUST_CHECK;
+/* Removes a file; one that is gone already is removed. */
+int etch_remove_entry(void *data, int folder, const char *name);
+
+/* leftovers.c: removes from `place` the hidden folders of runs that were killed, and says so. What holds the
+ * only copy of an earlier run stays, and is named. */
+void etch_leftovers_clear(etch_diags *diags, const char *place);
+
 void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME]);
+
+/* Has a name characters that a terminal would obey? */
+bool etch_has_control(const char *name);
 
 /* ---- files.c: files in the hidden folder; safe on any thread ------------------------------------------- */
 

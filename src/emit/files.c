@@ -60,6 +60,14 @@ etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path,
     return ETCH_EIO;
 }
 
+bool etch_has_control(const char *name)
+{
+    for (; *name; name++)
+        if ((unsigned char)*name < 0x20 || *name == 0x7F)
+            return true;
+    return false;
+}
+
 void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME])
 {
     snprintf(file_name, ETCH_FILE_NAME, "%s.%u.et", name, (unsigned)rank);

@@ -1,5 +1,5 @@
 /* The output folder: what may be replaced, and how a run appears as a whole or not at all. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* renameat2, syncfs */
 
 #include "emit/emit_int.h"
 
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,10 +46,7 @@ static bool run_owns(const etch_run_files *run, const char *file)
            is_rank(file + length + 1, run->rank_count);
 }
 
-/* Calls visit(data, folder, name) for every entry of the folder at `path` until one returns an errno.
- * Returns that or 0. */
-static int for_each_entry(const char *path, int (*visit)(void *data, int folder, const char *name),
-                          void *data)
+int etch_for_each_entry(const char *path, etch_visit visit, void *data)
 {
     DIR *stream = opendir(path);
     int error = stream ? 0 : errno;
@@ -173,7 +171,7 @@ static etch_status inspect_folder(etch_folder *folder, const struct stat *info, 
     etch_status status = etch_manifest_read(folder, &folder->earlier);
     if (status != ETCH_OK)
         return status;
-    int error = for_each_entry(folder->path, survey_entry, &s);
+    int error = etch_for_each_entry(folder->path, survey_entry, &s);
     if (error != 0)
         return etch_io_error(folder->diags, "read", folder->path, NULL, error);
     if (s.foreign > 0 && !force)
@@ -181,6 +179,7 @@ static etch_status inspect_folder(etch_folder *folder, const struct stat *info, 
     if (s.blocker[0] != '\0')
         return refuse_blocker(folder, &s);
     folder->mode = info->st_mode & 07777;
+    folder->group = info->st_gid;
     if (s.foreign > 0 || is_fixed(folder, info->st_dev))
         folder->way = ETCH_FOLDER_WITHIN;
     else
@@ -205,8 +204,10 @@ etch_status etch_folder_inspect(etch_folder *folder, const char *path, bool forc
 {
     struct stat info;
     split_path(folder, path);
-    if (*path == '\0') {
-        refuse(folder, ETCH_E_OUTPUT_KIND, "is no name of a folder");
+    if (*path == '\0' || etch_has_control(path)) {
+        etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_KIND, "is no name of a folder");
+        if (*path != '\0')
+            etch_note(diag, (etch_span){0, 0}, "it has control characters");
         return ETCH_EINPUT;
     }
     if (lstat(folder->path, &info) != 0) {
@@ -239,11 +240,12 @@ static etch_status create_parents(etch_folder *folder)
     return ETCH_OK;
 }
 
-/* A new folder in `place` under a name that nobody has. */
-static etch_status create_hidden(const etch_folder *folder, const char *place, const char **hidden)
+/* A new folder in `place` under a name that nobody has: ".etch-" or ".etch-old-" and two numbers. */
+static etch_status create_hidden(const etch_folder *folder, const char *place, const char *prefix,
+                                 const char **hidden)
 {
     for (unsigned i = 0;; i++) {
-        const char *path = etch_text(folder->arena, "%s/.etch-%ld-%u", place, (long)getpid(), i);
+        const char *path = etch_text(folder->arena, "%s/%s%ld-%u", place, prefix, (long)getpid(), i);
         if (mkdir(path, 0777) == 0) {
             *hidden = path;
             return ETCH_OK;
@@ -258,18 +260,56 @@ static int open_folder(const char *path)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Opens a folder that was created, and locks it as long as it is open: it is somebody's. 0, an errno, or
+ * EAGAIN when another run took it for a leftover between the two. A file system without locks has no others
+ * that could. */
+static int open_locked(const char *path, int *file)
+{
+    struct stat info;
+    *file = open_folder(path);
+    if (*file < 0)
+        return errno == ENOENT ? EAGAIN : errno;
+    const bool is_taken = flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_taken && (fstat(*file, &info) != 0 || info.st_nlink > 0))
+        return 0;
+    close(*file);
+    *file = -1;
+    return EAGAIN;
+}
+
+/* The new files get the group of the folder that they replace, where it hands it on. */
+static etch_status take_group(const etch_folder *folder)
+{
+    struct stat info;
+    if (folder->way != ETCH_FOLDER_EMPTY && folder->way != ETCH_FOLDER_EARLIER)
+        return ETCH_OK;
+    int error = fstat(folder->files, &info) == 0 ? 0 : errno;
+    if (error == 0 && info.st_gid != folder->group && fchown(folder->files, (uid_t)-1, folder->group) != 0)
+        error = errno;
+    if (error == 0 && (folder->mode & S_ISGID) && fchmod(folder->files, S_ISGID | S_IRWXU) != 0)
+        error = errno;
+    if (error == 0)
+        return ETCH_OK;
+    return etch_io_error(folder->diags, "keep the group of", folder->path, NULL, error);
+}
+
 etch_status etch_folder_begin(etch_folder *folder)
 {
-    bool within = folder->way == ETCH_FOLDER_WITHIN;
+    const char *place = folder->way == ETCH_FOLDER_WITHIN ? folder->path : folder->parent;
     etch_status status = folder->way == ETCH_FOLDER_MISSING ? create_parents(folder) : ETCH_OK;
+    int error = EAGAIN;
     if (status == ETCH_OK)
-        status = create_hidden(folder, within ? folder->path : folder->parent, &folder->hidden);
+        etch_leftovers_clear(folder->diags, place);
+    while (status == ETCH_OK && error == EAGAIN) {
+        status = create_hidden(folder, place, ETCH_HIDDEN, &folder->hidden);
+        if (status == ETCH_OK)
+            error = open_locked(folder->hidden, &folder->files);
+    }
     if (status != ETCH_OK)
         return status;
-    folder->files = open_folder(folder->hidden);
-    if (folder->files < 0)
-        return etch_io_error(folder->diags, "open", folder->hidden, NULL, errno);
-    return ETCH_OK;
+    if (error != 0)
+        return etch_io_error(folder->diags, "open", folder->hidden, NULL, error);
+    return take_group(folder);
 }
 
 /* ---- committing ---------------------------------------------------------------------------------------- */
@@ -287,8 +327,6 @@ static void close_all(etch_folder *folder)
 
 static etch_status take_name(etch_folder *folder)
 {
-    if (renameat(folder->files, ETCH_MANIFEST_WAITING, folder->files, ETCH_MANIFEST_FILE) != 0)
-        return etch_io_error(folder->diags, "write", folder->path, ETCH_MANIFEST_FILE, errno);
     if (rename(folder->hidden, folder->path) != 0)
         return etch_io_error(folder->diags, "create folder", folder->path, NULL, errno);
     folder->hidden = NULL;
@@ -314,14 +352,14 @@ static int remove_earlier(void *data, int folder, const char *name)
 static int remove_folder(const char *path, int (*remove_entry)(void *data, int folder, const char *name),
                          void *data)
 {
-    int error = for_each_entry(path, remove_entry, data);
+    int error = etch_for_each_entry(path, remove_entry, data);
     return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
 }
 
-static int remove_any(void *data, int folder, const char *name)
+int etch_remove_entry(void *data, int folder, const char *name)
 {
     (void)data;
-    return unlinkat(folder, name, 0) == 0 ? 0 : errno;
+    return unlinkat(folder, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 /* Removed file by file, a folder must not look finished meanwhile. */
@@ -334,10 +372,21 @@ static void remove_manifest(const char *path)
     close(folder);
 }
 
-static etch_status replace_earlier(etch_folder *folder)
+/* The earlier run is at `place`, and the new one under its name. */
+static void remove_replaced(etch_folder *folder, const char *place)
+{
+    remove_manifest(place);
+    if (remove_folder(place, remove_earlier, folder) != 0)
+        etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
+                     "the earlier run could not be removed: it is in '%s' now", place);
+}
+
+/* Where a file system cannot exchange two names: for a moment the target is away, and the earlier run has a
+ * name that says what it is. */
+static etch_status replace_by_two_names(etch_folder *folder)
 {
     const char *aside = NULL;
-    etch_status status = create_hidden(folder, folder->parent, &aside);
+    etch_status status = create_hidden(folder, folder->parent, ETCH_HIDDEN_OLD, &aside);
     if (status != ETCH_OK)
         return status;
     if (rename(folder->path, aside) != 0) {
@@ -346,16 +395,24 @@ static etch_status replace_earlier(etch_folder *folder)
         return etch_io_error(folder->diags, "replace", folder->path, NULL, error);
     }
     status = take_name(folder);
-    if (status != ETCH_OK) {
-        if (rename(aside, folder->path) != 0)
-            etch_io_error(folder->diags, "put back the earlier run from", aside, NULL, errno);
-        return status;
+    if (status == ETCH_OK)
+        remove_replaced(folder, aside);
+    else if (rename(aside, folder->path) != 0)
+        etch_io_error(folder->diags, "put back the earlier run from", aside, NULL, errno);
+    return status;
+}
+
+static etch_status replace_earlier(etch_folder *folder)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, folder->hidden, AT_FDCWD, folder->path, RENAME_EXCHANGE) == 0) {
+        const char *earlier = folder->hidden;
+        folder->hidden = NULL;
+        remove_replaced(folder, earlier);
+        return ETCH_OK;
     }
-    remove_manifest(aside);
-    if (remove_folder(aside, remove_earlier, folder) != 0)
-        etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
-                     "the earlier run could not be removed: it is in '%s' now", aside);
-    return ETCH_OK;
+#endif
+    return replace_by_two_names(folder);
 }
 
 /* ---- within a folder of others ------------------------------------------------------------------------- */
@@ -424,7 +481,7 @@ static int return_file(void *data, int folder, const char *name)
 static int undo_filling(etch_folder *folder)
 {
     for_each_file(folder, take_back_file);
-    int error = for_each_entry(folder->aside, return_file, folder);
+    int error = etch_for_each_entry(folder->aside, return_file, folder);
     if (error == 0 && renameat(folder->old, ETCH_MANIFEST_WAITING, folder->target, ETCH_MANIFEST_FILE) != 0 &&
         errno != ENOENT)
         error = errno;
@@ -439,18 +496,22 @@ static etch_status replace_files(etch_folder *folder)
 {
     int error = step_aside(folder, ETCH_MANIFEST_FILE, ETCH_MANIFEST_WAITING);
     if (error == 0)
-        error = for_each_entry(folder->path, step_aside_earlier, folder);
+        error = etch_for_each_entry(folder->path, step_aside_earlier, folder);
     if (error != 0)
         return etch_io_error(folder->diags, "replace an earlier run in", folder->path, NULL, error);
     return for_each_file(folder, place_file);
 }
 
-static void remove_leftovers(etch_folder *folder)
+/* The run is in place. What it replaced gets a name that says so, lest it be taken for an only copy. */
+static void remove_aside(etch_folder *folder)
 {
-    if (remove_folder(folder->aside, remove_any, NULL) != 0)
+    const char *replaced = etch_text(folder->arena, "%s/%s", folder->hidden, ETCH_REPLACED);
+    if (rename(folder->aside, replaced) != 0)
+        replaced = folder->aside;
+    if (remove_folder(replaced, etch_remove_entry, NULL) != 0)
         etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
-                     "the earlier run could not be removed: it is in '%s' now", folder->aside);
-    if (rmdir(folder->hidden) != 0)
+                     "the earlier run could not be removed: it is in '%s' now", replaced);
+    else if (rmdir(folder->hidden) != 0)
         etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
                      "'%s' is empty and could not be removed", folder->hidden);
     folder->aside = folder->hidden = NULL;
@@ -461,10 +522,10 @@ static etch_status fill_target(etch_folder *folder)
     folder->target = open_folder(folder->path);
     if (folder->target < 0)
         return etch_io_error(folder->diags, "open", folder->path, NULL, errno);
-    etch_status status = create_hidden(folder, folder->path, &folder->aside);
-    if (status != ETCH_OK)
-        return status;
-    const char *aside = folder->aside;
+    const char *aside = etch_text(folder->arena, "%s/%s", folder->hidden, ETCH_ASIDE);
+    if (mkdir(aside, 0777) != 0)
+        return etch_io_error(folder->diags, "create a folder in", folder->hidden, NULL, errno);
+    folder->aside = aside;
     folder->old = open_folder(aside);
     if (folder->old < 0) {
         const int error = errno;
@@ -472,9 +533,9 @@ static etch_status fill_target(etch_folder *folder)
         folder->aside = NULL;
         return etch_io_error(folder->diags, "open", aside, NULL, error);
     }
-    status = replace_files(folder);
+    etch_status status = replace_files(folder);
     if (status == ETCH_OK) {
-        remove_leftovers(folder);
+        remove_aside(folder);
         return ETCH_OK;
     }
     const int error = undo_filling(folder);
@@ -485,20 +546,49 @@ static etch_status fill_target(etch_folder *folder)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
+/* A manifest says that the files are there: so they are, whatever the machine does next. */
+static etch_status sync_files(const etch_folder *folder)
+{
+    if (!folder->syncs || syncfs(folder->files) == 0)
+        return ETCH_OK;
+    return etch_io_error(folder->diags, "sync", folder->path, NULL, errno);
+}
+
+/* The new names, too. */
+static void sync_names(const etch_folder *folder)
+{
+    const char *place = folder->way == ETCH_FOLDER_WITHIN ? folder->path : folder->parent;
+    if (!folder->syncs)
+        return;
+    const int file = open_folder(place);
+    /* some file systems have nothing to sync of a folder */
+    const int error = file < 0 ? errno : fsync(file) != 0 && errno != EINVAL ? errno : 0;
+    if (file >= 0)
+        close(file);
+    if (error != 0)
+        etch_warning(folder->diags, ETCH_E_OUTPUT_SYNC, (etch_span){0, 0},
+                     "'%s' is written, but a loss of power now may undo it: cannot sync '%s'", folder->path,
+                     place);
+}
+
 static etch_status put_in_place(etch_folder *folder)
 {
     if (folder->way == ETCH_FOLDER_WITHIN)
         return fill_target(folder);
+    if (renameat(folder->files, ETCH_MANIFEST_WAITING, folder->files, ETCH_MANIFEST_FILE) != 0)
+        return etch_io_error(folder->diags, "write", folder->path, ETCH_MANIFEST_FILE, errno);
     return folder->way == ETCH_FOLDER_EARLIER ? replace_earlier(folder) : take_name(folder);
 }
 
 etch_status etch_folder_commit(etch_folder *folder)
 {
-    etch_status status = ETCH_OK;
-    if (folder->way == ETCH_FOLDER_EMPTY || folder->way == ETCH_FOLDER_EARLIER)
+    etch_status status = sync_files(folder);
+    if (status == ETCH_OK && (folder->way == ETCH_FOLDER_EMPTY || folder->way == ETCH_FOLDER_EARLIER))
         status = keep_mode(folder);
     if (status == ETCH_OK)
         status = put_in_place(folder);
+    if (status == ETCH_OK)
+        sync_names(folder);
     close_all(folder);
     return status;
 }
@@ -510,7 +600,7 @@ void etch_folder_abandon(etch_folder *folder)
     close_all(folder);
     if (folder->hidden) {
         remove_manifest(folder->hidden);
-        remove_folder(folder->hidden, remove_any, NULL);
+        remove_folder(folder->hidden, etch_remove_entry, NULL);
     }
     folder->hidden = NULL;
     while (folder->new_parent_count > 0)

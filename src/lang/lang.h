@@ -82,7 +82,10 @@ typedef struct etch_quantity {
     /* a preset first */
     const etch_count_word *counts;
     uint32_t axis_count, count_words;
-    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span, part_span;
+    /* `buffers = true` */
+    bool buffers;
+    /* that of the last one lies nowhere where it is not given */
+    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span, part_span, buffers_span;
 } etch_quantity;
 
 /* What a quantity is. NULL after having reported why not. */

@@ -75,10 +75,22 @@ static bool read_count(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
     return value != NULL;
 }
 
+static bool read_buffers(etch_spec *spec, const etch_ast_expr *value, etch_quantity *q)
+{
+    q->buffers = value->truth;
+    q->buffers_span = value->span;
+    if (value->kind == ETCH_AST_TRUTH)
+        return true;
+    if (value->kind != ETCH_AST_BROKEN)
+        etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, value->span, "buffers is true or false");
+    return false;
+}
+
 /* Stores a named argument. */
 static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
 {
-    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "part", "count"};
+    static const char *const names[] = {"of",    "op",   "axis",  "run",    "plan",
+                                        "stage", "part", "count", "buffers"};
     const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage, &q->part};
     etch_span *const spans[] = {&q->of_span,   &q->op_span,    NULL,         NULL,
                                 &q->plan_span, &q->stage_span, &q->part_span};
@@ -86,13 +98,15 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
     uint32_t i = 0;
     if (is_count(arg->name.text))
         return read_count(spec, arg, q);
+    if (strcmp(arg->name.text, "buffers") == 0)
+        return read_buffers(spec, arg->value, q);
     while (i < count && strcmp(names[i], arg->name.text) != 0)
         i++;
     if (i == count) {
         etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span,
                                      "'%s' has no argument '%s'", q->name, arg->name.text);
         etch_suggest_name(diag, arg->name.text, names, count);
-        etch_help(diag, "quantities take of, op, axis, run, plan, stage, part, count");
+        etch_help(diag, "quantities take of, op, axis, run, plan, stage, part, count, buffers");
         return false;
     }
     if (ends[i] ? *ends[i] != NULL : q->axis_count > 0) {
@@ -120,7 +134,7 @@ static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quant
         if (i > 0) {
             etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->value->span,
                                          "'%s' has one argument without a name, the first", q->name);
-            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, part, count");
+            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, part, count, buffers");
             return false;
         }
         q->first = selector_of(spec, arg->value, false);

@@ -38,6 +38,32 @@ uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *
     return 0;
 }
 
+bool etch_weight_task_has(const etch_held *held, const etch_weight_task *task, uint64_t weight_group)
+{
+    const uint64_t layer = task->uses.at[0].layers.first + weight_group;
+    return etch_class_at(task->classes, weight_group) == task->class &&
+           (!task->staged || etch_held_any(held, (etch_bound_interval){layer, layer + 1}));
+}
+
+uint32_t etch_weight_task_item(const etch_outline *outline, const etch_held *held,
+                               const etch_weight_task *task)
+{
+    const etch_body *backward = outline->backward;
+    uint32_t last = UINT32_MAX;
+    for (uint32_t g = 0; g < task->task.gradients.count; g++) {
+        const etch_gradient *gradient = &outline->gradients.at[task->task.gradients.at[g]];
+        for (uint32_t i = 0; i < gradient->adders.count; i++) {
+            const uint32_t item = gradient->adders.at[i];
+            if (etch_held_any(held, backward->items.at[item].layers) && (last == UINT32_MAX || item > last))
+                last = item;
+        }
+    }
+    for (uint32_t item = backward->items.count; last == UINT32_MAX && item-- > 0;)
+        if (etch_held_any(held, backward->items.at[item].layers))
+            last = item;
+    return last;
+}
+
 /* ---- cutting ------------------------------------------------------------------------------------------- */
 
 bool etch_is_cut(const etch_outliner *o)

@@ -441,6 +441,17 @@ static bool is_met(etch_bound *b, const etch_requirement *r)
     return etch_above(b->sym, divisor, size, NULL) != ETCH_YES;
 }
 
+/* Each microbatch is padded. */
+static void suggest_padding(etch_bound *b, etch_diag *diag, const etch_requirement *r)
+{
+    const etch_placed *placed = b->from->placed;
+    etch_requirement of_microbatches = *r;
+    of_microbatches.divisor = r->micro ? placed->training->train.micro : etch_int(b->sym, 1);
+    if (r->axes && is_met(b, &of_microbatches) && etch_may_be_padded(placed, r->dim))
+        etch_help(diag, "or let ranks round it up, in the plan: pad %s = %s", r->dim->name,
+                  etch_expr_text(b->sym, etch_div(b->sym, r->divisor, of_microbatches.divisor)));
+}
+
 /* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are
  * notes. */
 static void check_requirement(etch_bound *b, uint32_t index)
@@ -465,9 +476,7 @@ static void check_requirement(etch_bound *b, uint32_t index)
                       named(b, all[i].dim->name, all[i].size));
     suggest_axis(b, diag, r);
     suggest_two_axes(b, diag, r);
-    if (etch_may_be_padded(b->from->placed, r->dim))
-        etch_help(diag, "or let ranks round it up, in the plan: pad %s = %s", r->dim->name,
-                  etch_expr_text(b->sym, r->divisor));
+    suggest_padding(b, diag, r);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

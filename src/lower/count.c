@@ -7,6 +7,8 @@
 enum { NUMBER_BYTES = 12, PHASE_BYTES = 1 };
 
 typedef struct counting {
+    /* scratch */
+    etch_arena *arena;
     const etch_outline *outline;
     const etch_held *held;
     etch_total nodes, deps, names;
@@ -66,7 +68,7 @@ static void count_stream(counting *c, uint32_t stream)
 {
     enum { BUCKET_BYTES = sizeof "bucket" + NUMBER_BYTES };
     const etch_task task = {.name = c->outline->streams.at[stream].name};
-    const etch_total pieces = etch_stream_pieces(c->outline, c->held, stream);
+    const etch_total pieces = etch_stream_pieces(c->arena, c->outline, c->held, stream);
     etch_total most = 0;
     for (uint32_t i = 0; i < c->outline->weight_tasks.count; i++) {
         const etch_weight_task *w = c->outline->weight_tasks.at[i];
@@ -111,7 +113,7 @@ static void report_nothing(etch_outliner *o, uint32_t stage)
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
 {
     const etch_outline *outline = o->outline;
-    counting c = {.outline = outline, .held = &outline->held[stage]};
+    counting c = {.arena = o->arena, .outline = outline, .held = &outline->held[stage]};
     count_body(&c, outline->forward, 1, NUMBER_BYTES);
     if (outline->backward)
         count_body(&c, outline->backward, 1, NUMBER_BYTES);

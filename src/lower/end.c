@@ -110,6 +110,7 @@ static etch_weight_task *new_weight_task(etch_outliner *o, etch_end_role role,
 {
     etch_weight_task *w = ETCH_NEW(o->arena, etch_weight_task);
     w->role = role;
+    w->group = weight_group;
     w->weight_groups = 1;
     if (weight_group->loop) {
         w->weight_groups = etch_bound_number(o, weight_group->loop->count);
@@ -155,14 +156,14 @@ static bool find_users(etch_outliner *o, etch_weight_task *w)
 /* The task of a group, once for each of its weight groups, where there are any. */
 static void add_weight_task(etch_outliner *o, const etch_step_task *of)
 {
-    const etch_zero *zero = &o->placed->plan->zero;
+    const etch_tensor *weight = of->contributions.at[0].tensor;
     etch_weight_task *w = new_weight_task(o, of->end, of->group);
     if (etch_class_members(w->classes, w->class, (etch_bound_interval){0, w->weight_groups}) == 0)
         return;
     w->every_microbatch = of->when == ETCH_EACH_MICROBATCH;
-    w->anew = w->every_microbatch && zero->level > 1 && !zero->whole;
+    w->anew = w->every_microbatch && etch_zero_divides(o->placed, weight, ETCH_HOLDS_GRADIENT) != 0;
     etch_task_begin(o, &w->task, of, of->contributions.at[0].row);
-    etch_name_weight_task(o, w, of->group, what_of(o, of));
+    etch_name_weight_task(o, w, of, what_of(o, of));
     if (of->end == ETCH_END_REDUCE && of->group->loop)
         place_bucket(o, w, of->group);
     if (of->end == ETCH_END_REDUCE_SHARED && !find_users(o, w))

@@ -204,6 +204,7 @@ typedef struct etch_layer_use {
 typedef struct etch_weight_task {
     etch_task task;
     etch_end_role role;
+    const etch_weight_group *group;
     uint64_t weight_groups;
     /* of these layers it runs those of a class; NULL: all */
     const etch_classes *classes;
@@ -228,8 +229,10 @@ typedef ETCH_VEC(etch_weight_task *) etch_weight_tasks;
 typedef struct etch_stream {
     /* the first of them */
     const etch_task *like;
-    /* bytes of a piece, but the last one; at least 1 */
-    uint64_t limit;
+    /* bytes of the first piece, and of the others but the last one; at least 1 */
+    uint64_t first, limit;
+    /* no tensor is cut: a piece ends with the one that reaches its bytes */
+    bool of_tensors;
     etch_word name;
 } etch_stream;
 
@@ -447,8 +450,13 @@ etch_bound_interval etch_layers_from(etch_bound_interval layers, etch_bound_inte
 /* How many of these layers, which are a loop's, the stage holds of a class. */
 uint64_t etch_held_members(const etch_held *held, etch_bound_interval layers, const etch_classes *classes,
                            uint32_t class);
-/* Weight groups of the task that the stage holds. */
+/* Weight groups of the task that the stage holds; does it hold this one? */
 uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *task);
+bool etch_weight_task_has(const etch_held *held, const etch_weight_task *task, uint64_t weight_group);
+/* The last part of the backward body on the stage that adds to a gradient of the task; the last of all when
+ * none does. */
+uint32_t etch_weight_task_item(const etch_outline *outline, const etch_held *held,
+                               const etch_weight_task *task);
 
 /* ---- end.c: the end of a step -------------------------------------------------------------------------- */
 
@@ -460,9 +468,9 @@ void etch_end_tasks(etch_outliner *o);
 
 /* Gives the tasks of buckets and gathers their streams, where the plan wants that. */
 void etch_streams_make(etch_outliner *o);
-/* The bytes that the stage sends in a stream, and the number of pieces. */
-etch_total etch_stream_bytes(const etch_outline *outline, const etch_held *held, uint32_t stream);
-etch_total etch_stream_pieces(const etch_outline *outline, const etch_held *held, uint32_t stream);
+/* The number of pieces in which the stage sends a stream. */
+etch_total etch_stream_pieces(etch_arena *arena, const etch_outline *outline, const etch_held *held,
+                              uint32_t stream);
 
 /* A task of the end of a step for one of its units. */
 typedef struct etch_due {
@@ -497,7 +505,7 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 /* Names the tasks of all bodies by module and tensor; no two of a body have the same name. */
 void etch_name_tasks(const etch_outliner *o);
 /* Names a task of the end of a step, which does `what`. */
-void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const etch_weight_group *group,
+void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const etch_step_task *of,
                            const char *what);
 /* The name of a loop as nodes have it. */
 etch_word etch_loop_label(const etch_loop *loop);

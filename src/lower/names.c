@@ -187,7 +187,8 @@ static const char *gather_of(const naming *n, const etch_body *body, const etch_
 {
     const char *what = etch_text(n->arena, "weights.%s.%s", etch_axes_label(n->placed, gather->axes),
                                  etch_collective_name(gather->collective));
-    return body->parent ? what : under_first(n->arena, tensor_of(gather), what);
+    const bool alone = etch_zero_of(n->placed, gather->outs[0]->tensor)->by_weight;
+    return body->parent && !alone ? what : under_first(n->arena, tensor_of(gather), what);
 }
 
 static void number_tasks(const naming *n, const etch_body *body)
@@ -245,17 +246,31 @@ void etch_name_tasks(const etch_outliner *o)
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
-void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const etch_weight_group *group,
+/* The weight, with a number where others of the group before it have its name. */
+static const char *name_among(etch_arena *arena, const etch_weight_group *group, const etch_tensor *weight)
+{
+    uint32_t number = 1;
+    for (uint32_t i = 0; group->weights.at[i] != weight; i++)
+        number += strcmp(group->weights.at[i]->name, weight->name) == 0;
+    return number > 1 ? etch_text(arena, "%s.%" PRIu32, weight->name, number) : weight->name;
+}
+
+void etch_name_weight_task(const etch_outliner *o, etch_weight_task *task, const etch_step_task *of,
                            const char *what)
 {
+    const etch_weight_group *group = of->group;
+    const etch_tensor *alone = of->alone ? of->contributions.at[0].tensor : NULL;
     const etch_scope *around = NULL;
     for (uint32_t i = 0; i < group->weights.count; i++) {
         const etch_scope *scope = group->weights.at[i]->scope;
         around = i > 0 ? common_scope(around, scope) : scope;
     }
+    around = alone ? alone->scope : around;
     if (group->loop)
         task->loop_name = etch_loop_label(group->loop);
-    else if (group->weights.count > 0)
+    if (alone)
+        what = under_first(o->arena, name_among(o->arena, group, alone), what);
+    else if (!group->loop && group->weights.count > 0)
         what = under_first(o->arena, group->weights.at[0]->name, what);
     task->task.name = etch_word_of(what);
     task->task.module = module_of(o->outline, around);

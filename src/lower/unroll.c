@@ -2,9 +2,9 @@
  *
  * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
  * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it,
- * for the last computation before the interval; a receive for the first computation of the action before the
- * one that needs it. A node that adds into a gradient waits for the one that did so before, so that the last
- * of them stands for all. */
+ * for the last computation before the interval; a receive for the last computation of the action two before
+ * the one that needs it, beside whose send it is posted. A node that adds into a gradient waits for the one
+ * that did so before, so that the last of them stands for all. */
 #include "lower/unroll_int.h"
 
 #include <inttypes.h>
@@ -128,25 +128,6 @@ static bool holds_item(const etch_unroller *u, uint32_t item)
     return etch_held_any(u->held, u->outline->backward->items.at[item].layers);
 }
 
-/* The last part of the stage that adds to a gradient of the bucket; the last of all when none does. */
-static uint32_t last_adder(const etch_unroller *u, const etch_weight_task *bucket)
-{
-    const etch_body *backward = u->outline->backward;
-    uint32_t last = UINT32_MAX;
-    for (uint32_t g = 0; g < bucket->task.gradients.count; g++) {
-        const etch_gradient *gradient = &u->outline->gradients.at[bucket->task.gradients.at[g]];
-        for (uint32_t i = 0; i < gradient->adders.count; i++) {
-            uint32_t item = gradient->adders.at[i];
-            if (holds_item(u, item) && (last == UINT32_MAX || item > last))
-                last = item;
-        }
-    }
-    for (uint32_t item = backward->items.count; last == UINT32_MAX && item-- > 0;)
-        if (holds_item(u, item))
-            last = item;
-    return last;
-}
-
 /* Buckets of the top level stand at the end of the interval between loops that completes them. */
 static void place_buckets(etch_unroller *u)
 {
@@ -157,7 +138,7 @@ static void place_buckets(etch_unroller *u)
         if (bucket->role != ETCH_END_REDUCE || bucket->loop_name.text ||
             etch_weight_task_groups(u->held, bucket) == 0)
             continue;
-        uint32_t at = last_adder(u, bucket);
+        uint32_t at = etch_weight_task_item(u->outline, u->held, bucket);
         etch_lower_require(u->arena, at != UINT32_MAX);
         while (backward->items.at[at].task && at + 1 < backward->items.count &&
                backward->items.at[at + 1].task && holds_item(u, at + 1))
@@ -321,13 +302,14 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     return register_at(u, body, body->taken[wire->carry].at);
 }
 
-/* The node that sends the values, or that receives them: it is posted while the action before is at work, and
- * waits for the first computation of that. */
+/* The node that sends the values, or that receives them. A receive is posted together with what the action
+ * two before sends, and must not stand behind it: of two stages, each in the middle of forward and backward
+ * in turns, each would wait for the other where sends wait for their receives. */
 static uint32_t issue_message(etch_unroller *u, const etch_chunk_message *message, const etch_task *task)
 {
     const uint32_t first_dep = u->dep_count;
     if (task->type == ETCH_NODE_RECV) {
-        etch_unroll_wait(u, u->action_comp);
+        etch_unroll_wait(u, u->before_action);
         return etch_unroll_append(u, task, first_dep);
     }
     for (uint32_t i = 0; i < message->wire_count; i++) {
@@ -450,7 +432,7 @@ static void run_action(etch_unroller *u, etch_action action)
     u->registers = f->registers;
     pass(u, action, ETCH_NODE_RECV);
     etch_unroll_begin_interval(u);
-    u->action_computes = false;
+    u->before_action = u->last_comp;
     u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
     run_body_of(u, action);
     u->ending = false;
@@ -530,7 +512,8 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
     u->gradients = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
     u->reduced = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
-    u->before_interval = u->last_comp = u->last_comm = u->action_comp = u->clipped = ETCH_NO_NODE;
+    u->before_interval = u->before_action = ETCH_NO_NODE;
+    u->last_comp = u->last_comm = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, u->held);
     if (outline->backward)
         place_buckets(u);

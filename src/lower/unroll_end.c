@@ -93,9 +93,7 @@ static void each_group(etch_unroller *u, etch_end_role role, bool backwards,
             continue;
         for (uint64_t i = 0; i < task->weight_groups; i++) {
             const uint64_t group = backwards ? task->weight_groups - 1 - i : i;
-            const uint64_t layer = task->uses.at[0].layers.first + group;
-            if (etch_class_at(task->classes, group) == task->class &&
-                (!task->staged || etch_held_any(u->held, (etch_bound_interval){layer, layer + 1})))
+            if (etch_weight_task_has(u->held, task, group))
                 run(u, task, group);
         }
     }

@@ -105,10 +105,8 @@ typedef struct etch_unroller {
     uint32_t interval_first;
     /* last computation before it */
     uint32_t before_interval;
-    /* first computation of the action at work, or of the last one that had any */
-    uint32_t action_comp;
-    /* the action at work has had one */
-    bool action_computes;
+    /* last computation before the action at work; before the last one, while that receives */
+    uint32_t before_action;
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
     /* the last computations, by their count */

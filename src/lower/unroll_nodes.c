@@ -239,9 +239,6 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
         return id;
     }
     u->last_comp = id;
-    if (!u->action_computes)
-        u->action_comp = id;
-    u->action_computes = true;
     return id;
 }
 

@@ -17,6 +17,7 @@ bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
     case ETCH_SYM_POW2:
         return true;
     case ETCH_SYM_RECIP:
+    ETCH_SYM_SHOWN_CASES:
         return false;
     case ETCH_SYM_SUM:
         return sym_is_integer(sym, atom->args[1]);
@@ -161,6 +162,8 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
         return in_denominator;
     case ETCH_SYM_RECIP:
         return sym_is_positive(sym, atom->args[0]);
+    ETCH_SYM_SHOWN_CASES:
+        break;
     }
     return false;
 }

@@ -266,7 +266,7 @@ void etch_expr_write(etch_sym *sym, etch_expr a, etch_notation notation, etch_fo
 void etch_exprs_write(etch_sym *sym, uint32_t count, const etch_expr *roots, const char *const *names,
                       etch_notation notation, etch_form form, etch_buf *out);
 
-/* The same as etch_expr_write, plain and expanded. */
+/* The same as etch_expr_write, plain and in the shortest form. */
 void etch_expr_print(etch_sym *sym, etch_expr a, etch_buf *out);
 const char *etch_expr_text(etch_sym *sym, etch_expr a);
 

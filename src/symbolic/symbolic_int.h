@@ -220,8 +220,27 @@ typedef enum sym_kind {
     ETCH_SYM_MAX,
     ETCH_SYM_SUM,
     ETCH_SYM_POW2,
-    ETCH_SYM_RECIP
+    ETCH_SYM_RECIP,
+    /* of texts alone, where they stand for others: see text/views.c */
+    /* args[0] % args[1] */
+    ETCH_SYM_SHOWN_MOD,
+    ETCH_SYM_SHOWN_CEIL,
+    /* of all args */
+    ETCH_SYM_SHOWN_MAX,
+    ETCH_SYM_SHOWN_MIN,
+    ETCH_SYM_SHOWN_ABS,
+    /* [args[0] >= 0]: 1 or 0 */
+    ETCH_SYM_SHOWN_BRACKET
 } sym_kind;
+
+/* The cases of atoms that no expression has but those that a text is made of. */
+#define ETCH_SYM_SHOWN_CASES  \
+    case ETCH_SYM_SHOWN_MOD:  \
+    case ETCH_SYM_SHOWN_CEIL: \
+    case ETCH_SYM_SHOWN_MAX:  \
+    case ETCH_SYM_SHOWN_MIN:  \
+    case ETCH_SYM_SHOWN_ABS:  \
+    case ETCH_SYM_SHOWN_BRACKET
 
 /* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared,
  * then the variables of proofs, then opaque atoms by structure. A label may change when atoms are added,

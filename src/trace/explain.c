@@ -11,6 +11,8 @@ typedef struct explaining {
     const etch_run *run;
     etch_arena *arena;
     etch_diags *diags;
+    /* as in `etch_run_explain` */
+    bool adds;
     /* the ends of some message; said already */
     bool sizes_differ;
     /* by rank: a receive that is posted and waits, or ETCH_NONE */
@@ -120,11 +122,11 @@ static void explain_messages(explaining *e)
     for (uint32_t at = 0; etch_mail_next(&e->run->mail, &at, &key, &end, &node);)
         if (end == ETCH_MAIL_RECEIVE) {
             e->receives[key.target] = node;
-            if (looked_at++ < MESSAGES_LOOKED_AT)
+            if (!e->adds && looked_at++ < MESSAGES_LOOKED_AT)
                 explain_message(e, &key, end, node);
         }
     for (uint32_t at = 0; etch_mail_next(&e->run->mail, &at, &key, &end, &node);)
-        if (end == ETCH_MAIL_SEND && looked_at++ < MESSAGES_LOOKED_AT)
+        if (end == ETCH_MAIL_SEND && !e->adds && looked_at++ < MESSAGES_LOOKED_AT)
             explain_message(e, &key, end, node);
 }
 
@@ -272,9 +274,10 @@ static void explain_stall(const explaining *e)
     while (has_finished(e, stuck))
         stuck++;
     const uint32_t count = follow(e, stuck, steps, most, &first);
-    etch_diag *diag = etch_error(e->diags, ETCH_E_VERIFY_STALL, nowhere, "%u of %u ranks never finish%s",
-                                 (unsigned)e->run->stalled, (unsigned)e->run->rank_count,
-                                 first + 1 < count ? ": they wait for each other" : "");
+    etch_diag *diag = (e->adds ? etch_warning : etch_error)(
+        e->diags, ETCH_E_VERIFY_STALL, nowhere, "%s%u of %u ranks never finish%s",
+        e->adds ? "under rendezvous " : "", (unsigned)e->run->stalled, (unsigned)e->run->rank_count,
+        first + 1 < count ? ": they wait for each other" : "");
     for (uint32_t i = first; i < count && i < first + STEPS_SHOWN; i++)
         note_wait(e, diag, &steps[i]);
     if (count > first + STEPS_SHOWN)
@@ -284,9 +287,10 @@ static void explain_stall(const explaining *e)
         etch_note(diag, nowhere, "rank %u has finished", (unsigned)last);
 }
 
-void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags)
+void etch_run_explain(const etch_run *run, bool adds, etch_arena *arena, etch_diags *diags)
 {
     explaining e = {.run = run,
+                    .adds = adds,
                     .arena = arena,
                     .diags = diags,
                     .receives = ETCH_NEW_ARRAY(arena, run->rank_count, uint32_t)};
@@ -295,7 +299,7 @@ void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags)
     explain_messages(&e);
     uint32_t looked_at = 0;
     for (uint32_t group = 0; group < run->groups->count && looked_at < MEETINGS_LOOKED_AT; group++)
-        if (run->meetings[group].count > 0) {
+        if (!adds && run->meetings[group].count > 0) {
             explain_meeting(&e, group);
             looked_at++;
         }

@@ -162,7 +162,7 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
     const etch_rule_context context = {.groups = d->job->groups,
                                        .set = d->job->set,
                                        .rank = d->job->rank,
-                                       .rendezvous = d->job->options->rendezvous,
+                                       .protocol = d->job->options->protocol,
                                        .rank_count = d->job->set->rank_count,
                                        .findings = d->job->findings};
     if (!RESERVE(d, nodes, node_count, node_capacity))
@@ -178,6 +178,7 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
     *it = (etch_draft_node){
         .id = (uint32_t)node->id, .work = (uint8_t)facts.work, .brief = facts.brief, .value = facts.time};
     d->job->result->frail = d->job->result->frail || facts.frail;
+    d->job->result->oversized = d->job->result->oversized || facts.oversized;
     if (d->job->options->seeds > 0)
         it->label = facts.work == ETCH_WORK_COMPUTE ? read_label(node->name) : ETCH_NONE;
     if (facts.work == ETCH_WORK_MEMORY || facts.work == ETCH_WORK_NOTHING || facts.work == ETCH_WORK_COMPUTE)

@@ -203,10 +203,12 @@ static void check_memory(checking *c, etch_node_facts *facts)
 /* ---- communication ------------------------------------------------------------------------------------- */
 
 /* What is sent at once; under rendezvous ASTRA-sim keeps it in 32 bits. */
-static void check_rendezvous(checking *c, uint64_t bytes)
+static void check_rendezvous(checking *c, etch_node_facts *facts, uint64_t bytes)
 {
-    if (c->context->rendezvous && bytes > INT32_MAX)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_RENDEZVOUS, "send it in several pieces",
+    facts->oversized = c->context->protocol != ETCH_PROTOCOL_EAGER && bytes > INT32_MAX;
+    if (facts->oversized)
+        COMPLAIN(c, c->context->protocol == ETCH_PROTOCOL_BOTH ? ETCH_WARNING : ETCH_ERROR,
+                 ETCH_E_VERIFY_RENDEZVOUS, "send it in several pieces",
                  "it sends %" PRIu64 " bytes at once: under rendezvous ASTRA-sim takes less than 2^31",
                  bytes);
 }
@@ -371,9 +373,10 @@ static void check_collective(checking *c, etch_node_facts *facts)
     facts->group = check_group(c);
     check_dimensions(c, facts);
     if (facts->group != ETCH_NONE && c->context->groups->at[facts->group].count > 0)
-        check_rendezvous(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER
-                                ? facts->size
-                                : facts->size / c->context->groups->at[facts->group].count);
+        check_rendezvous(c, facts,
+                         facts->collective == ETCH_COLLECTIVE_ALL_GATHER
+                             ? facts->size
+                             : facts->size / c->context->groups->at[facts->group].count);
 }
 
 /* An end of a message, of which one is this rank. */
@@ -414,7 +417,7 @@ static void check_message(checking *c, etch_node_facts *facts)
     int64_t tag;
     check_cpu_op(c, true);
     facts->size = check_message_size(c);
-    check_rendezvous(c, facts->size);
+    check_rendezvous(c, facts, facts->size);
     check_peer(c, facts);
     if (!need(c, ETCH_ATTRIBUTE_COMM_TAG, &tag))
         return;

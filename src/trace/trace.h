@@ -128,8 +128,8 @@ typedef struct etch_verify_options {
     const char *groups;
     /* 0 counts as 1. The result does not depend on it */
     unsigned threads;
-    /* a send holds the communication slot until its receive is posted */
-    bool rendezvous;
+    /* under rendezvous a send holds the communication slot until its receive is posted */
+    etch_protocol protocol;
     /* that the different programs of the ranks may have together; 0: the default */
     size_t program_bytes;
     /* runs with random durations, from the seeds 1, 2, ..., for the marks of the result */
@@ -147,7 +147,10 @@ typedef struct etch_verify_marks {
 } etch_verify_marks;
 
 typedef struct etch_verify_result {
+    /* of all that was asked for */
     etch_verdict_kind verdict;
+    /* by protocol; ETCH_VERDICT_COUNT: not asked for */
+    etch_verdict_kind verdicts[ETCH_PROTOCOL_COUNT];
     /* traces that were found; groups of the file */
     uint32_t ranks, groups;
     /* different programs: ranks of one differ in groups, peers and tags only */
@@ -167,9 +170,9 @@ typedef struct etch_verify_result {
  *
  * Every broken rule is a diagnostic: an error when it breaks the run, a warning when it changes the run, a
  * remark when no simulator minds. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and
- * ETCH_VERDICT_BY_TIMING. ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO: a file cannot be read.
- * ETCH_ELIMIT: too large, or cancelled. `result` is filled as far as things went; what it points to lives
- * in `arena`. */
+ * ETCH_VERDICT_BY_TIMING or ETCH_VERDICT_BY_PROTOCOL. ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO:
+ * a file cannot be read. ETCH_ELIMIT: too large, or cancelled. `result` is filled as far as things went; what
+ * it points to lives in `arena`. */
 etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
                         etch_verify_result *result) ETCH_MUST_CHECK;
 

@@ -15,6 +15,10 @@ typedef struct verifying {
     etch_rank *ranks;
     etch_findings *findings;
     etch_rank_counts *counts;
+    /* of one protocol after the other */
+    bool rendezvous;
+    /* the other one has come to its end */
+    bool adds;
     etch_run run;
     /* runs with random durations */
     /* holds what is below */
@@ -26,13 +30,33 @@ typedef struct verifying {
 
 static const etch_span nowhere = {0, 0};
 
+const char *etch_protocol_name(etch_protocol protocol)
+{
+    static const char *const names[ETCH_PROTOCOL_COUNT] = {[ETCH_PROTOCOL_BOTH] = "both",
+                                                           [ETCH_PROTOCOL_EAGER] = "eager",
+                                                           [ETCH_PROTOCOL_RENDEZVOUS] = "rendezvous"};
+    return (unsigned)protocol < ETCH_PROTOCOL_COUNT ? names[protocol] : NULL;
+}
+
 const char *etch_verdict_name(etch_verdict_kind verdict)
 {
     static const char *const names[ETCH_VERDICT_COUNT] = {[ETCH_VERDICT_NONE] = "none",
                                                           [ETCH_VERDICT_ALWAYS] = "always",
                                                           [ETCH_VERDICT_BY_TIMING] = "timing",
-                                                          [ETCH_VERDICT_STALLS] = "stalls"};
+                                                          [ETCH_VERDICT_STALLS] = "stalls",
+                                                          [ETCH_VERDICT_BY_PROTOCOL] = "protocol"};
     return (unsigned)verdict < ETCH_VERDICT_COUNT ? names[verdict] : NULL;
+}
+
+static etch_verdict_kind *verdict_of(const verifying *v)
+{
+    return &v->result->verdicts[v->rendezvous ? ETCH_PROTOCOL_RENDEZVOUS : ETCH_PROTOCOL_EAGER];
+}
+
+static void note_stalled(verifying *v)
+{
+    if (v->run.stalled > v->result->stalled)
+        v->result->stalled = v->run.stalled;
 }
 
 static etch_status check_cancel(const verifying *v)
@@ -128,6 +152,14 @@ static bool is_frail(const verifying *v)
     return any;
 }
 
+static bool is_oversized(const verifying *v)
+{
+    bool any = false;
+    for (uint32_t rank = 0; rank < v->set.rank_count && !any; rank++)
+        any = v->ranks[rank].oversized;
+    return any;
+}
+
 /* ---- all ranks together -------------------------------------------------------------------------------- */
 
 static etch_run new_run(const verifying *v, etch_timing timing)
@@ -136,7 +168,7 @@ static etch_run new_run(const verifying *v, etch_timing timing)
                       .groups = &v->groups,
                       .rank_count = v->set.rank_count,
                       .timing = timing,
-                      .rendezvous = v->options->rendezvous,
+                      .rendezvous = v->rendezvous,
                       .cancel = v->options->cancel,
                       .set = &v->set};
 }
@@ -164,15 +196,15 @@ static etch_status run_seed(void *data, size_t i)
 /* The run of the smallest seed under which ranks stall, once more: for what is to be said of it. */
 static etch_status explain_seed(verifying *v)
 {
-    etch_run_free(&v->run);
     v->run = new_run(v, ETCH_TIMING_RANDOM);
     v->run.seed = v->stalling_seed;
     const etch_status status = etch_run_go(&v->run);
     if (status != ETCH_OK)
         return status;
-    v->result->verdict = ETCH_VERDICT_STALLS;
-    v->result->stalled = v->run.stalled;
-    etch_run_explain(&v->run, v->arena, v->diags);
+    *verdict_of(v) = ETCH_VERDICT_STALLS;
+    note_stalled(v);
+    etch_run_explain(&v->run, v->adds, v->arena, v->diags);
+    etch_run_free(&v->run);
     return ETCH_OK;
 }
 
@@ -180,14 +212,15 @@ static etch_status run_seeds(verifying *v)
 {
     if (v->options->seeds == 0)
         return ETCH_OK;
-    v->marks = ETCH_NEW_ARRAY(v->arena, v->set.rank_count, etch_verify_marks);
+    if (!v->marks)
+        v->marks = ETCH_NEW_ARRAY(v->arena, v->set.rank_count, etch_verify_marks);
     v->stalling_seed = ETCH_NONE;
     if (pthread_mutex_init(&v->lock, NULL) != 0)
         return ETCH_ENOMEM;
     etch_status status = etch_parallel(v->options->threads, v->options->seeds, run_seed, v);
     pthread_mutex_destroy(&v->lock);
     v->result->marks = v->marks;
-    if (status == ETCH_OK && v->stalling_seed != ETCH_NONE && v->result->verdict != ETCH_VERDICT_STALLS)
+    if (status == ETCH_OK && v->stalling_seed != ETCH_NONE && *verdict_of(v) != ETCH_VERDICT_STALLS)
         status = explain_seed(v);
     return status;
 }
@@ -197,15 +230,55 @@ static etch_status run_ranks(verifying *v)
 {
     const bool ordered = is_ordered(v);
     v->run = new_run(v, ordered ? ETCH_TIMING_NONE : ETCH_TIMING_NOMINAL);
-    v->run.findings = v->findings;
+    v->run.findings = v->options->protocol == ETCH_PROTOCOL_BOTH && v->rendezvous ? NULL : v->findings;
     const etch_status status = etch_run_go(&v->run);
     if (status != ETCH_OK)
         return status;
-    v->result->stalled = v->run.stalled;
-    v->result->verdict = v->run.stalled > 0        ? ETCH_VERDICT_STALLS
-                         : ordered && !is_frail(v) ? ETCH_VERDICT_ALWAYS
-                                                   : ETCH_VERDICT_BY_TIMING;
+    note_stalled(v);
+    *verdict_of(v) = v->run.stalled > 0        ? ETCH_VERDICT_STALLS
+                     : ordered && !is_frail(v) ? ETCH_VERDICT_ALWAYS
+                                               : ETCH_VERDICT_BY_TIMING;
     return ETCH_OK;
+}
+
+static etch_status explain_ranks(verifying *v)
+{
+    etch_run_explain(&v->run, v->adds, v->arena, v->diags);
+    etch_run_free(&v->run);
+    return run_seeds(v);
+}
+
+/* ---- both protocols ------------------------------------------------------------------------------------ */
+
+static bool finishes(etch_verdict_kind verdict)
+{
+    return verdict == ETCH_VERDICT_ALWAYS || verdict == ETCH_VERDICT_BY_TIMING;
+}
+
+/* After a look at eager sends. Where nothing is sent they are the same. */
+static etch_status run_under_rendezvous(verifying *v)
+{
+    const etch_verdict_kind eager = *verdict_of(v);
+    v->rendezvous = true;
+    v->adds = finishes(eager);
+    *verdict_of(v) = is_oversized(v) ? ETCH_VERDICT_NONE : eager;
+    if (*verdict_of(v) == ETCH_VERDICT_NONE || v->result->sends == 0)
+        return ETCH_OK;
+    const etch_status status = run_ranks(v);
+    return status == ETCH_OK && v->adds ? explain_ranks(v) : status;
+}
+
+static etch_verdict_kind worst_verdict(const etch_verify_result *r)
+{
+    const etch_verdict_kind eager = r->verdicts[ETCH_PROTOCOL_EAGER];
+    const etch_verdict_kind rendezvous = r->verdicts[ETCH_PROTOCOL_RENDEZVOUS];
+    if (eager == ETCH_VERDICT_COUNT)
+        return rendezvous;
+    if (rendezvous == ETCH_VERDICT_COUNT || !finishes(eager))
+        return eager;
+    if (!finishes(rendezvous))
+        return ETCH_VERDICT_BY_PROTOCOL;
+    return eager == ETCH_VERDICT_ALWAYS ? rendezvous : eager;
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
@@ -240,10 +313,13 @@ static etch_status verify(void *data)
     etch_findings_report(v->findings, v->set.rank_count, v->arena, v->diags);
     if (status == ETCH_OK && etch_error_count(v->diags) == 0)
         report_unused(v);
-    if (status == ETCH_OK && v->result->verdict != ETCH_VERDICT_NONE) {
-        etch_run_explain(&v->run, v->arena, v->diags);
-        status = run_seeds(v);
-    }
+    if (status == ETCH_OK && *verdict_of(v) != ETCH_VERDICT_NONE)
+        status = explain_ranks(v);
+    /* What a simulator makes of broken rules is not to be foreseen. */
+    if (etch_error_count(v->diags) > 0 && *verdict_of(v) != ETCH_VERDICT_STALLS)
+        *verdict_of(v) = ETCH_VERDICT_NONE;
+    if (status == ETCH_OK && v->options->protocol == ETCH_PROTOCOL_BOTH)
+        status = run_under_rendezvous(v);
     return status == ETCH_ELIMIT && check_cancel(v) != ETCH_OK ? ETCH_ELIMIT : status;
 }
 
@@ -261,20 +337,25 @@ static void free_all(verifying *v)
 etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
                         etch_verify_result *result)
 {
-    verifying v = {.arena = arena, .options = options, .diags = diags, .result = result};
+    verifying v = {.arena = arena,
+                   .options = options,
+                   .diags = diags,
+                   .result = result,
+                   .rendezvous = options->protocol == ETCH_PROTOCOL_RENDEZVOUS};
     *result = (etch_verify_result){.verdict = ETCH_VERDICT_NONE};
+    for (unsigned i = 0; i < ETCH_PROTOCOL_COUNT; i++)
+        if (options->protocol != ETCH_PROTOCOL_BOTH && (unsigned)options->protocol != i)
+            result->verdicts[i] = ETCH_VERDICT_COUNT;
     /* Threads use malloc: what they hold must be freed also when the arena runs out. */
     etch_status status = etch_guard(etch_arena_mem(arena), verify, &v);
     free_all(&v);
+    result->verdict = worst_verdict(result);
     if (status != ETCH_OK)
         return status;
     const bool broken = etch_error_count(diags) > 0;
     /* Something kept the ranks from running, and no error says what. */
     if (!broken && result->verdict == ETCH_VERDICT_NONE)
         return ETCH_EINTERNAL;
-    /* What a simulator makes of broken rules is not to be foreseen. */
-    if (broken && result->verdict != ETCH_VERDICT_STALLS)
-        result->verdict = ETCH_VERDICT_NONE;
     if (broken)
         return ETCH_EINPUT;
     return result->verdict == ETCH_VERDICT_ALWAYS ? ETCH_OK : ETCH_EUNKNOWN;

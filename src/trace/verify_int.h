@@ -135,13 +135,15 @@ typedef struct etch_node_facts {
     bool brief;
     /* what it does depends on the network */
     bool frail;
+    /* more is sent at once than rendezvous takes */
+    bool oversized;
 } etch_node_facts;
 
 typedef struct etch_rule_context {
     const etch_trace_groups *groups;
     const etch_trace_set *set;
     uint32_t rank, rank_count;
-    bool rendezvous;
+    etch_protocol protocol;
     etch_findings *findings;
 } etch_rule_context;
 
@@ -200,6 +202,8 @@ typedef struct etch_rank {
     bool ordered;
     /* whether it finishes may depend on the machine all the same */
     bool frail;
+    /* under rendezvous nothing can be said of it */
+    bool oversized;
 } etch_rank;
 
 /* Programs, each once; safe on any thread. */
@@ -361,7 +365,8 @@ etch_mail_key etch_message_key(const etch_rank *rank, uint32_t number, const etc
 /* ---- explain.c: why ranks stall ------------------------------------------------------------------------ */
 
 /* Diagnostics of what was left over when a run has ended: messages with one end, collectives that lack a
- * member, ranks that wait for each other. */
-void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags);
+ * member, ranks that wait for each other. After an eager run that came to its end, what one under rendezvous
+ * adds: the latter, as a warning. */
+void etch_run_explain(const etch_run *run, bool adds, etch_arena *arena, etch_diags *diags);
 
 #endif

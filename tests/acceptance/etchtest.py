@@ -117,7 +117,7 @@ def table(spec, expression, by, config=None, plan=None, sets=None):
 
 
 def lower(folder, spec, config=None, plan=None, sets=None, more=()):
-    succeed("lower", spec, *options(config, plan, sets), "-o", folder, *more)
+    succeed("lower", spec, *options(config, plan, sets), "-o", folder, "--no-sync", *more)
     return pathlib.Path(folder)
 
 

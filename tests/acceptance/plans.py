@@ -178,7 +178,7 @@ class Plan:
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
-            bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
+            bucket = chance.choice(("layer", "step", "ddp", f"{chance.randint(100, 40000)}"))
             self.lines.append(lambda left: f"bucket = {bucket}")
         if self.likely(0.3):
             self.lines.append(lambda left: "keep = gathers")
@@ -192,6 +192,7 @@ class Plan:
         if "pp" in self.mesh:
             self.stage()
         self.clip = self.likely(0.3)
+        self.uneven()
 
     @staticmethod
     def at(dim, axes, left):
@@ -221,7 +222,9 @@ class Plan:
         again = [axis for axis in axes if self.likely(0.6)]
         texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}",
                  f"prefetch = {self.chance.randint(0, 3)}",
-                 f"group = {self.family.loops}"] if level > 2 else []
+                 "root = true"] if level > 2 else []
+        groups = ("weight", self.family.loops) if level > 2 else ("weight", )
+        texts += [f"group = {self.chance.choice(groups)}"]
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)
@@ -291,6 +294,20 @@ class Plan:
                 unit, axes = self.chance.choice((1, 3, 8, 16)), places[dim]
                 self.lines.append(lambda left, dim=dim, unit=unit, axes=axes: (
                     f"pad {dim} = {'*'.join([str(unit), *(axis for axis in axes if axis in left)])}"))
+
+    def uneven(self):
+        """Sequences and batches that no axis divides; nothing is routed along them, or scanned."""
+        if self.family.experts or self.model == "mamba2":
+            return
+        for dim, param in (("S", "src" if "src" in self.sets else "seq"), ("U", "tgt")):
+            if param in self.sets and self.likely(0.15):
+                self.sets[param] -= self.chance.randint(1, self.sets[param] // 2)
+                self.lines.append(lambda left, dim=dim: f"pad {dim} = " + "*".join(
+                    ["2", *(axis for axis in (*self.cp, *self.tp) if axis in left)]))
+        if self.likely(0.15):
+            self.sets["batch"] += self.chance.randint(1, 3) * self.sets["micro"]
+            self.lines.append(lambda left: "pad B = " + "*".join(
+                ["1", *(axis for axis in self.batch if axis in left)]))
 
     def stage(self):
         units = list(self.family.units)

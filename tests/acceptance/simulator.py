@@ -1,8 +1,9 @@
 """A simulator of traces as simple as can be: every rank has one compute slot and one communication slot,
 which collectives and sends share; of the nodes that are ready the one with the smallest id goes first; a
 collective takes its slot when it is issued and starts when all members of its group have issued it; a send
-takes its slot for a while, then its message has arrived; a receive takes no slot. Durations are random: what
-dependencies do not hold will come apart."""
+takes its slot for a while, then its message has arrived; a receive takes no slot. Under rendezvous a send
+holds its slot until its receive is posted, and both end together. Durations are random: what dependencies do
+not hold will come apart."""
 
 import collections
 import heapq
@@ -67,8 +68,9 @@ class Rank:
 
 
 class Simulation:
-    def __init__(self, programs, groups, chance):
-        self.groups, self.chance = groups, chance
+    def __init__(self, programs, groups, chance, rendezvous=False):
+        self.groups, self.chance, self.rendezvous = groups, chance, rendezvous
+        self.offered = {}  # message -> the send that waits for its receive
         self.ranks = {rank: Rank(program) for rank, program in programs.items()}
         self.issued = {}  # group -> members that have issued its next collective
         self.arrived, self.expected = set(), {}  # messages; message -> the receive that waits for it
@@ -84,9 +86,12 @@ class Simulation:
 
     def issue(self, number, rank, at):
         rank.start[at] = self.now
-        group = rank.program.group.get(at)
+        group, message = rank.program.group.get(at), rank.program.message.get(at)
+        if message is not None and self.rendezvous:
+            self.meet(message, (number, at), self.offered, self.expected)
+            return
         if group is None:
-            self.end_later([(number, at)], rank.program.message.get(at))
+            self.end_later([(number, at)], message)
             return
         members = self.issued.setdefault(group, [])
         members.append((number, at))
@@ -94,11 +99,21 @@ class Simulation:
             del self.issued[group]
             self.end_later(members)
 
+    def meet(self, message, end, mine, others):
+        """One end of a message is there: it waits for the other one, or both begin."""
+        other = others.pop(message, None)
+        if other is None:
+            mine[message] = end
+        else:
+            self.end_later([end, other])
+
     def receive(self, number, rank):
         for at in rank.posted:
             rank.start[at] = self.now
             message = rank.program.message[at]
-            if message in self.arrived:
+            if self.rendezvous:
+                self.meet(message, (number, at), self.expected, self.offered)
+            elif message in self.arrived:
                 self.end_now(number, at)
             else:
                 self.expected[message] = (number, at)
@@ -131,9 +146,9 @@ def load(paths):
     return {rank: Program(messages(path)) for rank, path in paths.items()}
 
 
-def run(programs, groups, chance):
+def run(programs, groups, chance, rendezvous=False):
     """`groups`: id -> ranks. Gives the ranks with start and end of each node."""
-    return Simulation(programs, groups, chance).run()
+    return Simulation(programs, groups, chance, rendezvous).run()
 
 
 def simulate(paths, groups, chance):

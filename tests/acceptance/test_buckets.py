@@ -4,8 +4,8 @@ import itertools
 import math
 import re
 
-from etchtest import (GPT, LLAMA, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces,
-                      value)
+from etchtest import (GPT, LLAMA, SOURCE, Case, ask, attribute, lower, main, messages, run, succeed, trace,
+                      traces, value)
 
 SIZES = dict(layers=5, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn=24, vocab=40, batch=16, seq=8, micro=2,
              dp=2)
@@ -102,6 +102,56 @@ parallel p {{ mesh {mesh}; shard B @ {batch}{zero}; {lines}{more} }}
                         if re.search(r"\.dw[a-z]$", made.name):
                             self.assertIn(made.id, above[node], made.name)
 
+    def test_whole_tensors(self):
+        """PyTorch's DDP: gradients in the order in which they are made; a bucket ends with the tensor that
+        reaches 1 MiB, the first time, and 25 MiB from then on. Of gains, which take no part of a product, the
+        order is that of the layers."""
+        sizes = dict(SIZES, layers=4, hidden=512, heads=4, kv_heads=4, head_dim=128, ffn=4096, vocab=600)
+        square, wide, gain = 512 * 512, 512 * 4096, 512
+        layer = [("wd", wide), ("wu", wide), ("wg", wide), ("g", gain), ("wo", square), ("wv", square),
+                 ("wk", square), ("wq", square), ("g", gain)]
+        tensors = [("head", 512 * 600), ("g", gain)] + 4 * layer + [("emb", 512 * 600)]
+        expected, limit = [0], 2**20
+        for _, elements in tensors:
+            if expected[-1] >= limit:
+                expected.append(0)
+                limit = 25 * 2**20
+            expected[-1] += F32 * elements
+        self.assertEqual(6, len(expected))
+        for when, zero in itertools.product(("layer", "end"), (None, "dp")):
+            with self.subTest(reduce=when, zero=zero):
+                spec = self.plans("bucket = ddp", f"reduce = {when}", zero=zero)
+                folder = lower(self.scratch / f"{when}{zero}", spec, plan="p", sets=sizes)
+                self.assertFine(folder)
+                self.assertTotals(folder, spec, None, "p", sizes)
+                self.assertIn("always", succeed("verify", folder).out)
+                op = "reduce_scatter" if zero else "all_reduce"
+                path = traces(folder)[0]
+                self.assertEqual(expected, [sent for _, sent in self.sent(path, op)])
+                nodes = messages(path)
+                above, rest = self.ancestors(nodes), iter(
+                    [node for node in nodes if re.match(r"B1\.(layer\d\.)?(\w+\.)*d(w.|head)$", node.name)])
+                begun = iter(tensors)
+                for node, sent in self.sent(path, op):  # it waits for all that it has
+                    while sent > 0:
+                        name, elements = next(begun)
+                        sent -= F32 * elements
+                        if name[0] in "wh":
+                            made = next(rest)
+                            self.assertTrue(made.name.endswith(f".d{name}"), made.name)
+                            self.assertIn(made.id, above[node])
+
+    def test_whole_tensors_of_resnet(self):
+        """ResNet-50: 102,228,128 bytes in five buckets, as in traces that are collected of it; the first has
+        the classifier, 2048*1000 + 1000 elements."""
+        spec = self.write("resnet.etch", f"""etch 1
+import "{SOURCE / "tests/cli/specs/resnet50.etch"}"
+parallel p {{ mesh [dp]; shard B @ dp; bucket = ddp }}
+""")
+        folder = lower(self.scratch / "resnet", spec, plan="p", sets=dict(dp=2, batch=4, micro=1))
+        sent = [size for _, size in self.sent(traces(folder)[0], "all_reduce")]
+        self.assertEqual((5, 102228128, F32 * 2049000), (len(sent), sum(sent), sent[0]))
+
     def test_copies_of_shards(self):
         """HSDP-like: what is left partial of the parts is reduced behind the reduce-scatter of the same
         gradients."""
@@ -188,7 +238,7 @@ parallel plain {{
             self.assertEqual(SIZES["layers"] + 2 if zero else 0, len(gathers))  # once, behind the optimizer
 
     def test_mistakes(self):
-        for bucket, text in (("0", "a bucket is layer, step, or at least 1 byte"),
+        for bucket, text in (("0", "a bucket is layer, step, ddp, or at least 1 byte"),
                              ("dp - 2", "is less than 1"), ("dp/4", "not an integer"),
                              ("unbound", "unknown name")):
             done = run("lower", self.plans(f"bucket = {bucket}"), "--plan", "p", "--set",

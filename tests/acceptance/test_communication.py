@@ -158,20 +158,20 @@ class Table(Case):
             self.proved(spec, dims, "comm(step, op = all_gather, plan = zero_1)", f"({psi})/dp")
 
     def test_weights_in_parts(self):
-        """FSDP: a gather forward, one backward, a reduce-scatter, in each microbatch; HSDP adds the parts of
-        the copies up, once."""
+        """FSDP: a gather forward, one backward, a reduce-scatter, in each microbatch; what its root has (the
+        table, last norm, head) is not gathered backward. HSDP adds the parts of the copies up, once."""
         spec = self.write("hsdp.etch", self.llama("dtype grads = bf16\n").read_text(encoding="utf-8")
                           + "param part\nassume part*tp | hidden\n")
-        psi = f"({ask(spec, 'params(model)')})"
-        self.proved(spec, LLAMA_DIMS, "wire(step, plan = fsdp)", f"micro*3*{psi}*(dp - 1)/dp")
-        for phase in ("forward", "backward"):
+        psi, root = f"({ask(spec, 'params(model)')})", "(2*V*H + H)"
+        self.proved(spec, LLAMA_DIMS, "wire(step, plan = fsdp)", f"micro*(3*{psi} - {root})*(dp - 1)/dp")
+        for phase, weights in (("forward", psi), ("backward", f"({psi} - {root})")):
             self.proved(spec, LLAMA_DIMS, f"wire({phase}, op = all_gather, plan = fsdp)",
-                        f"micro*{psi}*(dp - 1)/dp")
+                        f"micro*{weights}*(dp - 1)/dp")
         self.proved(spec, LLAMA_DIMS, "wire(step, op = reduce_scatter, plan = fsdp)",
                     f"micro*{psi}*(dp - 1)/dp")
         self.proved(spec, LLAMA_DIMS, "wire(step, plan = zero_3)", f"2*{psi}*(dp - 1)/dp")
         self.proved(spec, LLAMA_DIMS, "wire(step, axis = part, plan = hsdp)",
-                    f"micro*3*{psi}*(part - 1)/part")
+                    f"micro*(3*{psi} - {root})*(part - 1)/part")
         self.proved(spec, LLAMA_DIMS, "comm(step, axis = rep, op = all_reduce, plan = hsdp)", f"{psi}/part")
         self.proved(spec, LLAMA_DIMS, "wire(step, axis = rep, plan = hsdp)", f"2*{psi}/part*(rep - 1)/rep")
 

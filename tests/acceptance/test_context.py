@@ -121,6 +121,38 @@ class Pairs(Case):
         done = run("check", LLAMA, "--plan", "context_gather")
         self.assertIn("cp*min(cp, 2) | seq", done.out)
 
+    def test_chunks_of_the_sequence_are_whole(self):
+        """What the sequence is split into lies on ranks as it does: an early part and a late one, of whole
+        chunks each; so does what is split again, or merged from chunks."""
+        text = """etch 1
+param batch, seq, hidden, chunk
+dim B = batch, S = seq, T = seq, H = hidden, Z = seq/chunk, L = chunk, U = seq, W = seq
+model m(x[B,S,H]) -> z[B,Z,H] {
+  a[B,S,H]   = sdpa(x, x[S->T], x[S->T], dot = H, over = T, causal = CAUSAL)
+  b[B,U,H]   = a[S->U]
+  c[B,Z,L,H] = b[U->(Z,L)]
+  z[B,Z,H]   = mean(c, over = L)
+}
+parallel even { mesh [cp]; shard S @ cp }
+parallel parts { mesh [cp]; shard S @ cp; balance = false }
+"""
+        sizes = {"batch": 2, "hidden": 4, "seq": 24}
+        for causal, plan, paired in (("true", "even", True), ("true", "parts", False),
+                                     ("false", "even", False)):
+            spec = self.write("m.etch", text.replace("CAUSAL", causal))
+            asked = run("check", spec, "--plan", plan).out
+            self.assertEqual(paired, "cp*min(cp, 2) | seq/chunk" in asked, asked)
+            self.assertEqual(not paired, "  cp | seq/chunk" in asked, asked)
+            for cp, chunk in ((2, 6), (2, 4), (2, 12), (3, 4), (3, 8), (1, 24)):
+                with self.subTest(causal=causal, plan=plan, cp=cp, chunk=chunk):
+                    done = run("lower", spec, "--dry-run",
+                               *options(plan=plan, sets={**sizes, "cp": cp, "chunk": chunk}))
+                    fits = cp == 1 or 24 // chunk % (2 * cp if paired else cp) == 0
+                    self.assertEqual((0, []) if fits else (1, ["E0523"]),
+                                     (done.status, [error["code"] for error in done.errors()]), done)
+                    if not fits:
+                        self.assertIn(f"Z = seq/chunk = {24 // chunk}", done.errors()[0]["text"])
+
     def test_attention_that_sees_everything_needs_no_chunks(self):
         """GPT's attention is written out, and not causal: any division of the queries is even."""
         spec = self.write("gpt.etch", GPT.read_text(encoding="utf-8") + PLANS)

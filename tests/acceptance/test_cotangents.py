@@ -75,5 +75,34 @@ class Cotangents(Case):
         self.assertEqual([3 * ROW, 3 * ROW, 0], found)
 
 
+class SharedByLoops(Case):
+    """A loop adds its part of a value's cotangent to what those behind it have left, not to zeros first: two
+    loops add as often as one of all their iterations."""
+
+    MODEL = """etch 1
+param batch, hidden
+dim B = batch, H = hidden
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model m(x[B,H]) -> l[] {{
+  weight g[H]
+  shared = x * g
+  y = x
+{body}
+  l[] = sum(y, over = (B,H))  tag loss
+}}
+train {{ optimizer = sgd }}
+"""
+    LOOP = "  repeat {count} as {name} {{ weight w[H]; y = y + silu(y * w) * shared }}\n"
+
+    def flops(self, name, *parts):
+        spec = self.write(f"{name}.etch", self.MODEL.format(body="".join(parts)))
+        return value(spec, "flops(backward)", sets={"batch": 3, "hidden": 5})
+
+    def test_two_loops_are_one(self):
+        self.assertEqual(self.flops("one", self.LOOP.format(count=6, name="layer")),
+                         self.flops("two", self.LOOP.format(count=2, name="layer"),
+                                    self.LOOP.format(count=4, name="more")))
+
+
 if __name__ == "__main__":
     main()

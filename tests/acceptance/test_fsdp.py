@@ -53,8 +53,10 @@ WAYS = {
                     EACH, EACH),
     "z3_kept": Way(SHARDED, 3, ", keep = true", EACH, NEVER, EACH),
     "z3_always": Way(SHARDED, 3, ", keep = step, reduce = step", ONCE, NEVER, ONCE),
+    "z3_root": Way(SHARDED, 3, ", root = true", EACH, EACH, EACH),
     "h2": Way(HYBRID, 2, "", NEVER, NEVER, EACH),
     "h3": Way(HYBRID, 3, "", EACH, EACH, EACH),
+    "h3_root": Way(HYBRID, 3, ", root = true, keep = false", EACH, EACH, EACH),
     "h3_step": Way(HYBRID, 3, ", keep = microbatch, reduce = step", EACH, NEVER, ONCE),
 }
 
@@ -64,17 +66,29 @@ def plans(**more):
                    for name, way in {**WAYS, **more}.items())
 
 
+class WithoutLayers:
+    """A point, of a model that has no layers: its weights are those of the root."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __getattr__(self, name):
+        return 0 if name == "layers" else getattr(self.v, name)
+
+
 def by_hand(name, v, weights, tied=0):
     """(phase, collective, axes) -> bytes. `tied`: elements of a weight that two units use; it is among the
-    weights."""
+    weights. Where its copy lasts, the second unit finds it."""
     way, tally = WAYS[name], collections.defaultdict(int)
     axis, ranks = ("dp", v.dp) if way.text == SHARDED else ("fsdp", v.fsdp)
-    for elements, divided, count in weights:
+    has_root = "root" in way.options
+    for (elements, divided, count), (_, _, outside) in zip(weights(v), weights(WithoutLayers(v))):
         held = elements / v.tp if divided and axis == "fsdp" else elements
         part = math.ceil(held / ranks)
-        units = count + (1 if elements == tied else 0)
-        tally["forward", "all_gather", axis] += way.forward(v) * BF16 * part * units
-        tally["backward", "all_gather", axis] += way.backward(v) * BF16 * part * units
+        again = count - outside if has_root else count
+        twice = elements == tied and way.backward is EACH and not has_root
+        tally["forward", "all_gather", axis] += way.forward(v) * BF16 * part * (count + twice)
+        tally["backward", "all_gather", axis] += way.backward(v) * BF16 * part * (again + twice)
         tally["sync", "reduce_scatter", axis] += way.reduced(v) * F32 * part * ranks * count
         if way.level == 2:
             tally["sync", "all_gather", axis] += BF16 * part * count
@@ -98,14 +112,14 @@ class Formulas(Case):
                     if phase == "backward":  # GPT recomputes: what is run again gathers for both
                         query += " + " + query.replace(phase, "recompute")
                     text = ask(spec, query, plan=name)
-                    self.assertFormula(lambda v: by_hand(name, v, weights(v),
+                    self.assertFormula(lambda v: by_hand(name, v, weights,
                                                          tied(v)).get((phase, op, axis), 0), text,
                                        dims)
 
     def test_llama(self):
         self.compare(self.llama, llama_weights, LLAMA_DIMS)
 
-    def test_gpt_gathers_the_tied_embedding_for_two_units_and_reduces_it_once(self):
+    def test_gpt_gathers_the_tied_embedding_for_each_unit_while_no_copy_lasts_and_reduces_it_once(self):
         self.compare(self.gpt, gpt_weights, GPT_DIMS, lambda v: v.vocab * v.hidden)
 
     def test_what_computes_is_as_without(self):
@@ -167,6 +181,50 @@ class Formulas(Case):
                                    LLAMA_DIMS)
                 self.assertEqual(ask(spec, f"comm({phase})", plan=plan),
                                  ask(spec, f"comm({phase}, op = all_gather, axis = {axis})", plan=plan))
+
+    def test_each_weight_by_itself(self):
+        """What is gathered is the same forward; backward only what is read: not the table that is looked up,
+        whose gradient is made without it."""
+        spec = self.write("alone.etch", edited(plans(alone=Way(SHARDED, 3, ", group = weight", EACH, EACH,
+                                                               EACH))))
+        for phase in ("forward", "sync"):
+            self.assertEqual(ask(spec, f"comm({phase})", plan="z3"), ask(spec, f"comm({phase})",
+                                                                         plan="alone"))
+        self.assertFormula(
+            lambda v: BF16 * v.micro * (sum(count * math.ceil(elements / v.dp) for elements, _, count in
+                                            llama_weights(v)) - math.ceil(v.hidden * v.vocab / v.dp)),
+            ask(spec, "comm(backward)", plan="alone"), LLAMA_DIMS)
+
+    def test_a_scope_has_a_line_of_its_own(self):
+        """Copies of the MLP last, those of other weights do not; attention is not divided at all."""
+        spec = self.write("scopes.etch", edited("""
+parallel mixed {
+  mesh  [dp]
+  shard B @ dp
+  zero  3 @ dp, root = true
+  for mlp { zero 3 @ dp, keep = microbatch, reduce = step }
+  for attention { zero 3 @ () }
+}
+"""))
+        sets = {**SIZES, **STEP, "dp": 3}
+        v = Point(0, **sets)
+        part = lambda *sizes: sum(math.ceil(size / v.dp) for size in sizes)
+        query, key = v.hidden * v.heads * v.head_dim, v.hidden * v.kv_heads * v.head_dim
+        outside = part(v.hidden * v.vocab, v.hidden * v.vocab, v.hidden)
+        gains, mlp = v.layers * part(v.hidden, v.hidden), 3 * v.layers * part(v.hidden * v.ffn)
+        for asked, expected in (("comm(forward)", BF16 * v.micro * (outside + gains + mlp)),
+                                ("comm(backward)", BF16 * v.micro * gains),
+                                ("comm(sync, op = reduce_scatter)",
+                                 F32 * v.dp * (v.micro * (outside + gains) + mlp)),
+                                ("comm(sync, op = all_reduce)", F32 * v.layers * 2 * (query + key)),
+                                ("comm(sync, op = all_gather)", 0)):
+            with self.subTest(asked):
+                self.assertEqual(expected, value(spec, asked, plan="mixed", sets=sets))
+        whole = BF16 * v.layers * 2 * (query + key)
+        self.assertEqual(whole + BF16 * (outside + gains + mlp),
+                         value(spec, "memory(weights)", plan="mixed", sets=sets))
+        self.assertTotals(lower(self.scratch / "mixed", spec, plan="mixed", sets=sets), spec, None, "mixed",
+                          sets)
 
     def test_what_is_frozen_is_gathered_where_it_is_read(self):
         """A frozen layer goes back, and is read; a frozen embedding does not. Neither has a gradient."""
@@ -347,6 +405,49 @@ class Traces(Case):
                          [name for name in p.nodes if ".weights." in name])
         self.assertFalse([name for name in p.nodes if "reduce_scatter" in name and not name.startswith("S.")])
 
+    def test_the_root(self):
+        """What no layer has is one group: gathered where forward begins, for both ends, and not again;
+        reduced once, when the table's gradient is there, the last of all."""
+        p = self.program("z3_root")
+        layers = range(3)
+        for m in range(2):
+            gathers = [name for name in p.nodes if ".weights." in name and name[1] == str(m)]
+            self.assertEqual([f"F{m}.emb.weights.dp.all_gather"] +
+                             [f"F{m}.layer{i}.weights.dp.all_gather" for i in layers] +
+                             [f"B{m}.layer{i}.weights.dp.all_gather" for i in reversed(layers)], gathers)
+            for name in p.unit(f"B{m}.head."):
+                self.assertIn(f"F{m}.emb.weights.dp.all_gather", p.above(name))
+            self.assertEqual([f"S{m}.layer{i}.grads.dp.reduce_scatter" for i in reversed(layers)] +
+                             [f"S{m}.emb.grads.dp.reduce_scatter"],
+                             [name for name in p.nodes if name.startswith(f"S{m}.")])
+            self.assertTrue({name for name in p.nodes if re.fullmatch(rf"B{m}\.d(emb|head|g)", name)}
+                            <= p.above(f"S{m}.emb.grads.dp.reduce_scatter"))
+        self.assertEqual(1, sum(name.startswith("O.") and "layer" not in name for name in p.nodes))
+
+    def test_weights_by_themselves(self):
+        """As many collectives as tensors; each gradient goes out as soon as its layer has gone back, in the
+        order in which they are made."""
+        alone = self.write("alone.etch", edited(plans(alone=Way(SHARDED, 3, ", group = weight, root = true",
+                                                                EACH, EACH, EACH))))
+        sets = {**SIZES, **STEP, "layers": 3, "dp": 3}
+        p = Program(traces(self.lowered(alone, "alone", sets))[0])
+        of_layer = 9  # four products of attention, three of the MLP, two gains
+        for m in range(2):
+            for i in range(3):
+                for direction in "FB":
+                    self.assertEqual(of_layer, sum(name.startswith(f"{direction}{m}.layer{i}.") and
+                                                   ".weights." in name for name in p.nodes))
+                reduced = [name for name in p.nodes if name.startswith(f"S{m}.layer{i}.")]
+                self.assertEqual(of_layer, len(reduced))
+                products = [name for name in reduced if re.match(rf"S{m}\.layer{i}\.w", name)]
+                made = [name for name in p.unit(f"B{m}.layer{i}.") if re.search(r"\.dw.$", name)]
+                order = [re.search(r"\.d(\w+)$", name)[1] for name in made]
+                self.assertEqual(order, [re.match(rf"S{m}\.layer{i}\.(\w+)", name)[1] for name in products])
+                for name, gradient in zip(products, made):
+                    self.assertIn(gradient, p.above(name))
+            self.assertEqual(3, sum(name.startswith(f"F{m}.") and ".weights." in name and "layer" not in name
+                                    for name in p.nodes))
+
     def test_replicas_are_added_up_once(self):
         sets = {**SIZES, **STEP, "rep": 2, "fsdp": 3, "tp": 1}
         p = Program(traces(self.lowered(self.llama, "h3", sets))[0])
@@ -362,7 +463,8 @@ class Pipelines(pipeline.Stages):
 
     WAYS = [("gpipe", 3, 5, 1), ("one_f_one_b", 2, 3, 1), ("one_f_one_b", 4, 2, 1),
             ("interleaved(virtual = 2)", 2, 5, 2)]
-    LINES = [(2, ""), (3, ""), (3, ", keep = microbatch"), (3, ", keep = step, prefetch = 2"),
+    LINES = [(2, ""), (3, ""), (3, ", root = true, group = weight"), (3, ", keep = microbatch"),
+             (3, ", keep = step, prefetch = 2"),
              (3, ", reduce = step"),
              (3, ", prefetch = 0")]
 
@@ -392,16 +494,20 @@ parallel cut {{
                     self.assertIn("always", succeed("verify", folder).out)
 
     def test_of_one_stage(self):
-        """An axis of stages of one rank changes nothing."""
+        """An axis of stages of one rank changes nothing, with and without a root."""
+        for options in ("", ", root = true"):
+            self.compare_one_stage(options)
+
+    def compare_one_stage(self, options):
         plan = """
 parallel {} {{
   mesh  [{}dp]
   shard B @ dp
-  zero  3 @ dp
+  zero  3 @ dp{}
 {}}}
 """
-        spec = self.write("llama.etch", edited(plan.format("whole", "", "") +
-                                               plan.format("cut", "pp, ",
+        spec = self.write("llama.etch", edited(plan.format("whole", "", options, "") +
+                                               plan.format("cut", "pp, ", options,
                                                            "  stage (embed, layer, head) @ pp\n")))
         sets = {**SIZES, **STEP, "dp": 3}
         for query in ("comm(step)", "comm(forward)", "traffic(step)"):

@@ -335,7 +335,7 @@ class BadInput(Case):
         plan, train = ("  shard B @ dp }", "  shard B @ dp\n  {}\n}}"), ("master = true) }",
                                                                          "master = true), {} }}")
         body = ("x        = x + mlp(x)", "x        = {}")
-        for (old, new), what, word in ((plan, "for mlp { zero 3 @ dp }", "zero"),
+        for (old, new), what, word in ((plan, "for mlp { stage layer @ dp }", "stage"),
                                        (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "gather_sum(x)", "gather_sum"),

@@ -5,6 +5,7 @@ endings of the traces."""
 import collections
 import itertools
 import json
+import re
 from fractions import Fraction
 
 import decoder
@@ -74,17 +75,13 @@ def attention(v, ring):
 
 
 def two_axes(v):
-    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads; the
-    gradients of the residual from queries, and from keys, are sums over both axes and over kv."""
+    """Heads over kv and g. What backward computes of keys and values is a sum over the groups of heads, and
+    stays one: all that goes back to the residual is a sum over both axes, added up once."""
     tally = collections.defaultdict(int)
-    kv = min(v.tp, v.kv_heads)
     calls, tokens = v.micro * v.layers, v.batch / v.micro / v.dp * v.seq
     whole = BF16 * tokens * v.hidden
     add(tally, "forward", "all_reduce", "(kv,g)", v.micro * (whole + 3 * F32 * tokens) + calls * 2 * whole)
-    add(tally, "backward", "all_reduce", "(kv,g)", v.micro * whole + calls * whole)
-    add(tally, "backward", "all_reduce", "g",
-        calls * (whole + 2 * BF16 * tokens * v.kv_heads * v.head_dim / kv))
-    add(tally, "backward", "all_reduce", "kv", calls * whole)
+    add(tally, "backward", "all_reduce", "(kv,g)", v.micro * whole + calls * 2 * whole)
     return tally
 
 
@@ -204,6 +201,36 @@ class Layouts(Case):
             self.assertEqual({axis for axis,
                               size in (("kv", min(tp, kv_heads)), ("g", tp // min(tp, kv_heads)))
                               if size > 1}, names)
+
+    def test_other_dims_of_a_pin(self):
+        """`..` is what the map says of dims that a pin does not list, on the axes that it leaves."""
+        shards = "B @ dp, S @ cp, K @ tp, F @ tp, V @ tp"
+        text = "\n".join(
+            f"parallel {name} {{ mesh [dp, cp, tp]; shard {lines}; pin residual [{dims}] }}"
+            for name, lines, dims in (("listed", shards, "B@dp, S@(cp,tp), H"),
+                                      ("others", shards, ".., S@(cp,tp)"),
+                                      ("last", shards, "S@(cp,tp), .., H"),
+                                      ("taken", "B @ dp, S @ cp, H @ tp", ".., S@(cp,tp)"),
+                                      ("no_batch", shards, "B, S@(cp,tp), H"),
+                                      ("unlisted", shards, "S@(cp,tp), H"),
+                                      ("no_cp", shards, ".., S@tp"),
+                                      ("meant", shards, "B@(), S@(cp,tp), H"),
+                                      ("moved", shards, "B@dp, S@tp, H@cp")))
+        spec = self.write("pins.etch", f'etch 1\nimport "llama.etch"\n{text}\n')
+        asked = {name: ask(spec, "comm(step)", plan=name)
+                 for name in ("listed", "others", "last", "meant", "unlisted")}
+        self.assertEqual(asked["listed"], asked["others"])
+        self.assertEqual(asked["listed"], asked["last"])
+        self.assertEqual(asked["meant"], asked["unlisted"])
+        self.assertNotEqual(asked["listed"], asked["meant"])
+        said = {name: re.findall(r"remark\[E0406\]: (.*)",
+                                 succeed("query", spec, "comm(step)", "--plan", name).err)
+                for name in ("listed", "others", "last", "taken", "no_batch", "unlisted", "no_cp", "meant",
+                             "moved")}
+        whole = "pin residual: {} is whole on all ranks of {}, which the plan divides it over"
+        self.assertEqual({**dict.fromkeys(("listed", "others", "last", "taken", "meant", "moved"), []),
+                          "no_batch": [whole.format("B", "dp")], "unlisted": [whole.format("B", "dp")],
+                          "no_cp": [whole.format("S", "cp")]}, said)
 
     def test_one_axis_is_not_enough(self):
         done = run("lower", LLAMA, "--dry-run", "--plan", "megatron", "--set",

@@ -197,15 +197,21 @@ exit $status
 
     def test_interrupted(self):
         """A run that is ended from outside leaves nothing that looks finished."""
+        for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU):
+            with self.subTest(end.name):
+                self.hold_interrupted(end)
+
+    def hold_interrupted(self, end):
         sets = {**FOUR, "layers": 400, "dp": 16, "batch": 64, "micro": 4}
         process = subprocess.Popen([ETCH, "lower", str(LLAMA), *chosen(sets), "-o", str(self.out)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while process.poll() is None and not os.listdir(self.scratch):
             pass
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(end)
         process.communicate()
         if process.returncode == 0:  # it was faster
             self.assertFalse([name for name in os.listdir(self.scratch) if name != "out"])
+            shutil.rmtree(self.out)
             return
         self.assertEqual(4, process.returncode)
         self.assertEqual({}, snapshot(self.scratch))

@@ -316,6 +316,74 @@ parallel pipe {
                          {nodes[parent].name for parent in nodes[at].data_deps}])
 
 
+class SharedValues(Pipeline):
+    """Of a value that several units read one cotangent goes back, the sum so far, beside that of the
+    residual."""
+
+    LOOPS = """etch 1
+param batch, width, vocab, layers, micro = 1
+dim B = batch, H = width, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model m(ids[B]: i32, labels[B]: i32) -> z[B,V] {
+  weight emb[V,H], out[V,H]
+  x[B,H] = gather(emb, ids, over = V)  tag embed
+  shared = silu(x)
+  repeat layers as first { weight v[H]; a = silu(x * v) * shared; x = x + a }
+  repeat layers as second { weight w[H]; b = relu(x * w) * shared; x = x + b }
+  y = x + shared  tag end
+  z[B,V] = y * out  tag head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = m, optimizer = sgd, accumulate = (B, micro) }
+parallel pipe { mesh [pp]; stage (embed, first, second, end, head) @ pp }
+"""
+    UNITS = """etch 1
+param batch, width, vocab, micro = 1
+dim B = batch, H = width, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module unit(x[B,H], y[B,H]) -> z[B,H] {
+  weight w[H]
+  z = silu(x * w) + y
+}
+module one(x[B,H], y[B,H]) -> z[B,H] { z = unit(x, y) }
+module two(x[B,H], y[B,H]) -> z[B,H] { z = unit(x, y) }
+module three(x[B,H], y[B,H]) -> z[B,H] { z = unit(x, y) }
+model m(ids[B]: i32, labels[B]: i32) -> z[B,V] {
+  weight emb[V,H], out[V,H]
+  x[B,H] = gather(emb, ids, over = V)  tag embed
+  y = silu(x)  tag begin
+  z[B,V] = three(x, two(x, one(x, y))) * out  tag head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = m, optimizer = sgd, accumulate = (B, micro) }
+parallel pipe { mesh [pp]; stage (embed, begin, one, two, three, head) @ pp }
+"""
+    ROW = BF16 * 4 * 48  # bytes of a [B,H] of one of two microbatches
+
+    def sent_back(self, text, stages, sets):
+        """Bytes of what each stage but the first sends to the one before it."""
+        spec = self.write(f"{stages}.etch", text)
+        sets = {"batch": 8, "width": 48, "vocab": 16, "micro": 2, **sets}
+        found = self.stages(spec, None, sets, {"pp": stages}, f"{stages}.{len(text)}")
+        rows = [[attribute(node, "comm_size") for node in named(nodes, r"B\d\.send\..*")] for nodes in found]
+        for sizes in rows[1:]:
+            self.assertEqual(2, len(sizes))
+            self.assertEqual(sizes[0], sizes[1])
+        parts = [value(spec, f"rank_flops(step, stage = {stage})", sets={**sets, "pp": stages})
+                 for stage in range(stages)]
+        self.assertEqual(value(spec, "rank_flops(step)", sets={**sets, "pp": 1}), sum(parts))
+        return [sizes[0] // self.ROW for sizes in rows[1:]]
+
+    def test_loops(self):
+        """Layers send back the residual's and the shared value's; of a sum both terms have one."""
+        self.assertEqual([2, 2, 2, 2, 1, 1], self.sent_back(self.LOOPS, 7, {"layers": 2}))
+        self.assertEqual([2, 1], self.sent_back(self.LOOPS, 3, {"layers": 2}))
+
+    def test_units(self):
+        """Behind `begin` there is a cotangent of y and one of x, before it that of x alone."""
+        self.assertEqual([1, 2, 2, 2, 1], self.sent_back(self.UNITS, 6, {}))
+
+
 class SharedWeights(Pipeline):
     def test_tied_embedding(self):
         """First and last stage add up its gradient, in groups of two, after each has reduced its own."""

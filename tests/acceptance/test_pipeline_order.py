@@ -62,9 +62,10 @@ class Rules(Pipeline):
             before = computes[-1]
 
     def check_receives(self, program, places, slots):
-        """A receive is posted when the slot before begins to compute, and waits for nothing else."""
-        for before, slot in zip([None, *slots], slots):
-            posted = [of_type(program, places, before, *COMPUTES)[0]] if before else []
+        """A receive is posted with what the slot two before sends, when that has computed, and waits for
+        nothing else."""
+        for before, slot in zip([None, None, *slots], slots):
+            posted = [of_type(program, places, before, *COMPUTES)[-1]] if before else []
             for at in of_type(program, places, slot, trace.RECV):
                 self.assertEqual(posted, list(program.nodes[at].data_deps), program.nodes[at].name)
 

@@ -119,6 +119,30 @@ parallel p { mesh [dp]; shard B @ dp; zero 1 @ dp; dtype weights = f8, act = f8,
         self.assertFormula(lambda v: 2 * 2 * v.dp * math.ceil(v.n / v.dp),
                            ask(spec, "comm(sync, op = reduce_scatter)", plan="p"), {})
 
+    def test_a_cast_widens_what_follows(self):
+        """In f32 from the cast on: forward keeps its result, and that of silu and its operand; the product
+        that says so is bf16 again. A weight of the class widens nothing, one that is declared f32 does."""
+        spec = self.write("cast.etch", """etch 1
+param batch, hidden, ffn
+dim B = batch, H = hidden, F = ffn
+dtype weights = f32
+model m(x[B,H]) -> y[B,H] {
+  weight w[H,F], u[F,H], g[H], k[H]: f32
+  a[B,F]: f32 = cast(x, f32) * w
+  c[B,H]: bf16 = silu(a) * u
+  d = tanh(c) * g
+  e[B,H]: f32 = d * k
+  y = tanh(e)
+  l[] = sum(y*y, over = (B,H))  tag loss
+}
+train { model = m, optimizer = sgd }
+parallel p { mesh [dp, tp]; shard B @ dp, F @ tp }
+""")
+        # cast, its product, silu; tanh, d and y
+        self.assertFormula(lambda v: (4 + 2 * 2 + 4) * v.batch * v.hidden + 2 * 4 * v.batch * v.ffn,
+                           ask(spec, "saved(model)"), {})
+        self.assertFormula(lambda v: 2 * v.batch * v.hidden / v.dp, ask(spec, "comm(forward)"), {})
+
     def test_messages_of_a_pipeline_and_tied_weights(self):
         """What stages send each other is activations; the gradient of a tied embedding travels as gradients
         do."""

@@ -6,7 +6,7 @@ import itertools
 
 import decoder
 from decoder import BF16, F32, add
-from etchtest import BASE, LLAMA, Case, ask, lower, main, run, with_plans
+from etchtest import BASE, LLAMA, Case, ask, lower, main, run, value, with_plans
 from test_collectives import COLLECTIVES
 from test_numbers import LLAMA_DIMS
 
@@ -174,6 +174,45 @@ parallel other { mesh [tp, xp]
                 done = run("query", spec, "comm(step)", "--plan", "megatron_sp")
                 self.assertEqual((1, 1), (done.status, len(done.errors())), done)
                 self.assertEqual(spec.name, done.errors()[0]["path"].split("/")[-1])
+
+    def test_what_nothing_reads_is_not_moved(self):
+        """Of what leaves a module, a loop or a statement only what is read, or is a result, is gathered."""
+        text = """etch 1
+param batch, hidden, layers
+dim B = batch, H = hidden
+module part(x[B,H], a[B,H]) -> (y[B,H], s[B,H]) {
+  y = tanh(x)
+  s = exp(y)
+}
+module outer(x[B,H]) -> (y[B,H], s[B,H]) {
+  (y, s) = part(x, x)
+}
+model m(x[B,H]) -> (BODY
+}
+parallel calls { mesh [tp]; shard H @ (); for part { shard H @ tp } }
+parallel both { mesh [tp]; shard H @ (); for (outer, part) { shard H @ tp } }
+parallel loop { mesh [tp]; shard H @ (); for layer { shard H @ tp } }
+parallel statement { mesh [tp]; shard H @ (); for tagged { shard H @ tp } }
+"""
+        bodies = {
+            "one": "z[B,H]) {\n  (y[B,H], s[B,H]) = part(x, x)\n  z = gelu(y)",
+            "other": "z[B,H]) {\n  (y[B,H], s[B,H]) = part(x, x)\n  z = gelu(s)",
+            "result": "z[B,H]) {\n  (y[B,H], z[B,H]) = part(x, x)",
+            "results": "y[B,H], z[B,H]) {\n  (y[B,H], z[B,H]) = part(x, x)",
+            "nested": "z[B,H]) {\n  (y[B,H], s[B,H]) = outer(x)\n  z = gelu(y)",
+            "renamed": "z[B,H]) {\n  (y[B,H], s[B,H]) = outer(x)\n  t = s\n  z = gelu(y)",
+            "loops": "z[B,H]) {\n  y = x\n  s = x\n  repeat layers as layer {\n    y = tanh(y)\n"
+                     "    s = exp(s)\n  }\n  z = gelu(y)",
+            "tags": "z[B,H]) {\n  s = exp(x)  tag tagged\n  z = gelu(x)",
+        }
+        sizes = {"batch": 4, "hidden": 8, "tp": 2}
+        whole = BF16 * 4 * 8 // 2  # what a gather brings
+        for name, plan, gathers in (("one", "calls", 1), ("other", "calls", 1), ("result", "calls", 1),
+                                    ("results", "calls", 2), ("nested", "both", 1), ("renamed", "both", 1),
+                                    ("loops", "loop", 1), ("tags", "statement", 0)):
+            with self.subTest(name):
+                spec = self.write("m.etch", text.replace("BODY", bodies[name]))
+                self.assertEqual(gathers * whole, value(spec, "comm(forward)", plan=plan, sets=sizes))
 
 
 if __name__ == "__main__":

@@ -165,5 +165,165 @@ infer answer {{ {block}, steps = n }}
             self.assertFalse((self.scratch / "out").exists())
 
 
+GEMMA3 = """etch 1
+import "{models}/gemma3.etch"
+param context = 8, new = 3, gen = 4
+infer prefill {{ model = gemma3, output = z, past = 0 }}
+infer chunk   {{ model = gemma3, output = z, seq = new, past = context }}
+infer decode  {{ model = gemma3, output = z, seq = 1, past = context }}
+infer answer  {{ model = gemma3, output = z, seq = 1, past = context, steps = gen }}
+parallel split {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp }}
+parallel parts {{ mesh [cp, tp]; shard S @ cp, K @ tp, F @ tp, V @ tp; balance = false }}
+parallel staged {{ mesh [pp, tp]; shard K @ tp, F @ tp, V @ tp; stage layer @ pp }}
+"""
+
+
+HEAD = """etch 1
+param b = 2, s = 1, past = 0, w = 3
+dim B = b, S = s, T ~ past + S, D = 4
+infer one {{ model = m }}
+parallel p {{ mesh [dp]; shard B @ dp }}
+"""
+KEPT = {"module": HEAD + """module keep(k[B,S,D]) -> kc[B,T,D] {{
+  kc = cache(k, over = S, window = {w})
+}}
+module core(q[B,S,D], kc[B,T,D]) -> o[B,S,D] {{
+  o = sdpa(q, kc, kc, dot = D, over = T, causal = true, window = {w})
+}}
+model m(x[B,S,D]) -> y[B,S,D] {{
+  weight wk[D,D']
+  k[B,S,D'] = x * wk
+  y = core(x, keep(k[D'->D]))
+}}
+""", "line": HEAD + """model m(x[B,S,D]) -> y[B,S,D] {{
+  weight wk[D,D']
+  k[B,S,D'] = x * wk
+  z = k[D'->D]
+  kc[B,T,D] = cache(z, over = S, window = {w})
+  kd = kc
+  y = sdpa(x, kc, kd, dot = D, over = T, causal = true, window = {w})
+}}
+""", "scores": HEAD + """model m(x[B,S,D]) -> y[B,S,D] {{
+  weight wk[D,D']
+  k[B,S,D'] = x * wk
+  z = k[D'->D]
+  kc[B,T,D] = cache(z, over = S, window = {w})
+  s[B,S,T] = x * kc
+  p = softmax(s, over = T, causal = true, window = {w})
+  y[B,S,D] = p * kc
+}}
+"""}
+
+
+class Rolling(Case):
+    """Five of six layers see a window, and their caches keep no more."""
+    SMALL = dict(layers=7, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn=24, vocab=32, batch=2)
+
+    def setUp(self):
+        super().setUp()
+        self.spec = self.write("gemma3.etch", GEMMA3.format(models=MODELS))
+
+    @staticmethod
+    def kept(layers, seen, window, batch, kv_heads, head_dim, **_):
+        """Position by position, layer by layer."""
+        positions = sum(1 for layer in range(layers) for at in range(seen)
+                        if layer % 6 == 5 or at >= seen - window)
+        return positions * batch * 2 * kv_heads * head_dim * HALF
+
+    @staticmethod
+    def attention(layers, new, past, window, batch, heads, kv_heads, head_dim, **_):
+        """Bytes that attention moves: each key that some query sees once, queries and results."""
+        keys = sum(1 for layer in range(layers) for at in range(past + new)
+                   if layer % 6 == 5 or at > past - window)
+        return batch * HALF * head_dim * (keys * 2 * kv_heads + layers * 2 * new * heads)
+
+    def test_published(self):
+        """The caches of 32768 tokens: 29 of 34 layers hold 1024 of them in Gemma 3 4B, 22 of 26 hold 512 in
+        1B, 52 of 62 hold 1024 in 27B."""
+        for config, bytes_of, all_of, windows, window in (("gemma3_4b", 2 * 4 * 256 * 2, 5, 29, 1024),
+                                                          ("gemma3_1b", 2 * 1 * 256 * 2, 4, 22, 512),
+                                                          ("gemma3_27b", 2 * 16 * 128 * 2, 10, 52, 1024)):
+            for asked, sizes in (("decode", dict(context=32767)), ("prefill", dict(seq=32768))):
+                held = value(self.spec, f"memory(cache, run = {asked})", config, "split",
+                             dict(sizes, batch=1, dp=1, tp=1))
+                self.assertEqual(bytes_of * (all_of * 32768 + windows * window), held)
+        self.assertEqual(792723456, 2 * 4 * 256 * 2 * (5 * 32768 + 29 * 1024))
+
+    def test_against_counting(self):
+        for window in (1, 2, 5, 30):
+            for asked, new, past, sizes in (("prefill", 6, 0, dict(seq=6)), ("prefill", 1, 0, dict(seq=1)),
+                                            ("chunk", 3, 4, dict(new=3, context=4)),
+                                            ("chunk", 7, 2, dict(new=7, context=2)),
+                                            ("decode", 1, 9, dict(context=9))):
+                sets = dict(self.SMALL, window=window, dp=1, tp=1, **sizes)
+                with self.subTest(asked, **sets):
+                    self.assertEqual(self.kept(seen=past + new, **{**self.SMALL, "window": window}),
+                                     value(self.spec, f"memory(cache, run = {asked})", None, "split", sets))
+                    rows = succeed("query", self.spec, f"traffic(step, run = {asked})", "--plan", "split",
+                                   "--by", "op", "--set", settings(sets)).out
+                    attended = next(int(row[4:]) for row in rows.splitlines() if row.startswith("sdpa"))
+                    self.assertEqual(self.attention(new=new, past=past, **{**self.SMALL, "window": window}),
+                                     attended)
+
+    def test_an_answer_is_its_tokens(self):
+        for window in (2, 6):
+            sets = dict(self.SMALL, window=window, dp=1, tp=1)
+            for asked in ("traffic(step, run = {})", "flops(step, run = {})"):
+                steps = [value(self.spec, asked.format("decode"), None, "split", dict(sets, context=past))
+                         for past in range(3, 7)]
+                self.assertEqual(sum(steps), value(self.spec, asked.format("answer"), None, "split",
+                                                   dict(sets, context=3, gen=4)))
+            self.assertEqual(self.kept(seen=7, **{**self.SMALL, "window": window}),
+                             value(self.spec, "memory(cache, run = answer)", None, "split",
+                                   dict(sets, context=3, gen=4)))
+
+    def test_what_a_prompt_shows_is_there_while_it_is_read(self):
+        """Rows of keys that are not kept: 8 bytes each, beside results of 8 and statistics of 4."""
+        spec = self.write("line.etch", KEPT["line"].format(w="w"))
+        for window in (1, 3, 16, 32, 64):
+            for new, past in ((32, 0), (8, 0), (8, 40), (1, 40)):
+                sets = dict(b=2, s=new, past=past, w=window, dp=1)
+                held, work = (value(spec, f"memory({what})", None, "p", sets)
+                              for what in ("cache", "workspace"))
+                shown = min(past, window - 1) + new
+                self.assertEqual((16 * min(past + new, window), 2 * (8 * shown + 12 * new)),
+                                 (held, held + work))
+
+    def test_ranks_and_traces(self):
+        for plan, mesh in (("split", dict(dp=2, tp=2)), ("split", dict(dp=1, tp=2)),
+                           ("parts", dict(cp=2, tp=2)), ("staged", dict(pp=3, tp=2))):
+            for asked, sizes in (("prefill", dict(seq=6)), ("chunk", dict(new=4, context=5)),
+                                 ("decode", dict(context=9))):
+                if plan == "parts" and asked == "decode":
+                    continue  # nothing to divide
+                sets = dict(self.SMALL, window=4, **mesh, **sizes)
+                with self.subTest(plan, asked=asked, **mesh):
+                    name = f"{plan}.{asked}.{len(list(self.scratch.iterdir()))}"
+                    folder = lower(self.scratch / name, self.spec, plan=plan, sets=sets,
+                                   more=["-q", "--run", asked])
+                    self.assertFine(folder)
+                    if plan == "split":
+                        self.assertTotals(folder, self.spec, None, plan, sets, of_run=asked)
+                    held = sum(value(self.spec, f"memory(cache, run = {asked}, stage = {stage})", None, plan,
+                                     sets) for stage in range(mesh.get("pp", 1)))
+                    seen = {"prefill": 6, "chunk": 9, "decode": 10}[asked]
+                    self.assertEqual(self.kept(seen=seen, **{**self.SMALL, "window": 4}),
+                                     held * 2 * mesh.get("dp", 1))
+
+    def test_modules_and_rows_in_line(self):
+        """A cache is one wherever it is written: in a module of its own, in the block, with an alias."""
+        for name, text in KEPT.items():
+            spec = self.write(f"{name}.etch", text.format(w=3))
+            for new, past in ((1, 9), (4, 0), (4, 1), (2, 5)):
+                sets = dict(b=2, s=new, past=past, dp=1)
+                with self.subTest(name, **sets):
+                    self.assertEqual(min(new + past, 3) * 2 * 4 * HALF,
+                                     value(spec, "memory(cache)", None, "p", sets))
+                    if name == "scores":
+                        shown = min(past + new, 3 + new - 1)
+                        self.assertEqual(2 * 2 * 4 * new * (4 + 2 * shown) + 5 * 2 * new * shown,
+                                         value(spec, "flops(step)", None, "p", sets))
+
+
 if __name__ == "__main__":
     main()

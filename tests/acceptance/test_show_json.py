@@ -18,6 +18,16 @@ SPECS = sorted(path for path in MODELS.glob("*.etch")
 VIEWS = ("graph", "plan", "pipeline")
 
 # What no shipped model has: padding, loops inside loops, stages that microbatches do not fill evenly.
+GIVEN = """etch 1
+param n
+dim B = 8, N = n
+model m(x[B,N]) -> y[B,N] {
+  weight table[N] tag buffer
+  ones[N] = 1
+  y = x * table + ones
+}
+parallel p { mesh [dp]; shard B @ dp }
+"""
 OWN = """etch 1
 param batch, hidden, layers, inner
 param micro = 1
@@ -99,6 +109,8 @@ class ShowJson(Case):
             self.hold(MODELS / "llama.etch", "block", "--plan", plan)
         self.hold(MODELS / "llama.etch", "mlp", "--config", "llama3_8b")
         self.hold(MODELS / "llama.etch", "attention.wq")
+        self.hold(self.write("given.etch", GIVEN), "--plan", "p", "--set", "n=4,dp=2")
+        self.hold(self.write("given.etch", GIVEN))
         own = self.write("own.etch", OWN)
         for arguments in ((), ("loss",), ("--plan", "cut")):
             self.hold(own, *arguments)

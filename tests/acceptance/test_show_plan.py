@@ -273,6 +273,8 @@ parallel narrow {{
                                         "all_to_all"):
                     continue
                 row = p.collectives[step["collective"]] if step["collective"] is not None else None
+                if row is None and step["loop"] is not None and p.loops[step["loop"]]["count"] == "0":
+                    continue  # it never runs: on no stage is there a row of it
                 self.assertEqual(step["name"] == "slice_shard", row is None)
                 if row and row["rule"] == "whole":
                     for value, whole in zip(step["ins"], step["outs"]):

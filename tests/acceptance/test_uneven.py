@@ -4,8 +4,8 @@ and in traces."""
 import collections
 import json
 
-from etchtest import (LLAMA, MODELS, Case, ask, attribute, lower, main, messages, run, succeed, trace, traces,
-                      value)
+from etchtest import (LLAMA, MODELS, SOURCE, Case, ask, attribute, lower, main, messages, run, succeed, trace,
+                      traces, value)
 from test_numbers import LLAMA_DIMS
 
 PLANS = """etch 1
@@ -174,6 +174,96 @@ class Traces(Case):
                      attribute(one, "num_ops") != attribute(other, "num_ops")]
         self.assertEqual(2 * 2 * 2, len(differing))  # phases, layers, microbatches
         self.assertEqual([], [name for name in differing if ".core" not in name])
+
+
+VIT = SOURCE / "tests/cli/specs/vit.etch"
+BASE = dict(side=14, layers=2, hidden=48, heads=12, head_dim=4, ffn=96, classes=10)
+
+
+def rounded(size, multiple):
+    return -(-size // multiple) * multiple
+
+
+class Padded(Case):
+    """197 tokens of a picture, and pictures, that no axis divides: counted by hand."""
+
+    def asked(self, quantity, plan, spec=VIT, **sets):
+        return value(spec, quantity, None, plan, {**BASE, **sets})
+
+    def test_queries_over_ranks(self):
+        """A rank has the queries of its part, padding included, and sees all keys, padding included."""
+        for cp in (2, 3, 8):
+            tokens = rounded(197, cp)
+            sets = dict(batch=2, cp=cp)
+            self.assertEqual(4 * 2 * 12 * 4 * tokens // cp * tokens,
+                             self.asked("rank_flops(forward, of = core)", "cp", **sets))
+            self.assertEqual(10 * 2 * 12 * 4 * tokens // cp * tokens * 2,
+                             self.asked("rank_flops(backward, op = sdpa_bwd)", "cp", **sets))
+            self.assertEqual(4 * 2 * 12 * 4 * 197 * 197,
+                             self.asked("flops(forward, of = core)", "cp", **sets))
+            part, whole = 2 * 2 * 12 * 4 * tokens // cp, 2 * 2 * 12 * 4 * tokens
+            statistic = 4 * 2 * 12 * tokens // cp
+            self.assertEqual(2 * part + 2 * whole + statistic,
+                             self.asked("traffic(forward, of = core)", "cp", **sets))
+            self.assertEqual(3 * part + statistic, self.asked("rank_saved(of = core)", "cp", **sets))
+            self.assertEqual(2 * part, self.asked("comm(forward, of = core)", "cp", **sets))
+
+    def test_heads_over_ranks_and_a_residual_in_parts(self):
+        """Heads are padded, too: 12 over 8 are 16."""
+        tokens, heads = 200, 16
+        sets = dict(batch=2, dp=1, tp=8)
+        self.assertEqual(4 * 2 * heads // 8 * 4 * tokens * tokens,
+                         self.asked("rank_flops(forward, of = core)", "sp", **sets))
+        # into attention and MLP, and to the class's token; out of each, and of the sum with the positions
+        self.assertEqual(2 * 2 * 48 * (tokens // 8 * (2 * 2 + 1) + tokens * 2 * 2),
+                         self.asked("comm(forward)", "sp", **sets))
+
+    def test_causal_queries(self):
+        """An early and a late chunk of the padded sequence, or contiguous parts of it."""
+        spec = self.write("padded.etch", f"""etch 1
+import "{LLAMA}"
+parallel even {{ mesh [dp, cp]; shard B @ dp, S @ cp; pad S = 2*cp }}
+parallel parts {{ mesh [dp, cp]; shard B @ dp, S @ cp; pad S = cp; balance = false }}
+""")
+        for seq in (7, 12, 13):
+            for cp in (2, 3):
+                sets = {**SETS, "seq": seq, "dp": 1, "cp": cp}
+                every = rounded(seq, 2 * cp)
+                self.assertEqual(4 * 8 * 4 * 4 * every * (every + 1) // 2 // cp,
+                                 value(spec, "rank_flops(forward, of = core)", None, "even", sets))
+                every = rounded(seq, cp)
+                for part in range(cp):
+                    self.assertEqual(4 * 8 * 4 * 4 * seen(every, cp, part),
+                                     value(spec, f"rank_flops(forward, of = core, part = {part})", None,
+                                           "parts", sets))
+
+    def test_batches(self):
+        """512 over 36: the rank that has most has 15, and all count as it does; each microbatch is padded."""
+        self.assertEqual(4 * 12 * 4 * 197 * 197 * 15,
+                         self.asked("rank_flops(forward, of = core)", "uneven", batch=512, dp=36))
+        text = f"""etch 1
+import "{LLAMA}"
+parallel p {{ mesh [dp]; shard B @ dp; pad B = dp }}
+"""
+        spec = self.write("batch.etch", text)
+        served_spec = self.write("served.etch", text + "param context = 9\n"
+                                 "infer decode { model = llama, output = z, seq = 1, past = context }\n")
+        sizes = {name: size for name, size in SETS.items() if name != "seq"}
+        for batch, micro, dp in ((10, 2, 4), (12, 3, 4), (5, 1, 8)):
+            sets = dict(SETS, batch=batch, micro=micro, dp=dp)
+            self.assertEqual(micro * -(-batch // micro // dp) * 4 * 4 * 4 * seen(12, 1, 0),
+                             value(spec, "rank_flops(forward, of = core)", None, "p", sets))
+            served = dict(sizes, batch=batch, dp=dp, context=9)
+            self.assertEqual(-(-batch // dp) * 2 * 2 * 2 * 4 * 2 * 10,
+                             value(served_spec, "memory(cache, run = decode)", None, "p", served))
+
+    def test_traces(self):
+        for plan, sets in (("cp", dict(batch=2, cp=3)), ("sp", dict(batch=2, dp=2, tp=8)),
+                           ("uneven", dict(batch=5, dp=3))):
+            with self.subTest(plan):
+                folder = lower(self.scratch / plan, VIT, plan=plan, sets={**BASE, **sets})
+                self.assertFine(folder)
+                self.assertTotals(folder, VIT, None, plan, {**BASE, **sets})
 
 
 if __name__ == "__main__":

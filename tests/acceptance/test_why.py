@@ -67,6 +67,39 @@ class Why(Case):
         for key, by_hand in expected.items():
             self.assertFormula(by_hand, found[key], {})
 
+    def test_each_reason_of_one_place(self):
+        """Two collectives of one tensor, which two loops ask for: each with its own reason and share."""
+        spec = self.write("two.etch", """etch 1
+param batch, hidden, layers
+dim B = batch, H = hidden
+model m(x[B,H]) -> z[B,H] {
+  y[B,H] = tanh(x)  tag parts
+  s[B,H] = tanh(x)
+  repeat layers as first {
+    s = s + softmax(y, over = H)
+  }
+  repeat layers + 3 as second {
+    s = s + rms_norm(y, over = H)
+  }
+  z = s
+}
+parallel p {
+  mesh [tp]
+  pin  parts [B, H@tp]
+}
+""")
+        found = {}
+        for term in why(spec, "comm(forward)", plan="p")["terms"]:
+            for reason in term["from"]:
+                needs = reason["why"][-1]["text"]
+                found[needs] = found.get(needs, "") + f" + {reason['formula']}"
+        by_hand = {"needed whole by softmax(y) in m": lambda v: 2 * v.batch * v.hidden / v.tp * v.layers,
+                   "needed whole by rms_norm(y) in m":
+                       lambda v: 2 * v.batch * v.hidden / v.tp * (v.layers + 3)}
+        self.assertEqual(set(by_hand), set(found))
+        for needs, bytes_brought in by_hand.items():
+            self.assertFormula(bytes_brought, found[needs], {})
+
     def test_places_of_weights(self):
         spec = self.write("two.etch", TWO)
         found = places(why(spec, "params(model)"))

@@ -15,6 +15,7 @@ ELSEWHERE = {
     "E_NODE_FRACTION": "what a plan demands is refused first (E0523); tests/lower takes the demands away",
     "E_NETWORK": "only programs build networks; tests/session",
     "E_OUTPUT_LEFT": "a file cannot be removed; tests/faults",
+    "E_OUTPUT_SYNC": "a folder cannot be synced; tests/faults",
     "E_TRACE_VALUE": "lowering refuses larger values first (E0912); tests/emit",
     "E_TRACE_RULE": "only a bug of etch breaks a rule; tests/emit",
     "E_SOURCES_TOO_LARGE": "takes 2 GiB of specs",

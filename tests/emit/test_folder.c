@@ -1,5 +1,6 @@
 /* What happens to the output folder: a run appears as a whole or not at all, and what others wrote is
  * theirs. */
+#define _DEFAULT_SOURCE /* flock */
 #define _XOPEN_SOURCE 700
 
 #include "emitting.h"
@@ -8,10 +9,12 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -135,14 +138,100 @@ SCENE_TEST(an_earlier_run_under_another_name_is_replaced)
     ck_assert_uint_eq(tree_count(in(s, "out")), 4 + 2);
 }
 
-SCENE_TEST(what_a_killed_run_left_is_in_nobodys_way)
+/* Emits, and finds that the first message is this one about what a killed run left. */
+static void emit_and_hear(const scene *s, const etch_emit_options *options, const char *text)
+{
+    etch_emit_result result;
+    etch_diags *diags = etch_diags_new(s->arena);
+    ck_assert_int_eq(etch_emit(etch_arena_mem(s->arena), s->small, options, diags, &result), ETCH_OK);
+    ck_assert_ptr_nonnull(etch_diags_first(diags));
+    ck_assert_int_eq(etch_diags_first(diags)->code, ETCH_E_OUTPUT_KILLED);
+    ck_assert_msg(strstr(etch_diags_first(diags)->message, text), "%s", etch_diags_first(diags)->message);
+}
+
+SCENE_TEST(what_a_killed_run_left_is_removed_and_named)
 {
     const char *left = in(s, etch_text(s->arena, ".etch-%ld-0", (long)getpid()));
+    const etch_emit_options options = to(s, "out");
     ck_assert_int_eq(mkdir(left, 0700), 0);
     tree_write(etch_text(s->arena, "%s/tiny.0.et", left), "half");
+    emit_and_hear(s, &options, left);
+    ck_assert_uint_eq(tree_count(s->place), 1);
+    ck_assert_uint_eq(tree_count(in(s, "out")), 4 + 2);
+    emit_to(s, "out", s->small); /* nothing more to say */
+}
+
+SCENE_TEST(the_only_copy_of_an_earlier_run_is_kept_and_named)
+{
+    const etch_emit_options options = to(s, "out");
+    emit_to(s, "earlier", s->small);
+    ck_assert_int_eq(rename(in(s, "earlier"), in(s, ".etch-old-1-0")), 0);
+    emit_and_hear(s, &options, ".etch-old-1-0' holds what a killed run was about to replace");
+    ck_assert_uint_eq(tree_count(in(s, ".etch-old-1-0")), 4 + 2);
+    ck_assert_int_eq(mkdir(in(s, ".etch-1-0"), 0700), 0);
+    ck_assert_int_eq(mkdir(in(s, ".etch-1-0/old"), 0700), 0);
+    ck_assert_int_eq(rename(in(s, ".etch-old-1-0"), in(s, ".etch-1-0/old/x")), 0);
+    emit_and_hear(s, &options, ".etch-1-0/old' holds what a killed run was about to replace");
+    ck_assert_uint_eq(tree_count(in(s, ".etch-1-0/old/x")), 4 + 2);
+}
+
+/* Locks say who is alive. */
+SCENE_TEST(the_folder_of_a_run_at_work_is_left_alone)
+{
+    ck_assert_int_eq(mkdir(in(s, ".etch-1-0"), 0700), 0);
+    ck_assert_int_eq(mkdir(in(s, ".etch-mine"), 0700), 0);
+    ck_assert_int_eq(symlink("elsewhere", in(s, ".etch-2-0")), 0);
+    const int file = open(in(s, ".etch-1-0"), O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(flock(file, LOCK_EX), 0);
     emit_to(s, "out", s->small);
-    ck_assert_uint_eq(tree_count(left), 1);
-    ck_assert_uint_eq(tree_count(s->place), 2);
+    ck_assert_uint_eq(tree_count(s->place), 4);
+    close(file);
+}
+
+/* Somebody who looks at a folder while it is replaced, again and again, sees a run at any moment. */
+typedef struct looking {
+    const char *manifest;
+    atomic_int ends;
+    size_t looks, misses;
+} looking;
+
+static void *look(void *data)
+{
+    looking *l = data;
+    while (!atomic_load(&l->ends)) {
+        l->looks++;
+        l->misses += access(l->manifest, R_OK) != 0;
+    }
+    return NULL;
+}
+
+SCENE_TEST(a_run_is_there_while_it_is_replaced)
+{
+    looking l = {.manifest = in(s, "out/manifest.json")};
+    pthread_t other;
+    emit_to(s, "out", s->small);
+    ck_assert_int_eq(pthread_create(&other, NULL, look, &l), 0);
+    for (int i = 0; i < 20; i++)
+        emit_to(s, "out", i % 2 ? s->small : s->large);
+    atomic_store(&l.ends, 1);
+    pthread_join(other, NULL);
+    ck_assert_uint_gt(l.looks, 100);
+    ck_assert_uint_eq(l.misses, 0);
+}
+
+SCENE_TEST(a_folder_that_is_replaced_keeps_permissions_and_group)
+{
+    const gid_t group = 12345; /* only root gives files to any group */
+    struct stat info;
+    emit_to(s, "out", s->small);
+    ck_assert_int_eq(chmod(in(s, "out"), 0751), 0);
+    const bool can_give = chown(in(s, "out"), (uid_t)-1, group) == 0 && chmod(in(s, "out"), 02751) == 0;
+    emit_to(s, "out", s->large);
+    ck_assert_int_eq(stat(in(s, "out"), &info), 0);
+    ck_assert_int_eq(info.st_mode & 07777, can_give ? 02751 : 0751);
+    ck_assert(!can_give || info.st_gid == group);
+    ck_assert_int_eq(stat(in(s, "out/tiny.0.et"), &info), 0);
+    ck_assert(!can_give || info.st_gid == group);
 }
 
 /* The folder that one stands in cannot be renamed: its files are put into it. */
@@ -283,13 +372,15 @@ SCENE_TEST(what_is_no_folder_is_refused)
     ck_assert_int_eq(symlink("real", in(s, "link")), 0);
     options = to(s, "link/");
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_KIND, "is a symbolic link");
+    options.folder = in(s, "a\nb");
+    refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_KIND, "no name");
     options.folder = "";
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_KIND, "no name");
 }
 
 SCENE_TEST(names_of_traces_are_names_of_files)
 {
-    static const char *const names[] = {"", ".tiny", "a/b"};
+    static const char *const names[] = {"", ".tiny", "a/b", "a\nb", "\x1b[31m"};
     etch_emit_options options = to(s, "out");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         options.name = names[i];
@@ -515,7 +606,11 @@ Suite *etch_suite(void)
     ETCH_ADD_TESTS(
         suite, test_a_missing_folder_is_created_with_its_parents, test_slashes_at_the_end_mean_nothing,
         test_an_empty_folder_is_used_and_keeps_its_permissions, test_an_earlier_run_is_replaced_as_a_whole,
-        test_an_earlier_run_under_another_name_is_replaced, test_what_a_killed_run_left_is_in_nobodys_way,
+        test_an_earlier_run_under_another_name_is_replaced, test_what_a_killed_run_left_is_removed_and_named,
+        test_the_only_copy_of_an_earlier_run_is_kept_and_named,
+        test_the_folder_of_a_run_at_work_is_left_alone, test_a_run_is_there_while_it_is_replaced,
+        test_a_folder_that_is_replaced_keeps_permissions_and_group,
+
         test_the_current_folder_is_filled);
     ETCH_ADD_TESTS(suite, test_files_of_others_are_refused, test_a_file_beside_an_earlier_run_is_refused,
                    test_force_leaves_files_of_others_alone, test_an_edited_machine_is_never_touched,

@@ -78,14 +78,15 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
     join_kept(ranks);
     for (uint32_t i = 0; i < ranks->made.count; i++) {
         const exec_array *array = ranks->made.at[i];
-        add(&all, array->born, array->read, array->bytes);
-        const uint32_t from = action_at(s, stage, array->born), to = action_at(s, stage, array->read);
+        const uint32_t end = exec_array_end(array);
+        add(&all, array->born, end, array->bytes);
+        const uint32_t from = action_at(s, stage, array->born), to = action_at(s, stage, end);
         if (has_halves(s) && !array->is_kept && from != to) { /* it waits for the second half */
             add(&kept, from, to, array->bytes);
             continue;
         }
         if (!array->is_kept) {
-            add(&rest, array->born, array->read, array->bytes);
+            add(&rest, array->born, end, array->bytes);
             continue;
         }
         add(&kept, from, to, array->bytes);
@@ -165,7 +166,7 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, (traits & EXEC_CHUNKED) != 0},
-        /* copies of weights, and gradients that are whole until they are reduced, are not measured; what is
+        /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
          * handed on, and not read, is not sent, but memory of the iteration all the same */
         {"workspace", is.workspace, said.workspace, (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0},
         {"memory at a time", is.peak, said.peak, true},
@@ -241,7 +242,7 @@ uint32_t exec_traits(const etch_placed *placed)
     uint32_t traits = traits_of(training->graph->forward);
     if (training->train.recompute.all || training->train.recompute.selectors.count)
         traits |= EXEC_RECOMPUTED;
-    if (placed->plan->zero.level > 1)
+    if ((placed->plan->zero.ahead > 0 || line) && placed->gatherings.count)
         traits |= EXEC_SHARDED;
     if (line)
         traits |= EXEC_STAGED | (exec_integer(line->chunks) > 1 ? EXEC_CHUNKED : 0);

@@ -88,7 +88,7 @@ static etch_tensor *renamed(exec_model *m)
 static etch_tensor *cached(exec_model *m)
 {
     etch_tensor *a = exec_weight(m, "a", "B S");
-    return exec_product(m, "y", a, exec_cache(m, "c", a, "S", "T"), "B S T");
+    return exec_product(m, "y", a, exec_cache(m, "c", a, "S", "T", 0), "B S T");
 }
 
 static etch_tensor *sliced(exec_model *m)
@@ -278,7 +278,7 @@ static etch_tensor *entropy_of_logits(exec_model *m)
 static etch_tensor *kept(exec_model *m)
 {
     etch_tensor *k = exec_product(m, "k", exec_weight(m, "x", "B S H"), exec_weight(m, "w", "H D"), "B S D");
-    return exec_call_row(m, "y", "tanh", "", exec_cache(m, "c", k, "S", "P"), NULL, NULL);
+    return exec_call_row(m, "y", "tanh", "", exec_cache(m, "c", k, "S", "P", 0), NULL, NULL);
 }
 
 static etch_tensor *kept_for_attention(exec_model *m)
@@ -286,8 +286,18 @@ static etch_tensor *kept_for_attention(exec_model *m)
     etch_tensor *x = exec_weight(m, "x", "B S H");
     etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
     etch_tensor *k = exec_product(m, "k", x, exec_weight(m, "wk", "H D"), "B S D");
-    k = exec_cache(m, "c", k, "S", "P");
+    k = exec_cache(m, "c", k, "S", "P", 0);
     return exec_attend(m, "y", q, k, k, "P", "D", true);
+}
+
+/* Of the eight before, two are left for a window of three. */
+static etch_tensor *kept_for_a_window(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S H");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
+    etch_tensor *k = exec_product(m, "k", x, exec_weight(m, "wk", "H D"), "B S D");
+    k = exec_cache(m, "c", k, "S", "P", 3);
+    return exec_attend_with(m, "y", q, k, k, "P", "D", (exec_options){.causal = true, .window = 3});
 }
 
 static const exec_case cases[] = {
@@ -324,6 +334,7 @@ static const exec_case cases[] = {
     {"entropy of logits", entropy_of_logits},
     {"kept", kept},
     {"kept for attention", kept_for_attention},
+    {"kept for a window", kept_for_a_window},
     {"updated by adamw", product},
     {"updated by sgd", product},
     {"updated by sgd with momentum", product},
@@ -345,6 +356,7 @@ exec_case_way exec_case_way_of(const exec_case *c)
     static const exec_case_way ways[] = {
         {.name = "kept", .serves = true},
         {.name = "kept for attention", .serves = true},
+        {.name = "kept for a window", .serves = true},
         {.name = "updated by adamw", .optimizer = "adamw"},
         {.name = "updated by sgd", .optimizer = "sgd"},
         {.name = "updated by sgd with momentum", .optimizer = "sgd", .momentum = true},

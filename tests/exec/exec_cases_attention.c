@@ -68,6 +68,30 @@ static etch_tensor *full_option_attention(exec_model *m)
                           (exec_options){.causal = true, .window = 5, .cap = 2, .sink = sink, .bias = bias});
 }
 
+/* One head, of one sequence. */
+static etch_tensor *single_attention(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *k = exec_rename(m, "k", x, "S", "T"), *v = exec_rename(m, "v", x, "S", "T");
+    return exec_attend(m, "y", x, k, v, "T", "D", true);
+}
+
+/* What attention gives, pooled over chunks of the sequence: a rank has an early and a late part of the
+ * queries, and whole chunks of both. */
+static etch_tensor *pooled_attention(exec_model *m)
+{
+    etch_tensor *y = single_attention(m, exec_weight(m, "x", "B S D"));
+    etch_tensor *chunks = exec_regroup(m, "chunks", y, "S", "E K");
+    return exec_product(m, "pooled", chunks, exec_weight(m, "w", "K D"), "B E D");
+}
+
+/* Chunks first, and attention along the sequence that they make. */
+static etch_tensor *merged_attention(exec_model *m)
+{
+    etch_tensor *chunks =
+        exec_product(m, "c", exec_weight(m, "x", "B E K"), exec_weight(m, "w", "K D"), "B E K D");
+    return single_attention(m, exec_regroup(m, "s", chunks, "E K", "S"));
+}
+
 /* The keys have heads that the queries lack. */
 static etch_tensor *heads_of_keys(exec_model *m)
 {
@@ -102,6 +126,8 @@ const exec_case exec_attention_cases[] = {
     {"paired attention", paired_attention},
     {"all pairs attention", all_pairs_attention},
     {"full option attention", full_option_attention},
+    {"pooled attention", pooled_attention},
+    {"merged attention", merged_attention},
     {"heads of keys", heads_of_keys},
     {"masked probabilities", masked_probabilities},
     {"window probabilities", window_probabilities},

@@ -142,7 +142,51 @@ static etch_tensor *scanned_products(exec_model *m)
     return exec_product(m, "y", exec_scan(m, "s", ins, "S", "H'", 2), exec_weight(m, "wo", "K H V"), "S V");
 }
 
+/* Heads of keys for each head of queries, as they are and after a product. */
+static etch_tensor *copied(exec_model *m)
+{
+    etch_tensor *kr = exec_copies(m, "kr", exec_weight(m, "k", "B S K"), "B S K D");
+    return exec_product(m, "y", kr, exec_weight(m, "w", "K D"), "B S K D");
+}
+
+static etch_tensor *copied_product(exec_model *m)
+{
+    etch_tensor *k = exec_product(m, "k", exec_weight(m, "x", "B S H"), exec_weight(m, "wk", "H K"), "B S K");
+    etch_tensor *kr = exec_copies(m, "kr", k, "B S K D");
+    return exec_product(m, "y", kr, exec_weight(m, "w", "D V"), "B S K V");
+}
+
+/* Places of a table, a gain and what is added. */
+static etch_tensor *constants(exec_model *m)
+{
+    etch_tensor *places = exec_constant(m, "places", "S", 0, 0),
+                *half = exec_constant(m, "half", "B H", 1, 2);
+    etch_tensor *x = exec_call_row(m, "x", "gather", "P", exec_weight(m, "table", "P H"), places, NULL);
+    x = exec_product(m, "y", half, x, "B S H");
+    return exec_sum(m, "z", x, exec_constant(m, "three", "", 3, 1));
+}
+
+static etch_tensor *scattered(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S H"), *ids = exec_ids(m, "ids", "B S");
+    return exec_sum(
+        m, "y", exec_scatter(m, "all", x, ids, "V", "V H"),
+        exec_call_row(m, "own", "tanh", "", exec_scatter(m, "own", x, ids, "V", "B V H"), NULL, NULL));
+}
+
+static etch_tensor *scattered_product(exec_model *m)
+{
+    etch_tensor *x = exec_product(m, "x", exec_weight(m, "a", "S D"), exec_weight(m, "w", "D H"), "S H");
+    etch_tensor *y = exec_scatter(m, "y", x, exec_ids(m, "ids", "S"), "V", "V H");
+    return exec_product(m, "z", y, exec_weight(m, "w2", "H K"), "V K");
+}
+
 const exec_case exec_structure_cases[] = {
+    {"copied", copied},
+    {"copied product", copied_product},
+    {"constants", constants},
+    {"scattered", scattered},
+    {"scattered product", scattered_product},
     {"merged", merged},
     {"parted", parted},
     {"reshaped", reshaped},

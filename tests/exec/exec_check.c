@@ -286,6 +286,39 @@ static bool step_is_even(const etch_placed *placed, const etch_step *step)
            has_chunks(placed, step);
 }
 
+/* What queries were split into, or merged to, is divided into chunks as they are. */
+static bool are_chunks_whole(const exec_env *env, const etch_placed *placed, const etch_value *value)
+{
+    for (etch_placed_cursor at = {.root = placed->forward}; etch_placed_cursor_next(&at);) {
+        const etch_step *step = at.item->step;
+        const bool attends = step && step->op && strcmp(etch_row_name(step->row), "sdpa") == 0;
+        const etch_dim *query = attends ? exec_causal_query(step->op) : NULL;
+        for (uint32_t d = 0; query && d < value->tensor->rank; d++) {
+            const etch_dim *dim = value->tensor->dims[d];
+            uint32_t parts = 1;
+            bool alike = exec_are_outermost(env, query, dim);
+            for (uint32_t a = 0; a < placed->plan->mesh.count; a++) {
+                parts *= step->factor[a] == query ? exec_integer(placed->plan->mesh.at[a].size) : 1;
+                alike = alike && (step->factor[a] != query || value->place[a] == dim);
+            }
+            if (alike && parts > 1 && exec_size(env, dim) % (2 * parts))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool has_whole_chunks(const etch_placed *placed)
+{
+    const exec_env env = exec_env_new(placed->arena, placed->training);
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         !placed->plan->contiguous && etch_placed_cursor_next(&at);)
+        for (uint32_t i = 0; at.item->step && i < at.item->step->out_count; i++)
+            if (!are_chunks_whole(&env, placed, at.item->step->outs[i]))
+                return false;
+    return true;
+}
+
 static bool region_is_even(const etch_placed *placed, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -335,7 +368,7 @@ const char *exec_check_requirements(const etch_placed *placed)
         of_input = of_input || is_of_input(placed, unmet);
     }
     bool even = weights_are_even(placed) && region_is_even(placed, placed->forward) &&
-                region_is_even(placed, placed->backward);
+                region_is_even(placed, placed->backward) && has_whole_chunks(placed);
     if (even && unmet && !of_input)
         return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet->name);
     return even || unmet ? NULL : "a value cannot be divided, and all requirements are met";

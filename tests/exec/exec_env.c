@@ -23,8 +23,20 @@ static void join(exec_env *env, const etch_dim *from, const etch_dim *to)
         env->sequence[b] = a;
 }
 
+static uint32_t outermost_of(const exec_env *env, uint32_t dim)
+{
+    while (env->outermost[dim] != dim)
+        dim = env->outermost[dim];
+    return dim;
+}
+
+bool exec_are_outermost(const exec_env *env, const etch_dim *a, const etch_dim *b)
+{
+    return outermost_of(env, a->id) == outermost_of(env, b->id);
+}
+
 /* A dim that is merged with others, or made of one that is split, is another sequence: its places are
- * others. */
+ * others, but the parts that it is cut into may be the same. */
 static void join_renamed(exec_env *env, const etch_op *op)
 {
     const char *name = etch_row_name(op->row);
@@ -33,6 +45,8 @@ static void join_renamed(exec_env *env, const etch_op *op)
         strcmp(name, "rename") == 0 || strcmp(name, "cache") == 0 || strcmp(name, "append") == 0;
     for (uint32_t i = 0; renames && i < attrs->to.count; i++) {
         const bool last = i + 1 == attrs->to.count;
+        if (attrs->from.at[i] && attrs->to.at[i])
+            env->outermost[outermost_of(env, attrs->from.at[i]->id)] = outermost_of(env, attrs->to.at[i]->id);
         if (attrs->from.at[i] && attrs->to.at[i] && (last || (attrs->from.at[i + 1] && attrs->to.at[i + 1])))
             join(env, attrs->from.at[i], attrs->to.at[i]);
     }
@@ -58,14 +72,16 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
         .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
         .open = ETCH_NEW_ARRAY(arena, graph->loop_count, bool),
         .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
+        .padded = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .pairs = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
     };
     for (uint32_t i = 0; i < graph->dims.count; i++)
         env.size[i] = exec_integer(etch_training_size(training, graph->dims.at[i]));
+    env.outermost = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t);
     for (uint32_t i = 0; i < graph->dims.count; i++)
-        env.sequence[i] = i;
+        env.sequence[i] = env.outermost[i] = i;
     find_sequences(&env, graph->forward);
     return env;
 }
@@ -104,12 +120,38 @@ uint32_t exec_size(const exec_env *env, const etch_dim *dim)
     return env->size[dim->id];
 }
 
-void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t padded)
 {
-    EXEC_REQUIRE(exec_size(env, dim) % (2 * pairs) == 0);
-    uint32_t *now = &env->pairs[first_of(env, dim)];
-    if (*now < pairs)
-        *now = pairs;
+    EXEC_REQUIRE(padded % (2 * pairs) == 0);
+    const etch_graph *graph = env->training->graph;
+    for (uint32_t i = 0; i < graph->dims.count; i++) {
+        const etch_dim *like = graph->dims.at[i];
+        const uint32_t first = first_of(env, like);
+        const uint32_t size = first == first_of(env, dim) ? padded : env->size[first];
+        if (!exec_are_outermost(env, dim, like) || size % (2 * pairs) != 0 || env->pairs[first] >= pairs)
+            continue;
+        env->pairs[first] = pairs;
+        env->padded[first] = size;
+    }
+}
+
+/* What lies in a slot of a sequence that is laid out. */
+static uint32_t place_in(uint32_t slot, uint32_t pairs, uint32_t chunk)
+{
+    const uint32_t pair = slot / (2 * chunk), within = slot % (2 * chunk), late = 2 * pairs - 1 - pair;
+    return within < chunk ? pair * chunk + within : late * chunk + within - chunk;
+}
+
+/* Padding lies behind the last place, which is in the middle of the slots. */
+uint32_t exec_index_of_slot(const exec_env *env, const etch_dim *dim, uint32_t slot)
+{
+    const uint32_t first = first_of(env, dim), pairs = env->pairs[first], size = exec_size(env, dim);
+    uint32_t index = 0;
+    if (pairs == 0 || env->padded[first] == size)
+        return slot < size ? slot : size;
+    for (uint32_t i = 0; i < slot; i++)
+        index += place_in(i, pairs, env->padded[first] / (2 * pairs)) < size;
+    return index;
 }
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
@@ -118,9 +160,24 @@ uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
     const uint32_t before = exec_size(env, dim) - size; /* in a cache: from earlier runs */
     if (pairs == 0 || index < before)
         return index;
-    const uint32_t chunk = size / (2 * pairs), pair = (index - before) / (2 * chunk);
-    const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
-    return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
+    uint32_t slot = index - before;
+    while (env->padded[first] > size && exec_index_of_slot(env, dim, slot + 1) <= index - before)
+        slot++;
+    return before + place_in(slot, pairs, env->padded[first] / (2 * pairs));
+}
+
+uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position)
+{
+    const uint32_t first = first_of(env, dim), pairs = env->pairs[first], size = env->size[first];
+    const uint32_t before = exec_size(env, dim) - size;
+    if (pairs == 0 || position < before)
+        return position;
+    for (uint32_t index = before; env->padded[first] > size; index++)
+        if (exec_position(env, dim, index) == position)
+            return index;
+    const uint32_t length = size / (2 * pairs), chunk = (position - before) / length;
+    const uint32_t within = (position - before) % length, late = 2 * pairs - 1 - chunk;
+    return before + (chunk < pairs ? 2 * chunk * length : (2 * late + 1) * length) + within;
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)

@@ -10,7 +10,9 @@ typedef struct exec_env {
     uint32_t *now;              /* by loop id: the iteration that is run, undone or run again */
     bool *open;                 /* by loop id: `now` means something */
     uint32_t *size;             /* by dim id: elements in one microbatch */
+    uint32_t *padded;           /* by dim id, of what is laid out: with padding */
     uint32_t *sequence;         /* by dim id: of the dim whose places it names, or its own */
+    uint32_t *outermost;        /* by dim id: a dim of which shards are its shards, or itself */
     uint32_t *pairs;            /* by dim id: pairs of chunks that a dim is laid out in; 0: as it comes */
     struct exec_routes *routes; /* how the slots of experts lie; NULL: in the order of tokens */
     uint32_t micro, microbatch;
@@ -26,11 +28,18 @@ uint32_t exec_integer(etch_expr constant);
 double exec_real(etch_sym *sym, etch_expr constant);
 /* Elements of a dim in one microbatch. */
 uint32_t exec_size(const exec_env *env, const etch_dim *dim);
-/* Lays a dim, and all that it was renamed to or from as a whole, out in pairs of an early and a late chunk:
- * 0 7 1 6 2 5 3 4 are four of them. A range of the dim's indices is then no range of positions. */
-void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs);
+/* Lays a dim, and all that it was renamed to or from as a whole, out in pairs of an early and a late chunk of
+ * what it is padded to: 0 7 1 6 2 5 3 4 are four of them. A range of the dim's indices is then no range of
+ * positions. What it was split into, or merged from, is laid out alike where its chunks are whole there. */
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t padded);
+/* The index of what lies in a slot, counted with the padding; of padding, of what comes next. */
+uint32_t exec_index_of_slot(const exec_env *env, const etch_dim *dim, uint32_t slot);
 /* The place in the sequence of what has this index. */
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index);
+/* The index of what is at this place. */
+uint32_t exec_index(const exec_env *env, const etch_dim *dim, uint32_t position);
+/* Are shards of one those of the other: was it renamed to it, or merged or split with it as the outer dim? */
+bool exec_are_outermost(const exec_env *env, const etch_dim *a, const etch_dim *b);
 /* All of a tensor in one microbatch, zero. */
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor);
 

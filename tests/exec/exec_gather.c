@@ -68,6 +68,89 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
     return whole;
 }
 
+/* ---- how long copies last ------------------------------------------------------------------------------ */
+
+static etch_keep lasting(exec_ranks *ranks, const etch_step *gather)
+{
+    const etch_gatherings *list = &ranks->placed->gatherings;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i].step == gather)
+            return list->at[i].lasts;
+    exec_fail(&ranks->env, "a gather is not listed");
+    return ETCH_KEEP_STEP;
+}
+
+static bool lasts(exec_ranks *ranks, const etch_step *gather)
+{
+    return lasting(ranks, gather) != ETCH_KEEP_GROUP;
+}
+
+/* Begins the life of a copy. One that lasts for all microbatches is there all the time; of several
+ * microbatches that are under way on a stage the copies are one. */
+static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operand, exec_array *made,
+                       uint32_t rank)
+{
+    const etch_keep keep = step->copies ? lasting(ranks, step) : ETCH_KEEP_GROUP;
+    const bool once = keep == ETCH_KEEP_STEP || (ranks->chain && keep == ETCH_KEEP_MICROBATCH);
+    if (once && ranks->env.microbatch > 0)
+        return;
+    made->together = step->copies ? ranks->together : NULL;
+    exec_ranks_birth(ranks, step->ins[operand]->tensor, made, rank);
+    if (keep == ETCH_KEEP_STEP) {
+        made->born = 0;
+        made->together = &ranks->now;
+    }
+}
+
+/* What the plan says of the copies of a weight in a run of the region: those of a root are there until
+ * backward, and those that backward would gather over nothing. */
+static bool should_last(const exec_ranks *ranks, const etch_placed_region *region, const etch_tensor *weight)
+{
+    const etch_zero *zero = etch_zero_of(ranks->placed, weight);
+    const bool is_root = zero->root && !weight->region->loop && !(ranks->placed->stages && region->loop);
+    const uint32_t axes = ranks->placed->zero_axes[weight->id];
+    return zero->keep != ETCH_KEEP_GROUP || is_root || (zero->backward_axes && !(axes & zero->backward_axes));
+}
+
+/* The next copy that there is of an instance of a weight in the microbatch at work, on the first rank; one
+ * that `lasts`, or any. */
+static exec_array *next_copy(exec_ranks *ranks, const etch_tensor *weight, bool lasts, uint32_t *at)
+{
+    const etch_gatherings *list = &ranks->placed->gatherings;
+    for (; *at < list->count; ++*at)
+        for (uint32_t k = 0; k < list->at[*at].step->out_count; k++) {
+            const etch_value *value = list->at[*at].step->outs[k];
+            const bool fits = value->tensor == weight && (!lasts || list->at[*at].lasts != ETCH_KEEP_GROUP);
+            exec_array *copy = fits ? *exec_ranks_slot(ranks, value, 0) : NULL;
+            if (!copy)
+                continue;
+            ++*at;
+            return copy;
+        }
+    return NULL;
+}
+
+/* Copies last as the plan says; a weight is gathered by itself, or the root in one collective. */
+static void check_gather(exec_ranks *ranks, const etch_placed_region *region, const etch_step *step)
+{
+    const etch_tensor *first = step->outs[0]->tensor;
+    const etch_zero *zero = etch_zero_of(ranks->placed, first);
+    const etch_gatherings *list = &ranks->placed->gatherings;
+    if (lasts(ranks, step) != should_last(ranks, region, first))
+        exec_fail(&ranks->env, "copies of %s do not last as the plan says", first->name);
+    if (zero->by_weight && step->in_count != 1)
+        exec_fail(&ranks->env, "%s is not gathered by itself", first->name);
+    for (uint32_t i = 0; i < list->count && !zero->by_weight && !ranks->placed->stages; i++) {
+        const etch_step *other = list->at[i].step;
+        const etch_tensor *of = other->outs[0]->tensor;
+        if (zero->root && !first->region->loop && !of->region->loop && other != step &&
+            etch_zero_of(ranks->placed, of) == zero && other->axes == step->axes &&
+            (other->phase == ETCH_FORWARD) == (step->phase == ETCH_FORWARD))
+            exec_fail(&ranks->env, "the root, with %s and %s, is gathered in two collectives", first->name,
+                      of->name);
+    }
+}
+
 /* One instance of one weight. */
 static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t operand)
 {
@@ -77,13 +160,19 @@ static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t ope
         (gathers ? to->sharded_flat : from->sharded_flat) != 0)
         exec_fail(&ranks->env, "%s: parts of %s before and after do not fit", etch_row_name(step->row),
                   from->tensor->name);
+    uint32_t other = 0; /* on stages that each have their own it may be that of another stage */
+    exec_array *copy = gathers && !ranks->placed->stages ? next_copy(ranks, to->tensor, true, &other) : NULL;
+    if (copy && copy->microbatch == ranks->env.microbatch)
+        exec_fail(&ranks->env, "%s is gathered, and there is a copy of it", to->tensor->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
-        const exec_array *held = exec_ranks_get(ranks, from, r);
+        exec_array *held = exec_ranks_get(ranks, from, r);
         if (!held)
             continue;
+        held->read = ranks->now;
         exec_array *made = gathers ? put_together(ranks, step, operand, r)
                                    : range_of(ranks, from->tensor, held, step->axes, r);
         made->use = exec_ranks_use(ranks, from->tensor);
+        begin_copy(ranks, step, operand, made, r);
         *exec_ranks_slot(ranks, to, r) = made;
     }
     const exec_array *held = exec_ranks_find(ranks, from, 0);
@@ -113,6 +202,10 @@ void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, cons
     const etch_loop *around = region->loop ? etch_forward_body(region->of)->loop : NULL;
     etch_sym *sym = ranks->placed->training->graph->sym;
     size_t bytes = 0, said = 0;
+    if (step->copies && step->collective == ETCH_ALL_GATHER)
+        check_gather(ranks, region, step);
+    ranks->together = ETCH_NEW(ranks->env.arena, uint32_t);
+    *ranks->together = ranks->now;
     for (uint32_t i = 0; i < step->in_count && !ranks->env.failure; i++) {
         const etch_loop *home = step->ins[i]->tensor->region->loop;
         bytes += run_instances(ranks, step, i, home, home ? around : NULL);
@@ -127,24 +220,29 @@ void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, cons
 
 /* ---- forgetting ---------------------------------------------------------------------------------------- */
 
-static bool lasts(exec_ranks *ranks, const etch_step *gather)
+void exec_ranks_reach(exec_ranks *ranks, const etch_tensor *weight)
 {
-    const etch_gatherings *list = &ranks->placed->gatherings;
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->at[i].step == gather)
-            return list->at[i].lasts != ETCH_KEEP_GROUP;
-    exec_fail(&ranks->env, "a gather is not listed");
-    return true;
+    uint32_t at = 0;
+    for (exec_array *copy; (copy = next_copy(ranks, weight, false, &at)) != NULL;)
+        if (copy->together && copy->together != &ranks->now)
+            *copy->together = ranks->now;
 }
 
+/* An iteration's copies are there to its end. */
 void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end)
 {
     for (uint32_t i = 0; i < end && !ranks->env.failure; i++) {
         const etch_step *step = region->items.at[i].step;
         if (!step || !step->copies || lasts(ranks, step))
             continue;
-        for (uint32_t k = 0; k < step->out_count; k++)
+        for (uint32_t k = 0; k < step->out_count; k++) {
+            exec_array *const *first = ranks->values.at[step->outs[k]->id * ranks->mesh.ranks];
+            const etch_loop *home = step->outs[k]->tensor->region->loop;
+            for (uint32_t n = 0; region->loop && first && n < exec_instances(home); n++)
+                if (first[n] && first[n]->together)
+                    *first[n]->together = ranks->now;
             for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
                 ranks->values.at[step->outs[k]->id * ranks->mesh.ranks + r] = NULL;
+        }
     }
 }

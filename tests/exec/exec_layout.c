@@ -14,8 +14,9 @@ static void lay_out_queries(exec_ranks *ranks, const etch_step *step)
         sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
     if (sharing == 1 || ranks->placed->plan->contiguous)
         return;
-    exec_lay_out(&ranks->env, query, sharing);
-    exec_lay_out(&ranks->reference->env, query, sharing);
+    const uint32_t padded = exec_mesh_padded(&ranks->mesh, query, exec_size(&ranks->env, query));
+    exec_lay_out(&ranks->env, query, sharing, padded);
+    exec_lay_out(&ranks->reference->env, query, sharing, padded);
 }
 
 /* One lane for every axis that divides the slots. */

@@ -177,7 +177,8 @@ uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t s
         if (strcmp(mesh->plan->pads.at[i].dim, dim->name) == 0)
             return (size + multiple - 1) / multiple * multiple;
     }
-    return size;
+    /* keys of padded queries, by another name */
+    return dim->alias && dim->alias->size == dim->size ? exec_mesh_padded(mesh, dim->alias, size) : size;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------ */
@@ -215,8 +216,8 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
         const uint32_t size = exec_size(env, dim), padded = exec_mesh_padded(mesh, dim, size);
         if (padded % parts)
             ck_abort_msg("%u parts of %s = %u", parts, dim->name, padded);
-        const uint32_t each = padded / parts, first = index * each < size ? index * each : size;
-        exec_array_add_dim(&part, dim, first, first + each < size ? each : size - first);
+        const uint32_t each = padded / parts, first = exec_index_of_slot(env, dim, index * each);
+        exec_array_add_dim(&part, dim, first, exec_index_of_slot(env, dim, (index + 1) * each) - first);
     }
     return part;
 }

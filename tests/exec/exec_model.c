@@ -52,7 +52,7 @@ exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
 etch_dim *exec_model_dim(const exec_model *m, const char *name)
 {
     for (uint32_t i = m->graph->dims.count; i-- > 0;)
-        if (strcmp(m->graph->dims.at[i]->name, name) == 0)
+        if (strcmp(m->graph->dims.at[i]->name, name) == 0 && !m->graph->dims.at[i]->window_of)
             return m->graph->dims.at[i];
     ck_abort_msg("no dim %s", name);
     return NULL;
@@ -168,6 +168,18 @@ etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const 
     return named(m, etch_graph_reduce(m->graph, a, keep.at, keep.count, nowhere), name);
 }
 
+etch_tensor *exec_copies(exec_model *m, const char *name, etch_tensor *a, const char *dims)
+{
+    const dim_list to = read_dims(m, dims);
+    return named(m, etch_graph_copies(m->graph, a, (etch_dim_view){to.at, to.count}, nowhere), name);
+}
+
+etch_tensor *exec_constant(exec_model *m, const char *name, const char *dims, int num, int den)
+{
+    const etch_expr number = den ? etch_ratio(m->sym, num, den) : NULL;
+    return named(m, etch_graph_constant(m->graph, kept_dims(m, dims), number, nowhere), name);
+}
+
 etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to)
 {
     dim_list before = read_dims(m, from), after = read_dims(m, to);
@@ -181,6 +193,13 @@ static etch_tensor *call_row(exec_model *m, const char *name, const char *row, e
     etch_tensor *result = etch_graph_call(m->graph, etch_row_named(m->graph->table, row), ins, count, attrs,
                                           want ? declared.at : NULL, declared.count, nowhere);
     return named(m, result, name);
+}
+
+etch_tensor *exec_scatter(exec_model *m, const char *name, etch_tensor *a, etch_tensor *ids, const char *over,
+                          const char *dims)
+{
+    const etch_attrs attrs = {.over = kept_dims(m, over)};
+    return call_row(m, name, "scatter", (etch_tensor *[]){a, ids}, 2, &attrs, dims);
 }
 
 etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,
@@ -283,9 +302,15 @@ etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5
     return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
 }
 
-etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+static etch_expr number_or_none(const exec_model *m, int number)
 {
-    etch_attrs attrs = {0};
+    return number ? etch_int(m->sym, number) : NULL;
+}
+
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to,
+                        int window)
+{
+    etch_attrs attrs = {.window = number_or_none(m, window)};
     etch_buf want = {.arena = m->arena};
     attrs.over = kept_dims(m, over);
     for (uint32_t i = 0; i < a->rank; i++)
@@ -297,11 +322,6 @@ etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_t
                          const char *over, const char *dot, bool causal)
 {
     return exec_attend_with(m, name, q, k, v, over, dot, (exec_options){.causal = causal});
-}
-
-static etch_expr number_or_none(const exec_model *m, int number)
-{
-    return number ? etch_int(m->sym, number) : NULL;
 }
 
 etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
@@ -518,10 +538,9 @@ static uint32_t read_bits(etch_arena *arena, const etch_plan *plan, const char *
     return bits;
 }
 
-/* "a,b", "2 a", "3 a,b kept", "3 a,b always", "3 a,b again=b", "3 a whole". */
-static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
+/* "a,b", "2 a", "3 a,b kept", "3 a,b always", "3 a,b again=b", "3 a whole", "3 a root weight now". */
+static void read_zero(etch_arena *arena, const etch_plan *plan, etch_zero *zero, const char *line)
 {
-    etch_zero *zero = &plan->zero;
     const char *word = next_word(arena, &line);
     *zero = (etch_zero){.level = 1, .whole = true, .ahead = 1};
     if (strcmp(word, "2") == 0 || strcmp(word, "3") == 0) {
@@ -537,6 +556,12 @@ static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
             zero->keep = ETCH_KEEP_MICROBATCH;
         else if (strcmp(word, "always") == 0)
             zero->keep = ETCH_KEEP_STEP;
+        else if (strcmp(word, "root") == 0)
+            zero->root = true;
+        else if (strcmp(word, "weight") == 0)
+            zero->by_weight = true;
+        else if (strcmp(word, "now") == 0)
+            zero->ahead = 0;
         else if (strncmp(word, "again=", strlen("again=")) == 0)
             zero->backward_axes = read_bits(arena, plan, word + strlen("again="));
         else
@@ -616,6 +641,10 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
             ETCH_PUSH(arena, &scope.pins, read_pin(arena, plan, line));
             break;
         }
+        if (strcmp(word, "zero") == 0) {
+            read_zero(arena, plan, &scope.zero, line);
+            break;
+        }
         ETCH_PUSH(arena, &scope.shards, read_shard(arena, plan, word));
     }
     ETCH_PUSH(arena, &plan->overrides, scope);
@@ -645,7 +674,7 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
             return;
         }
         if (strcmp(word, "zero") == 0) {
-            read_zero(arena, plan, line);
+            read_zero(arena, plan, &plan->zero, line);
             return;
         }
         if (strcmp(word, "stage") == 0) {
@@ -654,6 +683,10 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
         }
         if (strcmp(word, "each") == 0) {
             plan->reduce_each = true;
+            return;
+        }
+        if (strcmp(word, "ddp") == 0) {
+            plan->bucketing = ETCH_BUCKET_BY_TENSOR;
             return;
         }
         if (strcmp(word, "contiguous") == 0) {

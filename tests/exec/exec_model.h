@@ -36,6 +36,13 @@ etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, et
 etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims);
 /* `from` and `to`: "S" and "T". */
 etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to);
+/* Along `dims`, its own and others. */
+etch_tensor *exec_copies(exec_model *m, const char *name, etch_tensor *a, const char *dims);
+/* Every element is num/den; where that is 0/0, its index along its one dim. */
+etch_tensor *exec_constant(exec_model *m, const char *name, const char *dims, int num, int den);
+/* Rows of `a` added by index: `dims` of the result. */
+etch_tensor *exec_scatter(exec_model *m, const char *name, etch_tensor *a, etch_tensor *ids, const char *over,
+                          const char *dims);
 /* A row by name; operands that are NULL are left out. `over` may be "". */
 etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,
                            etch_tensor *b, etch_tensor *c);
@@ -57,7 +64,9 @@ etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const
 /* `ins`: u, dt, a, b, c. */
 etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
                        const char *state, int chunk);
-etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+/* `window`: 0 for a cache that keeps all. */
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to,
+                        int window);
 /* Of `x`, along all dims but `keep`, with gain and bias unless they are NULL. */
 etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
                              etch_tensor *g, etch_tensor *b);
@@ -69,6 +78,7 @@ typedef struct exec_options {
     etch_tensor *sink, *bias;
     int window, cap, pairs;
     bool causal;
+    bool rolling; /* caches keep the window and no more */
 } exec_options;
 etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                               const char *over, const char *dot, exec_options options);

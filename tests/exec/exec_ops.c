@@ -189,13 +189,18 @@ static exec_array renamed(const exec_call *call, const exec_array *x)
     return seen;
 }
 
-/* What earlier runs have left depends on the place in the cache alone. */
+/* What earlier runs have left depends on the place alone, and how long ago it was: a rolling cache has the
+ * last of it. */
 static double left_before(exec_call *call, const exec_walk *w)
 {
     const exec_array *y = call->outs[0];
     uint64_t element = 0;
-    for (uint32_t d = 0; d < y->rank; d++)
-        element += exec_mix(y->dims[d]->id, exec_walk_index(w, y->dims[d]));
+    for (uint32_t d = 0; d < y->rank; d++) {
+        const etch_dim *dim = y->dims[d];
+        const bool is_cache = dim == call->op->attrs.to.at[0];
+        const uint32_t at = exec_walk_index(w, dim);
+        element += exec_mix(is_cache ? 0 : dim->id, is_cache ? exec_size(call->env, dim) - at : at);
+    }
     return 2 * exec_random(call->salt, element) - 1;
 }
 

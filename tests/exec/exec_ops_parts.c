@@ -18,14 +18,15 @@ static bool begins_group(const etch_attrs *attrs, uint32_t pair)
     return attrs->from.at[pair] && attrs->to.at[pair];
 }
 
-/* The index that the dims on the result's side of a group have together: the last one runs fastest. */
-static uint32_t index_together(const exec_call *call, const exec_walk *w, uint32_t first)
+/* The place that the dims on the result's side of a group have together: the last one runs fastest. */
+static uint32_t place_together(const exec_call *call, const exec_walk *w, uint32_t first)
 {
     const etch_attrs *attrs = &call->op->attrs;
     uint32_t index = 0;
     for (uint32_t m = first; m < attrs->to.count && (m == first || !begins_group(attrs, m)); m++)
         if (attrs->to.at[m])
-            index = index * exec_size(call->env, attrs->to.at[m]) + exec_walk_index(w, attrs->to.at[m]);
+            index = index * exec_size(call->env, attrs->to.at[m]) +
+                    exec_position(call->env, attrs->to.at[m], exec_walk_index(w, attrs->to.at[m]));
     return index;
 }
 
@@ -39,7 +40,8 @@ static uint32_t index_before(const exec_call *call, const exec_walk *w, uint32_t
     for (uint32_t m = pair + 1; m < attrs->to.count && !begins_group(attrs, m); m++)
         if (attrs->from.at[m])
             inside *= exec_size(call->env, attrs->from.at[m]);
-    return index_together(call, w, first) / inside % exec_size(call->env, attrs->from.at[pair]);
+    const etch_dim *dim = attrs->from.at[pair];
+    return exec_index(call->env, dim, place_together(call, w, first) / inside % exec_size(call->env, dim));
 }
 
 static uint32_t index_in_operand(const exec_call *call, const exec_walk *w, const etch_dim *dim)

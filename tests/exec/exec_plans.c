@@ -232,11 +232,18 @@ static void write_zero(composer *c)
     etch_buf_printf(&c->out, "  zero  %u @ %s", level, axes_of(c, over));
     if (level > 1 && roll(c, 2))
         etch_buf_puts(&c->out, ", reduce = step");
+    if (roll(c, 4))
+        etch_buf_puts(&c->out, ", group = weight");
+    if (level == 3 && roll(c, 3))
+        etch_buf_puts(&c->out, ", root = true");
     if (level == 3 && again && !roll(c, 3))
         etch_buf_printf(&c->out, ", again = %s", axes_of(c, again));
     else if (level == 3)
         etch_buf_printf(&c->out, ", keep = %s", keeps[exec_roll(c->dice, 3)]);
     etch_buf_puts(&c->out, "\n");
+    if (c->family->core && roll(c, 4))
+        etch_buf_printf(&c->out, "  for %s { zero %u @ %s%s }\n", c->family->core, 1 + exec_roll(c->dice, 3),
+                        axes_of(c, some(c, over)), roll(c, 2) ? ", reduce = step" : "");
 }
 
 static void write_recompute(composer *c)
@@ -262,6 +269,8 @@ static void write_options(composer *c)
         etch_buf_puts(&c->out, "  keep = gathers\n");
     if (roll(c, 4))
         etch_buf_puts(&c->out, "  balance = false\n");
+    if (roll(c, 4))
+        etch_buf_puts(&c->out, "  bucket = ddp\n");
 }
 
 /* ---- the spec ------------------------------------------------------------------------------------------ */

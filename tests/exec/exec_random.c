@@ -1,5 +1,6 @@
 #include "exec_random.h"
 
+#include "exec_dim_set.h"
 #include "exec_env.h"
 #include "exec_spec.h"
 
@@ -10,10 +11,11 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M=32 M'=32 L=4";
-static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4",
-                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3",
-                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2"};
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M=32 M'=32 L=4 B'=8";
+static const char *const odd_sizes[] = {
+    "B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4 B'=8",
+    "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3 B'=4",
+    "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2 B'=12"};
 const char *const exec_inner_dims[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
 const char *const exec_expert_dims[] = {"E", "C", "Q"};
 enum { INNER = EXEC_INNER_DIMS, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
@@ -72,39 +74,7 @@ static etch_dim *new_dim(scene *s, const etch_tensor *x)
     return NULL;
 }
 
-typedef struct dim_set {
-    etch_dim *at[16];
-    uint32_t count;
-} dim_set;
-
-static void include(dim_set *set, etch_dim *dim)
-{
-    for (uint32_t i = 0; i < set->count; i++)
-        if (set->at[i] == dim)
-            return;
-    set->at[set->count++] = dim;
-}
-
-static dim_set dims_of(const etch_tensor *x, const etch_tensor *y)
-{
-    dim_set set = {.count = 0};
-    for (uint32_t i = 0; i < x->rank; i++)
-        include(&set, x->dims[i]);
-    for (uint32_t i = 0; y && i < y->rank; i++)
-        include(&set, y->dims[i]);
-    return set;
-}
-
-static dim_set without(dim_set set, const etch_dim *dim)
-{
-    dim_set less = {.count = 0};
-    for (uint32_t i = 0; i < set.count; i++)
-        if (set.at[i] != dim)
-            less.at[less.count++] = set.at[i];
-    return less;
-}
-
-static const char *text_of(scene *s, dim_set set)
+static const char *text_of(scene *s, exec_dim_set set)
 {
     etch_buf text = {.arena = s->m->arena};
     etch_buf_puts(&text, "");
@@ -113,7 +83,7 @@ static const char *text_of(scene *s, dim_set set)
     return text.text;
 }
 
-static bool is_small(dim_set set)
+static bool is_small(exec_dim_set set)
 {
     uint32_t elements = 1;
     for (uint32_t i = 0; i < set.count; i++)
@@ -122,14 +92,14 @@ static bool is_small(dim_set set)
 }
 
 /* A weight with these dims: at times one that is there already. */
-static etch_tensor *weight_with(scene *s, dim_set set)
+static etch_tensor *weight_with(scene *s, exec_dim_set set)
 {
     for (uint32_t i = 0; i < s->weight_count && exec_roll(s->dice, 3) == 0; i++) {
         if (s->weights[i]->scope != s->m->graph->scope)
             continue;
-        dim_set both = dims_of(s->weights[i], NULL);
+        exec_dim_set both = exec_dims_of(s->weights[i], NULL);
         for (uint32_t k = 0; k < set.count; k++)
-            include(&both, set.at[k]);
+            exec_dim_set_add(&both, set.at[k]);
         if (both.count == set.count && s->weights[i]->rank == set.count)
             return s->weights[i];
     }
@@ -160,15 +130,16 @@ static void add_projection(scene *s)
 {
     etch_tensor *x = any_value(s);
     etch_dim *from = any_dim(s, x), *to = new_dim(s, x);
-    dim_set keeps = without(dims_of(x, NULL), from), of_weight = {.at = {from}, .count = 1};
+    exec_dim_set keeps = exec_dims_without(exec_dims_of(x, NULL), from),
+                 of_weight = {.at = {from}, .count = 1};
     if (!from || !to)
         return;
-    include(&keeps, to);
-    include(&of_weight, to);
+    exec_dim_set_add(&keeps, to);
+    exec_dim_set_add(&of_weight, to);
     etch_dim *more = new_dim(s, x);
     if (more && exec_roll(s->dice, 3) == 0) {
-        include(&keeps, more);
-        include(&of_weight, more);
+        exec_dim_set_add(&keeps, more);
+        exec_dim_set_add(&of_weight, more);
     }
     if (is_small(keeps))
         keep(s, exec_product(s->m, fresh(s, "p"), x, weight_with(s, of_weight), text_of(s, keeps)));
@@ -178,15 +149,15 @@ static void add_projection(scene *s)
 static void add_gain(scene *s)
 {
     etch_tensor *x = any_value(s);
-    dim_set some = {.count = 0};
+    exec_dim_set some = {.count = 0};
     for (uint32_t i = 0; i < x->rank; i++)
         if (strcmp(x->dims[i]->name, "B") != 0 && (some.count == 0 || exec_roll(s->dice, 3) == 0))
-            include(&some, x->dims[i]);
+            exec_dim_set_add(&some, x->dims[i]);
     if (some.count == 0)
         return;
     etch_tensor *weight = weight_with(s, some);
     if (exec_roll(s->dice, 2))
-        keep(s, exec_product(s->m, fresh(s, "g"), x, weight, text_of(s, dims_of(x, weight))));
+        keep(s, exec_product(s->m, fresh(s, "g"), x, weight, text_of(s, exec_dims_of(x, weight))));
     else
         keep(s, exec_sum(s->m, fresh(s, "b"), x, weight));
 }
@@ -194,7 +165,7 @@ static void add_gain(scene *s)
 static void add_sum(scene *s)
 {
     etch_tensor *x = any_value(s), *y = any_value(s);
-    if (!is_small(dims_of(x, y)))
+    if (!is_small(exec_dims_of(x, y)))
         return;
     keep(s, exec_roll(s->dice, 4) ? exec_sum(s->m, fresh(s, "s"), x, y)
                                   : exec_difference(s->m, fresh(s, "s"), x, y));
@@ -216,10 +187,10 @@ static void add_terms(scene *s)
 static void add_product(scene *s)
 {
     etch_tensor *x = any_value(s), *y = any_value(s);
-    dim_set keeps = dims_of(x, y);
+    exec_dim_set keeps = exec_dims_of(x, y);
     etch_dim *summed = any_dim(s, x);
     if (summed && etch_has_dim(y, summed) && keeps.count > 1 && exec_roll(s->dice, 2))
-        keeps = without(keeps, summed);
+        keeps = exec_dims_without(keeps, summed);
     if (is_small(keeps))
         keep(s, squashed(s, exec_product(s->m, fresh(s, "m"), x, y, text_of(s, keeps))));
 }
@@ -243,7 +214,7 @@ static void add_norm(scene *s)
 {
     etch_tensor *x = any_value(s);
     etch_dim *over = any_dim(s, x);
-    const dim_set along = {.at = {over}, .count = 1};
+    const exec_dim_set along = {.at = {over}, .count = 1};
     const char *name = fresh(s, "n");
     if (!over)
         return;
@@ -273,7 +244,8 @@ static void add_reduction(scene *s)
         keep(s, exec_call_row(s->m, fresh(s, "r"), exec_roll(s->dice, 2) ? "max" : "mean", over->name, x,
                               NULL, NULL));
     else if (over && x->rank > 1)
-        keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), over))));
+        keep(s,
+             exec_reduce(s->m, fresh(s, "r"), x, text_of(s, exec_dims_without(exec_dims_of(x, NULL), over))));
 }
 
 static void add_view(scene *s)
@@ -318,11 +290,12 @@ static void add_parts(scene *s)
     etch_dim *whole = exec_model_dim(m, "F"), *half = exec_model_dim(m, "L");
     if (!etch_has_dim(x, whole))
         return;
-    dim_set all = dims_of(x, NULL), part = without(all, whole);
-    include(&part, half);
+    exec_dim_set all = exec_dims_of(x, NULL), part = exec_dims_without(all, whole);
+    exec_dim_set_add(&part, half);
     const char *const parts[] = {text_of(s, part), text_of(s, part), NULL};
     exec_split(m, x, "F", parts, out);
-    etch_tensor *other = exec_roll(s->dice, 2) ? weight_with(s, (dim_set){.at = {half}, .count = 1}) : out[0];
+    etch_tensor *other =
+        exec_roll(s->dice, 2) ? weight_with(s, (exec_dim_set){.at = {half}, .count = 1}) : out[0];
     keep(s, exec_concat(m, fresh(s, "c"), "L L", text_of(s, all), squashed(s, out[1]), other, NULL));
 }
 
@@ -333,7 +306,7 @@ static void add_objective(scene *s)
     if (exec_roll(s->dice, 3))
         return;
     if (s->modules == 0)
-        exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+        exec_sum_loss(s->m, x, text_of(s, exec_dims_of(x, NULL)));
     else /* without an input: a module has none */
         exec_tag(s->m, exec_product(s->m, "l", x, squashed(s, x), ""), "loss");
 }
@@ -341,37 +314,103 @@ static void add_objective(scene *s)
 static void add_lookup(scene *s)
 {
     etch_dim *dim = exec_model_dim(s->m, exec_roll(s->dice, 2) ? "H" : "F");
-    dim_set set = {.at = {exec_model_dim(s->m, "V"), dim}, .count = 2};
+    exec_dim_set set = {.at = {exec_model_dim(s->m, "V"), dim}, .count = 2};
     etch_tensor *ids = s->modules ? s->ids : exec_ids(s->m, fresh(s, "ids"), "B S");
     if (!ids)
         return;
     keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
 }
 
+/* Along a dim that the value lacks. */
+static void add_copies(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    etch_dim *more = new_dim(s, x);
+    exec_dim_set all = exec_dims_of(x, NULL);
+    if (more)
+        exec_dim_set_add(&all, more);
+    if (more && is_small(all))
+        keep(s, exec_copies(s->m, fresh(s, "k"), x, text_of(s, all)));
+}
+
+/* Every sequence with every one of its microbatch. */
+static void add_contrast(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    if (x->rank != 2 || !etch_has_dim(x, exec_model_dim(s->m, "B")))
+        return;
+    etch_tensor *others = exec_rename(s->m, fresh(s, "v"), x, "B", "B'");
+    etch_tensor *y = squashed(s, exec_product(s->m, fresh(s, "m"), x, others, "B B'"));
+    y = exec_product(s->m, fresh(s, "m"), y, others, text_of(s, exec_dims_of(x, NULL)));
+    keep(s, y);
+}
+
+/* What follows is wide, too. */
+static void add_cast(scene *s)
+{
+    keep(s, exec_cast(s->m, fresh(s, "c"), any_value(s), exec_roll(s->dice, 3) ? ETCH_F32 : ETCH_BF16));
+}
+
+/* Some number along some of the value's dims; or rows of a table for the places of a dim. */
+static void add_constant(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s), *with;
+    exec_dim_set some = {.count = 0};
+    etch_dim *along = any_dim(s, x);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (exec_roll(s->dice, 2))
+            exec_dim_set_add(&some, x->dims[i]);
+    if (along && strcmp(along->name, "V") != 0 && exec_roll(s->dice, 2)) {
+        const exec_dim_set table = {.at = {exec_model_dim(m, "V")}, .count = 1};
+        with = exec_call_row(m, fresh(s, "e"), "gather", "V", weight_with(s, table),
+                             exec_constant(m, fresh(s, "i"), along->name, 0, 0), NULL);
+    } else {
+        with = exec_constant(m, fresh(s, "z"), text_of(s, some), 1 - (int)exec_roll(s->dice, 3), 2);
+    }
+    if (exec_roll(s->dice, 2))
+        keep(s, exec_product(m, fresh(s, "m"), x, with, text_of(s, exec_dims_of(x, NULL))));
+    else
+        keep(s, exec_sum(m, fresh(s, "s"), x, with));
+}
+
+/* Rows of tokens added by index, of each sequence or of all. */
+static void add_scatter(scene *s)
+{
+    etch_tensor *x = any_value(s), *ids = s->modules ? s->ids : exec_ids(s->m, fresh(s, "ids"), "B S");
+    etch_dim *table = exec_model_dim(s->m, "V");
+    if (!ids || !etch_covers(x, ids) || etch_has_dim(x, table))
+        return;
+    exec_dim_set of_y = exec_dims_without(exec_dims_of(x, NULL), exec_model_dim(s->m, "S"));
+    exec_dim_set_add(&of_y, table);
+    if (is_small(of_y))
+        keep(s, exec_scatter(s->m, fresh(s, "y"), x, ids, "V", text_of(s, of_y)));
+}
+
 /* A quotient: nowhere near a pole. */
 static void add_quotient(scene *s)
 {
     etch_tensor *x = any_value(s), *y = any_value(s);
-    if (!is_small(dims_of(x, y)))
+    if (!is_small(exec_dims_of(x, y)))
         return;
     y = exec_call_row(s->m, fresh(s, "u"), "square", "", squashed(s, y), NULL, NULL);
     y = exec_call_row(s->m, fresh(s, "u"), "rsqrt", "",
                       exec_call_number(s->m, fresh(s, "u"), "shift", 1, 2, y), NULL, NULL);
     if (exec_roll(s->dice, 2))
-        keep(s, exec_quotient(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+        keep(s, exec_quotient(s->m, fresh(s, "q"), x, y, text_of(s, exec_dims_of(x, y))));
     else
         keep(s, exec_product(s->m, fresh(s, "q"), x,
                              exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL),
-                             text_of(s, dims_of(x, y))));
+                             text_of(s, exec_dims_of(x, y))));
 }
 
 /* Dims of a bias or a sink: some of those given, at least one. */
-static etch_tensor *some_weight(scene *s, dim_set all)
+static etch_tensor *some_weight(scene *s, exec_dim_set all)
 {
-    dim_set some = {.count = 0};
+    exec_dim_set some = {.count = 0};
     for (uint32_t i = 0; i < all.count; i++)
         if (exec_roll(s->dice, 2) || (i + 1 == all.count && some.count == 0))
-            include(&some, all.at[i]);
+            exec_dim_set_add(&some, all.at[i]);
     return weight_with(s, some);
 }
 
@@ -386,9 +425,9 @@ static exec_options random_options(scene *s)
     if (exec_roll(s->dice, 3) == 0)
         options.cap = 2;
     if (exec_roll(s->dice, 3) == 0)
-        options.sink = some_weight(s, (dim_set){.at = {queries, heads}, .count = 2});
+        options.sink = some_weight(s, (exec_dim_set){.at = {queries, heads}, .count = 2});
     if (exec_roll(s->dice, 3) == 0)
-        options.bias = some_weight(s, (dim_set){.at = {queries, heads, keys}, .count = 3});
+        options.bias = some_weight(s, (exec_dim_set){.at = {queries, heads, keys}, .count = 3});
     return options;
 }
 
@@ -398,12 +437,14 @@ static void add_attention(scene *s)
     exec_model *m = s->m;
     etch_tensor *x = any_value(s);
     etch_dim *from = any_dim(s, x), *heads = exec_model_dim(m, "K"), *width = exec_model_dim(m, "D");
-    dim_set of_x = dims_of(x, NULL),
-            rest = without(without(without(of_x, exec_model_dim(m, "B")), exec_model_dim(m, "S")), from);
+    exec_dim_set of_x = exec_dims_of(x, NULL),
+                 rest = exec_dims_without(exec_dims_without(exec_dims_without(of_x, exec_model_dim(m, "B")),
+                                                            exec_model_dim(m, "S")),
+                                          from);
     if (rest.count || of_x.count != 3 || from == exec_model_dim(m, "S") || from == heads || from == width ||
         from == exec_model_dim(m, "T"))
         return;
-    dim_set of_q = {.at = {from, heads, width}, .count = 3}, of_k = {.at = {from, width}, .count = 2};
+    exec_dim_set of_q = {.at = {from, heads, width}, .count = 3}, of_k = {.at = {from, width}, .count = 2};
     bool shared = exec_roll(s->dice, 2) == 0; /* one head of keys for all queries */
     const char *keys = shared ? "B T D" : "B T K D";
     etch_tensor *seen = exec_rename(m, fresh(s, "v"), x, "S", "T");
@@ -436,7 +477,7 @@ static void add_experts(scene *s)
     if (x->rank != 3 || !etch_has_dim(x, exec_model_dim(m, "S")) || !from || from->id == 1 || !to ||
         !etch_has_dim(x, exec_model_dim(m, "B")))
         return;
-    dim_set of_router = {.at = {from, e}, .count = 2}, of_expert = {.at = {e, from, to}, .count = 3};
+    exec_dim_set of_router = {.at = {from, e}, .count = 2}, of_expert = {.at = {e, from, to}, .count = 3};
     bool apart = exec_roll(s->dice, 2), sums = exec_roll(s->dice, 3);
     etch_tensor *r = exec_product(m, fresh(s, "r"), x, weight_with(s, of_router), "B S E");
     etch_tensor *p = exec_call_row(m, fresh(s, "p"), "sigmoid", "", r, NULL, NULL);
@@ -503,18 +544,24 @@ static void add_module(scene *s)
     keep(s, leave(s, "y", any_value(&inside), op_count));
 }
 
+/* A loop hands on what it was handed. */
+static etch_tensor *as_wide_as(scene *s, etch_tensor *y, const etch_tensor *x)
+{
+    return y->dtype == x->dtype ? y : exec_cast(s->m, fresh(s, "c"), y, x->dtype);
+}
+
 /* `x`, changed by some value of the same or fewer dims. */
 static etch_tensor *changed(scene *s, etch_tensor *x)
 {
     etch_tensor *y = any_value(s);
-    dim_set shared = {.count = 0};
+    exec_dim_set shared = {.count = 0};
     for (uint32_t i = 0; i < y->rank; i++)
         if (etch_has_dim(x, y->dims[i]))
-            include(&shared, y->dims[i]);
+            exec_dim_set_add(&shared, y->dims[i]);
     if (y->rank == x->rank && shared.count == x->rank && exec_roll(s->dice, 2))
-        return y;
+        return as_wide_as(s, y, x);
     etch_tensor *part = exec_reduce(s->m, y->name, y, text_of(s, shared));
-    return exec_sum(s->m, fresh(s, "x"), x, squashed(s, part));
+    return as_wide_as(s, exec_sum(s->m, fresh(s, "x"), x, squashed(s, part)), x);
 }
 
 /* What one class of iterations does, with what was there before the loop and what it is handed. It may do
@@ -650,7 +697,8 @@ static void add_statements(scene *s, uint32_t count)
         add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
         add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
         add_lookup,     add_parts,      add_regrouped,  add_attention, add_attention, add_quotient,
-        add_terms,      add_module,     add_loop,       add_objective, add_experts,   add_experts};
+        add_terms,      add_module,     add_loop,       add_objective, add_experts,   add_experts,
+        add_copies,     add_constant,   add_scatter,    add_cast,      add_contrast};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
@@ -660,15 +708,15 @@ static void add_statements(scene *s, uint32_t count)
 static void add_loss(scene *s)
 {
     etch_tensor *x = any_value(s);
-    dim_set rest = dims_of(x, NULL);
+    exec_dim_set rest = exec_dims_of(x, NULL);
     etch_dim *v = exec_model_dim(s->m, "V");
-    rest = without(without(rest, exec_model_dim(s->m, "B")), exec_model_dim(s->m, "S"));
+    rest = exec_dims_without(exec_dims_without(rest, exec_model_dim(s->m, "B")), exec_model_dim(s->m, "S"));
     if (rest.count + 2 == x->rank && rest.count == 1 && rest.at[0] != v) {
-        include(&rest, v);
+        exec_dim_set_add(&rest, v);
         exec_head_loss(s->m, x, weight_with(s, rest));
         return;
     }
-    exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+    exec_sum_loss(s->m, x, text_of(s, exec_dims_of(x, NULL)));
 }
 
 /* All but the last weight may stay as they are. */

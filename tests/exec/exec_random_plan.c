@@ -87,6 +87,28 @@ static void add_pin(planner *p, const char *tag)
     add_shards(p, common, count);
 }
 
+/* Of any level, with its options. */
+static void add_zero(planner *p, const char *axes)
+{
+    static const char *const reductions[] = {"", " whole"}, *const copies[] = {"", "", " kept", " always"};
+    const uint32_t level = 1 + exec_roll(p->dice, 3);
+    if (level == 1) {
+        etch_buf_printf(&p->text, " zero %s", axes);
+        return;
+    }
+    etch_buf_printf(&p->text, " zero %u %s%s", level, axes, reductions[exec_roll(p->dice, 2)]);
+    if (level == 3 && exec_roll(p->dice, 4) == 0)
+        etch_buf_printf(&p->text, " again=%c", axes[strlen(axes) - 1]);
+    else if (level == 3)
+        etch_buf_puts(&p->text, copies[exec_roll(p->dice, 4)]);
+    if (level == 3 && exec_roll(p->dice, 3) == 0)
+        etch_buf_puts(&p->text, " root");
+    if (level == 3 && exec_roll(p->dice, 2) == 0)
+        etch_buf_puts(&p->text, " now");
+    if (exec_roll(p->dice, 4) == 0)
+        etch_buf_puts(&p->text, " weight");
+}
+
 static void add_override(planner *p)
 {
     static const char *const parts[] = {"m0", "m1", "loop0",    "loop1", "t0",
@@ -104,24 +126,11 @@ static void add_override(planner *p)
         add_shards(p, slots, 2);
     if (exec_roll(p->dice, 2))
         etch_buf_printf(&p->text, " %s@", exec_inner_dims[(first + 1) % EXEC_INNER_DIMS]);
-    if (exec_roll(p->dice, 3) == 0)
+    const uint32_t more = exec_roll(p->dice, 6);
+    if (more < 2)
         add_pin(p, etch_text(p->m->arena, "t%u", exec_roll(p->dice, 4)));
-}
-
-/* Of any level, with its options. */
-static void add_zero(planner *p, const char *axes)
-{
-    static const char *const reductions[] = {"", " whole"}, *const copies[] = {"", "", " kept", " always"};
-    const uint32_t level = 1 + exec_roll(p->dice, 3);
-    if (level == 1) {
-        etch_buf_printf(&p->text, " | zero %s", axes);
-        return;
-    }
-    etch_buf_printf(&p->text, " | zero %u %s%s", level, axes, reductions[exec_roll(p->dice, 2)]);
-    if (level == 3 && exec_roll(p->dice, 4) == 0)
-        etch_buf_printf(&p->text, " again=%c", axes[strlen(axes) - 1]);
-    else if (level == 3)
-        etch_buf_puts(&p->text, copies[exec_roll(p->dice, 4)]);
+    else if (more == 2)
+        add_zero(p, "a");
 }
 
 const char *exec_random_plan(const exec_model *m, exec_dice *dice)
@@ -143,7 +152,11 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
     static const char *const zero[] = {"a", "b", "a,b", "a,c"};
     const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
     if (chosen < most)
+        etch_buf_puts(&p.text, " |");
+    if (chosen < most)
         add_zero(&p, zero[chosen]);
+    if (exec_roll(dice, 6) == 0)
+        etch_buf_puts(&p.text, " | ddp");
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p.text, " | contiguous");
     if (exec_roll(dice, 6) == 0)

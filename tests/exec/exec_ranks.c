@@ -198,43 +198,13 @@ static void note_made(const etch_step *step, exec_array *array, uint32_t output)
         array->made_as = tensor;
 }
 
-/* Begins the life of an array of the first rank. */
-static void note_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank)
-{
-    if (rank != 0 || array->bytes > 0)
-        return;
-    array->born = array->read = ranks->now;
-    array->microbatch = ranks->env.microbatch;
-    array->bytes = (uint32_t)array->size * etch_dtype_bytes(tensor->dtype);
-    ETCH_PUSH(ranks->env.arena, &ranks->made, array);
-}
-
-/* The most bytes that the first rank has had at a time of what it does not keep for backward. */
-static uint64_t most_at_a_time(const exec_ranks *ranks)
-{
-    uint64_t most = 0, now = 0;
-    uint64_t *change = ETCH_NEW_ARRAY(ranks->env.arena, 2 * ((size_t)ranks->now + 2), uint64_t);
-    uint64_t *gone = change + ranks->now + 2;
-    for (uint32_t i = 0; i < ranks->made.count; i++) {
-        const exec_array *array = ranks->made.at[i];
-        if (array->is_kept)
-            continue;
-        change[array->born] += array->bytes;
-        gone[array->read] += array->bytes;
-    }
-    for (uint32_t t = 0; t <= ranks->now; t++) {
-        now += change[t];
-        most = now > most ? now : most;
-        now -= gone[t];
-    }
-    return most;
-}
-
 static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
 {
     for (; array->memory; array = array->memory)
         array->is_used = true;
     array->read = ranks->now;
+    if (array->together && array->together != &ranks->now)
+        *array->together = ranks->now;
     array->is_used = true;
     if (array->use)
         *array->use = true;
@@ -290,7 +260,7 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
         if (part && looks)
             part->memory = from; /* it is a part of it: what reads the shard reads it */
         else if (part && !is_shard_of_input(step))
-            note_birth(ranks, step->outs[0]->tensor, part, r);
+            exec_ranks_birth(ranks, step->outs[0]->tensor, part, r);
         if (from && !(part && looks))
             note_read(ranks, step, from, r);
     }
@@ -376,6 +346,10 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         **sum = now;
         exec_array_fill(store->arena, *sum);
     }
+    if (rank == 0)
+        exec_ranks_reach(ranks, weight);
+    if (rank == 0)
+        exec_ranks_whole(ranks, step, output, *sum);
     const exec_array *added = *exec_ranks_slot(ranks, part, rank);
     if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
         exec_fail(&ranks->env, "%s adds %s into a gradient that is %s", step_text(ranks, step),
@@ -416,7 +390,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ETCH_ROLE_FREE; i++)
         if (!step->accumulate_into[i] && !step->row->stays)
-            note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
+            exec_ranks_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     if (ranks->traffic && rank == 0)
@@ -547,7 +521,7 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         if (ranks->traffic && init)
             exec_traffic_leave(ranks->traffic, init);
         if (!init)
-            note_birth(ranks, carry->in->tensor, handed[i][0], 0);
+            exec_ranks_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
     if (turn)
         exec_iterated(&ranks->env, loop->loop);
@@ -594,6 +568,8 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
         if (out && (!out->made_as || !is_derived(body))) /* what backward hands on of forward is not read */
             out->read = ranks->now;
     }
+    if (!ranks->region->loop)
+        exec_ranks_end_iteration(ranks);
     exec_ranks_forget(ranks, body, body->items.count);
     exec_iterated(&ranks->env, loop->loop);
 }
@@ -778,6 +754,8 @@ void exec_ranks_pass(exec_ranks *ranks, bool backward)
         if (ranks->pending->at[id])
             take_pending(ranks, id);
     const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
+    ranks->group_read = ETCH_NEW_ARRAY(ranks->env.arena, ranks->placed->weight_groups.count, uint32_t);
+    ranks->of_iteration.count = ranks->of_iteration.capacity = 0;
     run_region(ranks, region);
     exec_ranks_forget(ranks, region, region->items.count);
     if (backward && !ranks->skips[1] && !ranks->env.failure)
@@ -793,7 +771,7 @@ void exec_ranks_run(exec_ranks *ranks)
     exec_ranks_pass(ranks, false);
     if (!ranks->env.failure && ranks->placed->backward)
         exec_ranks_pass(ranks, true);
-    ranks->working = most_at_a_time(ranks);
+    ranks->working = exec_ranks_most(ranks);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;
 }

@@ -66,7 +66,10 @@ typedef struct exec_ranks {
     uint64_t working; /* the most bytes that it has had at a time of all else that is not given or a gradient
                                of a weight: from the step that makes an array to the last that reads it */
     uint32_t now;     /* steps that were run */
-    ETCH_VEC(exec_array *) made; /* of the first rank, in the microbatch in work */
+    uint32_t *group_read; /* by weight group of the placement: when a whole gradient was added to last */
+    ETCH_VEC(exec_array *) of_iteration; /* whole gradients of the iteration in work */
+    uint32_t *together;                  /* of the gather in work: when a copy that it makes was read last */
+    ETCH_VEC(exec_array *) made;         /* of the first rank, in the microbatch in work */
     struct exec_traffic
         *traffic; /* counts what kernels of the first rank read and write; NULL: nobody does */
     /* Of the ranks of one stage: */
@@ -121,6 +124,18 @@ uint32_t exec_ranks_place(const exec_ranks *ranks, const etch_tensor *weight, ui
 exec_array *exec_ranks_range(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* Gathers weights, or takes parts of gathered ones, in a run of the region. */
 void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, const etch_step *step);
+/* The gradient of the weight is added to: its copies are there until then. */
+void exec_ranks_reach(exec_ranks *ranks, const etch_tensor *weight);
+/* The step that reads the array last, or what is there as long. */
+uint32_t exec_array_end(const exec_array *array);
+/* A gradient that ranks hold in parts is whole from the first contribution on: to the end of its iteration,
+ * of a loop of the top level, or until all of its weight group are made. */
+void exec_ranks_whole(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *sum);
+void exec_ranks_end_iteration(exec_ranks *ranks);
+/* The most bytes that the first rank has had at a time of what it does not keep for backward. */
+uint64_t exec_ranks_most(const exec_ranks *ranks);
+/* Begins the life of an array of the first rank. */
+void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank);
 /* Forgets what the items of the region before `end` have gathered for the unit that ends. */
 void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end);
 /* What a move gives a rank. NULL when the ranks of the group do not hold that together. */

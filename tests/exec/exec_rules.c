@@ -26,25 +26,48 @@ static bool replaces(const etch_step *step, const etch_dim *dim)
     return is_row(step, windows) && (etch_dim_among(attrs->from, dim) || etch_dim_among(attrs->to, dim));
 }
 
-/* May a partial sum that the step is given as operand `i` come out as one? */
-static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
+/* Does a collective move the value over the axis, under whatever name, before anything is added to it? */
+static bool is_moved(const etch_placed *placed, const etch_value *value, uint32_t axis)
+{
+    for (etch_placed_cursor at = {.root = placed->backward}; etch_placed_cursor_next(&at);) {
+        const etch_step *step = at.item->step;
+        const bool reads = step && step->in_count == 1 && step->ins[0] == value;
+        if (reads && (step->axes >> axis & 1 ||
+                      (step->op && is_row(step, views) && is_moved(placed, step->outs[0], axis))))
+            return true;
+    }
+    return false;
+}
+
+/* Has the result no dims that operand `i` lacks? */
+static bool has_no_more_dims(const etch_step *step, uint32_t i)
+{
+    for (uint32_t d = 0; d < step->op->outs[0]->rank; d++)
+        if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
+            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
+            !replaces(step, step->op->outs[0]->dims[d]))
+            return false;
+    return true;
+}
+
+/* May a partial sum that the step is given as operand `i` come out as one? A cotangent may where a product
+ * makes more of it, if that has no reduction of its own. */
+static bool may_pass(const etch_placed *placed, const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "add_cotangents", "concat", NULL};
     static const char *const each[] = {
         "cast",       "cast_dx", "einsum",      "sum",  "negated_sum", "scale",    "rope",        "rope_dx",
         "accumulate", "collect", "dispatch_dx", "conv", "conv_dx",     "avg_pool", "avg_pool_dx", NULL};
-    static const char *const first[] = {"div", "div_db", NULL};
+    static const char *const first[] = {"div", "div_db", NULL}, *const products[] = {"einsum", NULL};
     const bool is_each = is_row(step, each) || (i == 0 && is_row(step, first));
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
             return false;
     }
-    for (uint32_t d = 0; d < step->op->outs[0]->rank && is_each; d++)
-        if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
-            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
-            !replaces(step, step->op->outs[0]->dims[d]))
-            return false;
+    const bool is_cotangent = step->phase == ETCH_BACKWARD && is_row(step, products);
+    if (is_each && !has_no_more_dims(step, i) && !(is_cotangent && !is_moved(placed, step->outs[0], axis)))
+        return false;
     return is_row(step, joint) || is_each || is_row(step, views);
 }
 
@@ -54,7 +77,7 @@ static const char *check_step(const etch_placed *placed, const etch_step *step)
         return etch_text(placed->arena, "%s is added into nothing", step->outs[0]->tensor->name);
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         for (uint32_t i = 0; i < step->in_count; i++)
-            if (step->ins[i]->place[a] == ETCH_PARTIAL && !may_pass(step, i, a))
+            if (step->ins[i]->place[a] == ETCH_PARTIAL && !may_pass(placed, step, i, a))
                 return etch_text(placed->arena, "%s is given %s as a partial sum", etch_row_name(step->row),
                                  step->ins[i]->tensor->name);
     return NULL;
@@ -132,7 +155,7 @@ static const char *check_saved(const etch_placed *placed, const etch_tensor *ten
 {
     const etch_loop *loop = tensor->region->loop, *outer = loop ? exec_outer(loop) : NULL;
     const etch_region *backward = placed->training->backward;
-    bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
+    bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant;
     if (!loop || given || !repeats(backward, loop))
         return NULL;
     bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;

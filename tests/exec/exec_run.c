@@ -59,11 +59,23 @@ static exec_array *part_of_input(exec_run *run, const etch_tensor *tensor)
     return part;
 }
 
-/* The seed of the backward pass is one; other constants are zeros. */
+/* What the model says: a number, or indices along its dim. */
+static void fill_constant(exec_run *run, const etch_tensor *tensor, exec_array *array)
+{
+    const etch_expr number = tensor->constant->number;
+    const double each = number ? exec_real(run->env.training->graph->sym, number) : 0;
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){array});
+    while (exec_walk_next(&w))
+        array->at[w.at[0]] = number ? each : exec_walk_index(&w, tensor->dims[0]);
+}
+
+/* The seed of the backward pass is one; other constants of it are zeros. */
 static exec_array *constant(exec_run *run, const etch_tensor *tensor)
 {
     exec_array *array = exec_whole(&run->env, run->values.arena, tensor);
-    if (!tensor->of)
+    if (tensor->constant)
+        fill_constant(run, tensor, array);
+    else if (!tensor->of)
         array->at[0] = 1;
     return array;
 }

@@ -1,4 +1,5 @@
 #include "exec_slots.h"
+#include "exec_sums.h"
 
 #include <math.h>
 
@@ -38,6 +39,7 @@ static void run_references(exec_slots *s)
     for (uint32_t m = 0; m < s->microbatches && !s->failure; m++) {
         exec_run *run = s->reference[m];
         run->env.pairs = s->reference[0]->env.pairs;
+        run->env.padded = s->reference[0]->env.padded;
         run->env.routes = s->reference[0]->env.routes;
         exec_run_forward(run, m);
         exec_run_backward(run);
@@ -484,6 +486,8 @@ void exec_slots_run(exec_slots *s)
         check_runs(s, s->placed->backward, s->microbatches);
     if (!s->failure)
         check_messages(s);
+    if (!s->failure)
+        s->failure = exec_check_sums(s->placed);
     if (!s->failure && s->placed->backward)
         exec_stages_finish(s->stages, s->chain.stages);
     for (uint32_t i = 0; i < s->chain.stages && !s->failure; i++)

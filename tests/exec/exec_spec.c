@@ -90,7 +90,8 @@ void exec_spec_name(exec_model *m)
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         ETCH_PUSH(m->arena, &taken, graph->scopes.at[i]->module);
     for (uint32_t i = 0; i < graph->tensors.count; i++)
-        if (graph->tensors.at[i]->kind == ETCH_INPUT || graph->tensors.at[i]->kind == ETCH_WEIGHT)
+        if (graph->tensors.at[i]->kind == ETCH_INPUT || graph->tensors.at[i]->kind == ETCH_WEIGHT ||
+            graph->tensors.at[i]->constant)
             name_one(m, &taken, graph->tensors.at[i]);
     name_region(m, &taken, graph->forward);
 }
@@ -259,6 +260,9 @@ static void write_value(const writer *w, etch_buf *out, const etch_op *op)
     case ETCH_USE_RENAMING:
         write_renaming(w, out, op);
         break;
+    case ETCH_USE_BROADCAST:
+        etch_buf_puts(out, call_of(w, op->ins[0]));
+        break;
     default:
         write_call(w, out, op);
     }
@@ -308,6 +312,24 @@ static void write_weights(const writer *w, const place *p, const etch_region *re
         write_tensor(p->out, weight, w->graph->dtypes.weights);
         write_tags(p->out, weight);
         etch_buf_puts(p->out, weight->frozen ? "  tag frozen\n" : "\n");
+    }
+}
+
+/* The same of constants. */
+static void write_constants(const writer *w, const place *p, const etch_region *region, uint32_t before)
+{
+    for (uint32_t i = 0; i < w->graph->tensors.count; i++) {
+        const etch_tensor *made = w->graph->tensors.at[i];
+        if (!made->constant || made->region != region || made->scope != p->scope || made->id >= before ||
+            w->written[made->id])
+            continue;
+        w->written[made->id] = true;
+        indent(p);
+        write_tensor(p->out, made, w->graph->dtypes.act);
+        if (made->constant->number)
+            etch_buf_printf(p->out, " = %s\n", etch_expr_text(w->graph->sym, made->constant->number));
+        else
+            etch_buf_printf(p->out, " = iota(%s)\n", made->dims[0]->name);
     }
 }
 
@@ -508,6 +530,7 @@ static void write_items(writer *w, const place *p, const etch_region *region, ui
     for (uint32_t i = first; i < end;) {
         const etch_item *item = &region->items.at[i];
         write_weights(w, p, region, first_tensor(item));
+        write_constants(w, p, region, first_tensor(item));
         if (item->op && item->op->scope != p->scope) {
             i = write_module(w, p, region, i, end);
             continue;
@@ -636,16 +659,21 @@ static void write_bits(const etch_plan *plan, etch_buf *out, uint32_t bits)
     write_axes(plan, out, axes, count);
 }
 
-static void write_zero(const etch_plan *plan, etch_buf *out)
+static void write_zero(const etch_plan *plan, etch_buf *out, const char *before, const etch_zero *zero)
 {
     static const char *const keeps[] = {"false", "microbatch", "step"};
-    const etch_zero *zero = &plan->zero;
-    etch_buf_printf(out, "  zero %u @ ", zero->level);
+    if (!zero->level)
+        return;
+    etch_buf_printf(out, "%szero %u @ ", before, zero->level);
     write_bits(plan, out, zero->axes);
     if (zero->level > 1)
         etch_buf_printf(out, ", reduce = %s", zero->whole ? "step" : "microbatch");
+    if (zero->by_weight)
+        etch_buf_puts(out, ", group = weight");
     if (zero->level > 2)
-        etch_buf_printf(out, ", keep = %s, prefetch = %u", keeps[zero->keep], (unsigned)zero->ahead);
+        etch_buf_printf(out, ", keep = %s, root = %s", keeps[zero->keep], zero->root ? "true" : "false");
+    if (zero->level > 2 && zero == &plan->zero)
+        etch_buf_printf(out, ", prefetch = %u", (unsigned)zero->ahead);
     if (zero->backward_axes) {
         etch_buf_puts(out, ", again = ");
         write_bits(plan, out, zero->backward_axes);
@@ -665,6 +693,7 @@ static void write_scopes(const writer *w, etch_buf *out, const etch_plan *plan, 
         etch_buf_puts(out, " {\n");
         write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
                   scope->pins.count);
+        write_zero(plan, out, "    ", &scope->zero);
         write_scopes(w, out, plan, i + 1);
         etch_buf_puts(out, "  }\n");
     }
@@ -678,8 +707,9 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
                         etch_expr_text(w->graph->sym, plan->mesh.at[a].size));
     etch_buf_puts(out, "]\n");
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
-    if (plan->zero.level)
-        write_zero(plan, out);
+    write_zero(plan, out, "  ", &plan->zero);
+    if (plan->bucketing == ETCH_BUCKET_BY_TENSOR)
+        etch_buf_puts(out, "  bucket = ddp\n");
     if (plan->reduce_each)
         etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)

@@ -36,6 +36,7 @@ typedef struct exec_array {
     uint32_t microbatch;        /* likewise */
     struct exec_array *sent_as; /* received from another stage: what was sent there */
     struct exec_array *before;  /* likewise: what an earlier action of the stage had of the same value */
+    uint32_t *together;         /* of copies that are gathered at once: the last read of any of them */
     bool *use;                  /* of a weight: set when an op or a move reads it */
     bool is_used;               /* on a stage: an op or a move has read it */
 } exec_array;

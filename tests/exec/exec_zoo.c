@@ -17,8 +17,8 @@ static etch_tensor *grouped_attention(exec_model *m, etch_tensor *x)
     etch_tensor *k = exec_product(m, "k", in, exec_weight(m, "wk", "H K D"), "B S K D");
     etch_tensor *v = exec_product(m, "v", in, exec_weight(m, "wv", "H K D"), "B S K D");
     q = exec_call_row(m, "q", "rope", "D", q, NULL, NULL);
-    k = exec_cache(m, "k", exec_call_row(m, "k", "rope", "D", k, NULL, NULL), "S", "T");
-    v = exec_cache(m, "v", v, "S", "T");
+    k = exec_cache(m, "k", exec_call_row(m, "k", "rope", "D", k, NULL, NULL), "S", "T", 0);
+    v = exec_cache(m, "v", v, "S", "T", 0);
     etch_tensor *o = exec_attend(m, "o", q, k, v, "T", "D", true);
     return exec_leave(m, "y", exec_product(m, "y", o, exec_weight(m, "wo", "K G D H"), "B S H"));
 }

@@ -20,6 +20,10 @@ extern const exec_zoo exec_models[];
 etch_training *exec_served_llama(etch_arena *arena, exec_model **m);
 extern const char *const exec_served_plans[];
 /* exec_zoo_attention.c */
+/* `sizes`: "S=4 T=6": so many new tokens, and all. Every other attention has a window; `rolling`: and caches
+ * that keep no more. */
+etch_training *exec_served_gemma2(etch_arena *arena, exec_model **m, const char *sizes, int window,
+                                  bool rolling);
 exec_model *exec_build_gemma2(etch_arena *arena, uint32_t micro);
 exec_model *exec_build_sinks(etch_arena *arena, uint32_t micro);
 exec_model *exec_build_shared_sinks(etch_arena *arena, uint32_t micro);

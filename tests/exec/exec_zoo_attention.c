@@ -44,26 +44,40 @@ static etch_tensor *grouped(exec_model *m, etch_tensor *x, exec_options options)
     etch_tensor *k = exec_product(m, "k", in, exec_weight(m, "wk", "H K D"), "B S K D");
     etch_tensor *v = exec_product(m, "v", in, exec_weight(m, "wv", "H K D"), "B S K D");
     q = exec_call_row(m, "q", "rope", "D", q, NULL, NULL);
-    k = exec_cache(m, "k", exec_call_row(m, "k", "rope", "D", k, NULL, NULL), "S", "T");
-    v = exec_cache(m, "v", v, "S", "T");
+    k = exec_cache(m, "k", exec_call_row(m, "k", "rope", "D", k, NULL, NULL), "S", "T",
+                   options.rolling ? options.window : 0);
+    v = exec_cache(m, "v", v, "S", "T", options.rolling ? options.window : 0);
     etch_tensor *o = exec_attend_with(m, "o", q, k, v, "T", "D", options);
     return exec_leave(m, "y", exec_product(m, "y", o, exec_weight(m, "wo", "K G D H"), "B S H"));
 }
 
-static etch_tensor *capped_block(exec_model *m, etch_tensor *x, int window)
+static etch_tensor *capped_block(exec_model *m, etch_tensor *x, int window, bool rolling)
 {
-    const exec_options options = {.causal = true, .window = window, .cap = 2};
+    const exec_options options = {.causal = true, .window = window, .cap = 2, .rolling = rolling};
     x = residual(m, x, rms(m, grouped(m, rms(m, x), options)));
     return residual(m, x, rms(m, mlp(m, rms(m, x), "B S")));
+}
+
+static etch_tensor *gemma2_logits(exec_model *m, int window, bool rolling)
+{
+    etch_tensor *table = exec_weight(m, "emb", "V H"), *x = exec_repeat(m, "layer", 2, embedding(m, table));
+    x = exec_end(m, capped_block(m, capped_block(m, x, window, rolling), 0, false));
+    etch_tensor *logits = exec_product(m, "r", rms(m, x), table, "B S V");
+    return exec_call_number(m, "z", "softcap", 3, 1, logits);
+}
+
+etch_training *exec_served_gemma2(etch_arena *arena, exec_model **m, const char *sizes, int window,
+                                  bool rolling)
+{
+    *m = exec_model_new(arena, etch_text(arena, "B=4 H=4 K=4 G=2 D=2 F=4 V=8 %s", sizes), 1);
+    (*m)->graph->serves = true;
+    return exec_serve(*m, (*m)->served = gemma2_logits(*m, window, rolling));
 }
 
 exec_model *exec_build_gemma2(etch_arena *arena, uint32_t micro)
 {
     exec_model *m = exec_model_new(arena, "B=4 S=4 T=4 H=4 K=4 G=2 D=2 F=4 V=8", micro);
-    etch_tensor *table = exec_weight(m, "emb", "V H"), *x = exec_repeat(m, "layer", 2, embedding(m, table));
-    x = exec_end(m, capped_block(m, capped_block(m, x, 2), 0));
-    etch_tensor *logits = exec_product(m, "r", rms(m, x), table, "B S V");
-    logits = exec_call_number(m, "z", "softcap", 3, 1, logits);
+    etch_tensor *logits = gemma2_logits(m, 2, false);
     exec_tag(m, exec_call_row(m, "l", "cross_entropy", "V", logits, exec_ids(m, "labels", "B S"), NULL),
              "loss");
     return m;
@@ -97,8 +111,8 @@ static etch_tensor *sunk(exec_model *m, etch_tensor *x, int window)
 {
     etch_tensor *in = exec_enter(m, "attention", x);
     etch_tensor *q = dense(m, "q", in, "H K G D", "K G D", "B S K G D");
-    etch_tensor *k = exec_cache(m, "k", dense(m, "k", in, "H K D", "K D", "B S K D"), "S", "T");
-    etch_tensor *v = exec_cache(m, "v", dense(m, "v", in, "H K D", "K D", "B S K D"), "S", "T");
+    etch_tensor *k = exec_cache(m, "k", dense(m, "k", in, "H K D", "K D", "B S K D"), "S", "T", 0);
+    etch_tensor *v = exec_cache(m, "v", dense(m, "v", in, "H K D", "K D", "B S K D"), "S", "T", 0);
     const exec_options options = {.causal = true, .window = window, .sink = exec_weight(m, "sink", "K G")};
     etch_tensor *o = exec_attend_with(m, "o", q, k, v, "T", "D", options);
     return exec_leave(m, "y", dense(m, "y", o, "K G D H", "H", "B S H"));

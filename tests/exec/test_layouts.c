@@ -186,6 +186,74 @@ START_TEST(padding_changes_no_result)
 }
 END_TEST
 
+#define ODD_SEQ                                                                                              \
+    "batch = 4, layers = 2, hidden = 4, head_dim = 2, heads = 4, kv_heads = 4, micro = 2, ffn = 4, vocab = " \
+    "8"
+
+/* Queries and keys behind the last are masked; ranks may have no token at all. */
+static void padded_queries(etch_arena *arena)
+{
+    static const layout layouts[] = {
+        {"llama",
+         "mesh [dp, tp]\nshard B @ dp, K @ tp, F @ tp, V @ tp\npin residual [B@dp, S@tp, H]\nzero 1 @ dp\n"
+         "pad S = tp",
+         {ODD_SEQ ", seq = 7, dp = 2, tp = 2", ODD_SEQ ", seq = 5, dp = 1, tp = 4",
+          ODD_SEQ ", seq = 1, dp = 2, tp = 2"}},
+        {"llama",
+         "mesh [cp]\nshard S @ cp\nzero 3 @ cp\npad S = 2*cp",
+         {ODD_SEQ ", seq = 7, cp = 2", ODD_SEQ ", seq = 5, cp = 3"}},
+        {"gemma2",
+         "mesh [cp]\nshard S @ cp\nbalance = false\npad S = cp",
+         {ODD_SEQ ", window = 3, seq = 7, cp = 4"}},
+        {"llama",
+         "mesh [uly]\nshard S @ uly\npad S = uly\nfor core {\nshard S @ (), K @ uly\n}",
+         {ODD_SEQ ", seq = 7, uly = 4"}},
+        {"gpt",
+         "mesh [tp]\nshard A @ tp, F @ tp, V @ tp\npin residual [B, S@tp, H]\npad S = 4*tp",
+         {"batch = 4, layers = 2, hidden = 8, heads = 4, micro = 2, vocab = 8, seq = 6, positions = 8, tp = "
+          "2"}},
+        {"t5",
+         "mesh [tp]\nshard S @ tp, U @ tp\npad S = 2*tp, U = 2*tp",
+         {"batch = 2, src = 7, tgt = 5, enc_layers = 1, dec_layers = 1, hidden = 4, heads = 4, head_dim = 2, "
+          "ffn = 8, "
+          "vocab = 8, micro = 2, tp = 2"}},
+    };
+    RUN_ALL(arena, layouts);
+}
+
+START_TEST(padded_queries_change_no_result)
+{
+    etch_with_arena(padded_queries);
+}
+END_TEST
+
+/* The last ranks have fewer sequences, or none. */
+static void padded_batches(etch_arena *arena)
+{
+    static const layout layouts[] = {
+        {"llama",
+         "mesh [dp]\nshard B @ dp\nzero 1 @ dp\npad B = dp",
+         {"batch = 10, seq = 4, layers = 2, hidden = 4, head_dim = 2, heads = 4, kv_heads = 4, micro = 2, "
+          "ffn = 4, "
+          "vocab = 8, dp = 4",
+          "batch = 5, seq = 4, layers = 2, hidden = 4, head_dim = 2, heads = 4, kv_heads = 4, micro = 1, ffn "
+          "= 4, "
+          "vocab = 8, dp = 4"}},
+        {"gpt",
+         "mesh [dp, tp]\nshard B @ dp, A @ tp, F @ tp\nzero 3 @ dp\npad B = dp, S = tp\npin residual [B@dp, "
+         "S@tp, H]",
+         {"batch = 6, seq = 3, positions = 4, layers = 1, hidden = 8, heads = 4, micro = 2, vocab = 8, dp = "
+          "2, tp = 2"}},
+    };
+    RUN_ALL(arena, layouts);
+}
+
+START_TEST(padded_batches_change_no_result)
+{
+    etch_with_arena(padded_batches);
+}
+END_TEST
+
 /* ---- parts of a model ---------------------------------------------------------------------------------- */
 
 static void parts(etch_arena *arena)
@@ -224,7 +292,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("layouts");
     ETCH_ADD_TESTS(suite, more_ranks_than_heads_with_keys, heads_inside_attention_and_the_sequence_outside,
-                   experts_on_ranks_of_other_axes, padding_changes_no_result,
-                   parts_with_a_placement_of_their_own);
+                   experts_on_ranks_of_other_axes, padding_changes_no_result, padded_queries_change_no_result,
+                   padded_batches_change_no_result, parts_with_a_placement_of_their_own);
     return suite;
 }

@@ -338,8 +338,14 @@ static const char *with_zero(etch_arena *arena, const char *plan, const char *le
 /* Under a plan that has axes; where all of them divide all weights, there is nothing to do. */
 static void check_zero(etch_arena *arena, const exec_zoo *zoo, const char *plan)
 {
-    static const char *const lines[][2] = {
-        {"2", ""}, {"3", ""}, {"3", "kept"}, {"2", "whole"}, {"3", "always whole"}};
+    static const char *const lines[][2] = {{"2", ""},
+                                           {"3", ""},
+                                           {"3", "kept"},
+                                           {"2", "whole"},
+                                           {"3", "always whole"},
+                                           {"3", "root"},
+                                           {"3", "weight"},
+                                           {"3", "root kept weight now"}};
     static uint32_t turn; /* each plan with some of them */
     for (const char *const *text = zoo->plans; *text; text++) {
         for (uint32_t i = 0; **text && i < 1; i++, turn++) {
@@ -446,29 +452,91 @@ static void list_region(const etch_region *region, etch_buf *out)
     }
 }
 
+static void check_served(etch_arena *arena, etch_training *training, etch_sym *sym, const char *plan)
+{
+    etch_buf dump = {.arena = arena};
+    etch_placed *placed =
+        verified(etch_place(training, exec_plan(arena, sym, plan), ETCH_GRANULARITY_KERNEL));
+    ck_assert_msg(placed != NULL, "%s", plan);
+    const char *failure = exec_check_placed(placed, 1);
+    etch_placed_dump(placed, &dump);
+    if (failure)
+        fprintf(stderr, "%s", dump.text);
+    ck_assert_msg(!failure, "%s: %s", plan, failure);
+}
+
 static void served(etch_arena *arena)
 {
     for (const char *const *text = exec_served_plans; *text; text++) {
         exec_model *m;
         etch_training *training = exec_served_llama(arena, &m);
-        etch_buf ops = {.arena = arena}, dump = {.arena = arena};
+        etch_buf ops = {.arena = arena};
         list_region(m->graph->forward, &ops);
         ck_assert_msg(!strstr(ops.text, "cross_entropy") && !strstr(ops.text, "unused"), "%s", ops.text);
         ck_assert_msg(strstr(ops.text, "append") && !strstr(ops.text, "cache"), "%s", ops.text);
-        etch_placed *placed =
-            verified(etch_place(training, exec_plan(arena, m->sym, *text), ETCH_GRANULARITY_KERNEL));
-        ck_assert_msg(placed != NULL, "%s", *text);
-        const char *failure = exec_check_placed(placed, 1);
-        etch_placed_dump(placed, &dump);
-        if (failure)
-            fprintf(stderr, "%s", dump.text);
-        ck_assert_msg(!failure, "%s: %s", *text, failure);
+        check_served(arena, training, m->sym, *text);
+        training = exec_served_gemma2(arena, &m, "S=4 T=6", 2, true);
+        if (!strstr(*text, "S@cp"))
+            check_served(arena, training, m->sym, *text);
     }
 }
 
 START_TEST(ranks_serve_what_one_serves)
 {
     etch_with_arena(served);
+}
+END_TEST
+
+/* The logits of a run behind `past` tokens, and the bytes that its caches hold afterwards. */
+static exec_array *serve_gemma2(etch_arena *arena, int new, int past, int window, bool rolling, int64_t *held)
+{
+    exec_model *m;
+    const char *sizes = etch_text(arena, "S=%d T=%d", new, past + new);
+    etch_training *training = exec_served_gemma2(arena, &m, sizes, window, rolling);
+    exec_run *run = exec_run_new(arena, training, exec_data_new(arena, training, 1));
+    run->flop_matters = true;
+    exec_run_forward(run, 0);
+    ck_assert_msg(!run->env.failure, "%s", run->env.failure);
+    etch_cost_list costs = {0};
+    etch_placed_costs(etch_place(training, exec_plan(arena, m->sym, ""), ETCH_GRANULARITY_KERNEL), NULL,
+                      &costs);
+    *held = 0;
+    for (uint32_t i = 0; i < costs.count; i++)
+        if (costs.at[i].measure == ETCH_CACHED)
+            *held += exec_integer(costs.at[i].each) * exec_integer(costs.at[i].times);
+    return (exec_array *)(uintptr_t)exec_run_value(run, &run->env, m->served);
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Keys and values of 4 sequences, 4 heads and 2 elements in 2 bytes; of four layers two have a window. */
+static void check_rolling(etch_arena *arena, int new, int past, int window)
+{
+    int64_t full, rolling;
+    const exec_array *a = serve_gemma2(arena, new, past, window, false, &full),
+                     *b = serve_gemma2(arena, new, past, window, true, &rolling);
+    const int64_t token = 2 * 4 * 4 * 2 * 2, all = past + new;
+    ck_assert_uint_eq(a->size, b->size);
+    for (uint64_t i = 0; i < a->size; i++)
+        ck_assert_msg(fabs(a->at[i] - b->at[i]) < 1e-9, "%d behind %d with %d", new, past, window);
+    ck_assert_int_eq(full, 4 * token * all);
+    ck_assert_int_eq(rolling, 2 * token * (all + smaller((int)all, window)));
+}
+
+static void rolling(etch_arena *arena)
+{
+    for (int new = 1; new <= 4; new += 3)
+        for (int past = 0; past <= 5; past++)
+            for (int window = 1; window <= 7; window++)
+                check_rolling(arena, new, past, window);
+}
+
+START_TEST(a_rolling_cache_gives_what_one_of_all_gives)
+{
+    etch_with_arena(rolling);
 }
 END_TEST
 
@@ -637,9 +705,10 @@ Suite *etch_suite(void)
                    the_version_before_is_saved_once, microbatches_change_nothing,
                    ranks_compute_what_one_computes, parts_of_weights_and_gradients_change_nothing,
                    copies_of_weights_do_not_last_over_a_loop, renamed_dims_keep_the_order_of_their_axes,
-                   ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
-                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
-                   a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
+                   ranks_serve_what_one_serves, a_rolling_cache_gives_what_one_of_all_gives,
+                   shards_of_slots_mean_the_same_everywhere, merged_dims_have_no_positions,
+                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it,
+                   what_a_loop_hands_on_is_kept_when_it_is_run_again);
     ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered,
                    a_loop_without_iterations_shares_nothing);
     return suite;

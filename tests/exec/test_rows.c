@@ -49,6 +49,8 @@ static void check_plan(exec_model *m, const exec_case *c, const char *plan)
     etch_placed *placed =
         verified(etch_place(exec_train(m, NULL), exec_plan(m->arena, m->sym, plan), ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed || etch_error_count(m->diags), "%s, %s", c->name, plan);
+    if (placed && !exec_requirements_hold(placed))
+        return; /* chunks of a sequence are too few for two of them on each rank */
     const char *failure = placed ? exec_check_placed(placed, 3) : NULL;
     etch_buf dump = {.arena = m->arena};
     if (failure) {

@@ -3,6 +3,7 @@
 #include "exec_slots.h"
 #include "exec_zoo.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <string.h>
 
@@ -24,6 +25,39 @@ static exec_model *build_layers(etch_arena *arena, uint32_t micro, uint32_t laye
     x = exec_end(m, h);
     etch_tensor *n = exec_call_row(m, "n", "rms_norm", "H", x, exec_weight(m, "g", "H"), NULL);
     exec_head_loss(m, n, head);
+    return m;
+}
+
+/* Two loops and a head read what comes before both. */
+static exec_model *build_shared(etch_arena *arena, uint32_t micro, uint32_t layers)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 V=4", micro);
+    etch_tensor *table = exec_weight(m, "emb", "V H"), *head = exec_weight(m, "head", "V H");
+    etch_tensor *x = exec_call_row(m, "e", "gather", "V", table, exec_ids(m, "ids", "B S"), NULL);
+    etch_tensor *shared = exec_call_row(m, "shared", "silu", "", x, NULL, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        x = exec_repeat(m, i ? "second" : "first", layers, x);
+        etch_tensor *g = exec_product(m, "g", x, exec_weight(m, "w", "H"), "B S H");
+        etch_tensor *h = exec_product(m, "h", exec_call_row(m, "a", "gelu", "", g, NULL, NULL), shared,
+                                      "B S H");
+        x = exec_end(m, exec_sum(m, "x", x, h));
+    }
+    exec_head_loss(m, exec_sum(m, "y", x, shared), head);
+    return m;
+}
+
+/* Four units in front of a head, of which each reads what comes before all of them. */
+static exec_model *build_units(etch_arena *arena, uint32_t micro)
+{
+    static const char *const tags[] = {"t0", "t1", "t2", "t3"};
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 V=4", micro);
+    etch_tensor *table = exec_weight(m, "emb", "V H"), *head = exec_weight(m, "head", "V H");
+    etch_tensor *x = exec_call_row(m, "e", "gather", "V", table, exec_ids(m, "ids", "B S"), NULL), *y = x;
+    for (uint32_t i = 0; i < 4; i++) {
+        y = exec_product(m, "y", exec_call_row(m, "a", "gelu", "", y, NULL, NULL), x, "B S H");
+        exec_tag(m, y, tags[i]);
+    }
+    exec_head_loss(m, y, head);
     return m;
 }
 
@@ -87,6 +121,33 @@ static void layers(etch_arena *arena)
 START_TEST(stages_compute_what_one_rank_computes)
 {
     etch_with_arena(layers);
+}
+END_TEST
+
+/* Bytes of a message: 8/2 sequences of a microbatch, 4 tokens, 4 elements of bf16, two values. Between the
+ * layers go what they hand on and the cotangent of what all of them share, however many have read it. */
+static void check_shared(etch_arena *arena, exec_model *m, const char *chain, uint32_t most)
+{
+    const etch_training *training = exec_train(m, NULL);
+    const etch_plan *plan = exec_plan(arena, m->sym, etch_text(arena, "pp=2 | stage %s@pp", chain));
+    const etch_placed *placed = verified(etch_place(training, plan, ETCH_GRANULARITY_KERNEL));
+    const char *failure = exec_check_slots(placed, 1);
+    ck_assert_msg(!failure, "%s: %s", chain, failure);
+    for (uint32_t i = 0; i < placed->stages->cuts.count; i++) {
+        const uint32_t bytes = exec_integer(placed->stages->cuts.at[i].backward_bytes);
+        ck_assert_msg(bytes <= most, "%s: %u bytes go back over cut %u", chain, bytes, i);
+    }
+}
+
+static void shared(etch_arena *arena)
+{
+    check_shared(arena, build_shared(arena, 2, 3), "first,second", 2 * 8 / 2 * 4 * 4 * 2);
+    check_shared(arena, build_units(arena, 2), "t0,t1,t2,t3", 2 * 8 / 2 * 4 * 4 * 2);
+}
+
+START_TEST(cotangents_are_added_before_they_are_sent)
+{
+    etch_with_arena(shared);
 }
 END_TEST
 
@@ -319,7 +380,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("slots");
-    ETCH_ADD_TESTS(suite, mistakes_are_noticed, stages_compute_what_one_rank_computes,
-                   models_of_the_zoo_run_on_stages);
+    ETCH_ADD_TESTS(suite, mistakes_are_noticed, cotangents_are_added_before_they_are_sent,
+                   stages_compute_what_one_rank_computes, models_of_the_zoo_run_on_stages);
     return suite;
 }

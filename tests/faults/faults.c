@@ -1,9 +1,15 @@
-/* Stands between the program and the C library: one call of a kind fails, or is cut short.
+/* Stands between the program and the C library: one call of a kind fails, or is cut short, or the process
+ * ends before it.
  *
  * ETCH_FAULT=KIND:N in the environment says which: the N-th, from 1. Into the file that ETCH_FAULT_COUNTS
- * names go, when the program ends, lines "KIND COUNT": how many calls there were of each kind. The linker's
- * --wrap sends the calls of the program here. GMP is left alone: it cannot go on without memory, whoever
- * gives it. */
+ * names go, when the program ends, lines "KIND COUNT": how many calls there were of each kind. DEATH counts
+ * the calls that change files: the process is killed before the N-th, and with ETCH_FAULT_LOSES=1 what was
+ * written and not synced is lost, as with the power. With ETCH_FAULT_PLAIN=1 two names cannot be exchanged,
+ * as in simple file systems.
+ *
+ * The linker's --wrap sends the calls of the program here. GMP is left alone: it cannot go on without memory,
+ * whoever gives it.
+ */
 #define _GNU_SOURCE
 
 #include <dirent.h>
@@ -11,6 +17,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -34,12 +41,14 @@ typedef enum kind {
     THREAD,
     CUT,
     INTERRUPT,
+    SYNC,
+    DEATH,
     KINDS
 } kind;
 
-static const char *const kind_names[KINDS] = {"memory", "open",   "read",     "write", "close",
-                                              "rename", "folder", "remove",   "look",  "mode",
-                                              "thread", "cut",    "interrupt"};
+static const char *const kind_names[KINDS] = {"memory", "open",   "read",      "write", "close",
+                                              "rename", "folder", "remove",    "look",  "mode",
+                                              "thread", "cut",    "interrupt", "sync",  "death"};
 
 /* What a test harness is made of: set before main, read by every thread. */
 static atomic_ulong calls[KINDS];
@@ -54,6 +63,45 @@ static bool fails(kind which, int error)
     errno = error;
     return true;
 }
+
+/* Files that were created since the last sync. */
+enum { MOST_FILES = 512 };
+static int unsynced[MOST_FILES];
+static atomic_uint unsynced_count;
+
+static void lose_files(void)
+{
+    for (unsigned i = 0; i < atomic_load(&unsynced_count) && i < MOST_FILES; i++)
+        if (ftruncate(unsynced[i], 0) != 0)
+            abort();
+}
+
+/* A call that changes files is about to happen: is this the end? */
+static void changes(void)
+{
+    if (!fails(DEATH, 0))
+        return;
+    if (getenv("ETCH_FAULT_LOSES"))
+        lose_files();
+    kill(getpid(), SIGKILL);
+}
+
+/* Another kind of call that changes files. */
+static bool fails_to_change(kind which, int error)
+{
+    changes();
+    return fails(which, error);
+}
+
+#define WRAP_CHANGE(which, error, failure, result, name, parameters, ...) \
+    result __real_##name parameters;                                      \
+    result __wrap_##name parameters;                                      \
+    result __wrap_##name parameters                                       \
+    {                                                                     \
+        if (fails_to_change(which, error))                                \
+            return failure;                                               \
+        return __real_##name(__VA_ARGS__);                                \
+    }
 
 #define WRAP(which, error, failure, result, name, parameters, ...) \
     result __real_##name parameters;                               \
@@ -73,23 +121,50 @@ WRAP(OPEN, EMFILE, NULL, DIR *, opendir, (const char *path), path)
 WRAP(OPEN, EMFILE, NULL, FILE *, fopen, (const char *path, const char *mode), path, mode)
 WRAP(READ, EIO, NULL, struct dirent *, readdir, (DIR *stream), stream)
 WRAP(READ, EIO, -1, ssize_t, pread, (int file, void *to, size_t size, off_t at), file, to, size, at)
-WRAP(RENAME, EACCES, -1, int, rename, (const char *from, const char *to), from, to)
-WRAP(RENAME, EACCES, -1, int, renameat, (int from_folder, const char *from, int folder, const char *to),
+WRAP_CHANGE(RENAME, EACCES, -1, int, rename, (const char *from, const char *to), from, to)
+WRAP_CHANGE(RENAME, EACCES, -1, int, renameat,
+            (int from_folder, const char *from, int folder, const char *to),
      from_folder, from, folder, to)
-WRAP(FOLDER, ENOSPC, -1, int, mkdir, (const char *path, mode_t mode), path, mode)
-WRAP(REMOVE, EACCES, -1, int, unlinkat, (int folder, const char *path, int flags), folder, path, flags)
-WRAP(REMOVE, EACCES, -1, int, rmdir, (const char *path), path)
+WRAP_CHANGE(FOLDER, ENOSPC, -1, int, mkdir, (const char *path, mode_t mode), path, mode)
+WRAP_CHANGE(REMOVE, EACCES, -1, int, unlinkat, (int folder, const char *path, int flags),
+            folder, path, flags)
+WRAP_CHANGE(REMOVE, EACCES, -1, int, rmdir, (const char *path), path)
 WRAP(LOOK, EACCES, NULL, char *, realpath, (const char *path, char *resolved), path, resolved)
 WRAP(LOOK, EACCES, -1, int, stat, (const char *path, struct stat *info), path, info)
 WRAP(LOOK, EACCES, -1, int, lstat, (const char *path, struct stat *info), path, info)
 WRAP(LOOK, EIO, -1, int, fstat, (int file, struct stat *info), file, info)
 WRAP(LOOK, EACCES, -1, int, fstatat, (int folder, const char *path, struct stat *info, int flags),
      folder, path, info, flags)
-WRAP(MODE, EPERM, -1, int, fchmod, (int file, mode_t mode), file, mode)
+WRAP_CHANGE(MODE, EPERM, -1, int, fchmod, (int file, mode_t mode), file, mode)
+WRAP_CHANGE(MODE, EPERM, -1, int, fchown, (int file, uid_t owner, gid_t group), file, owner, group)
+WRAP(SYNC, EIO, -1, int, fsync, (int file), file)
 WRAP(THREAD, EAGAIN, EAGAIN, int, pthread_create,
      (pthread_t *thread, const pthread_attr_t *options, void *(*start)(void *), void *data),
      thread, options, start, data)
 /* clang-format on */
+
+int __real_renameat2(int from_folder, const char *from, int folder, const char *to, unsigned flags);
+int __wrap_renameat2(int from_folder, const char *from, int folder, const char *to, unsigned flags);
+int __wrap_renameat2(int from_folder, const char *from, int folder, const char *to, unsigned flags)
+{
+    if (getenv("ETCH_FAULT_PLAIN")) {
+        errno = EINVAL;
+        return -1;
+    }
+    return fails_to_change(RENAME, EACCES) ? -1 : __real_renameat2(from_folder, from, folder, to, flags);
+}
+
+int __real_close(int file);
+int __real_syncfs(int file);
+int __wrap_syncfs(int file);
+int __wrap_syncfs(int file)
+{
+    if (fails(SYNC, EIO))
+        return -1;
+    while (atomic_load(&unsynced_count) > 0)
+        __real_close(unsynced[atomic_fetch_sub(&unsynced_count, 1) - 1]);
+    return __real_syncfs(file);
+}
 
 /* A call that may be interrupted before anything has happened. */
 static bool fails_or_waits(kind which, int error)
@@ -114,11 +189,11 @@ ssize_t __real_write(int file, const void *from, size_t size);
 ssize_t __wrap_write(int file, const void *from, size_t size);
 ssize_t __wrap_write(int file, const void *from, size_t size)
 {
+    changes();
     return fails_or_waits(WRITE, ENOSPC) ? -1 : __real_write(file, from, cut(size));
 }
 
 /* The descriptor is gone in any case. */
-int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file)
 {
@@ -148,7 +223,14 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
         mode = va_arg(more, mode_t);
         va_end(more);
     }
-    return fails_or_waits(OPEN, EMFILE) ? -1 : __real_openat(folder, path, flags, mode);
+    if (flags & O_CREAT)
+        changes();
+    if (fails_or_waits(OPEN, EMFILE))
+        return -1;
+    const int file = __real_openat(folder, path, flags, mode);
+    if (file >= 0 && (flags & O_CREAT) && getenv("ETCH_FAULT_LOSES"))
+        unsynced[atomic_fetch_add(&unsynced_count, 1) % MOST_FILES] = dup(file);
+    return file;
 }
 
 /* What parses JSON fails as a whole: Jansson 2.14 writes beyond its buffer when memory runs out within. */

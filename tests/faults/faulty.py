@@ -90,10 +90,12 @@ class Bench:
             source = self.prepared / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, self.work / name)
 
-    def run(self, command, fault=None, out=subprocess.PIPE):
-        """The outcome; `fault` is "KIND:N" or None; `out` is where the result goes."""
-        self.prepare(command)
-        environment = {**os.environ, "ETCH_FAULT_COUNTS": str(self.counts), "LC_ALL": "C"}
+    def run(self, command, fault=None, out=subprocess.PIPE, fresh=True, **more):
+        """The outcome; `fault` is "KIND:N" or None; `out` is where the result goes; not `fresh`: in the
+        folder as the last run left it; `more`: of the environment."""
+        if fresh:
+            self.prepare(command)
+        environment = {**os.environ, "ETCH_FAULT_COUNTS": str(self.counts), "LC_ALL": "C", **more}
         if fault:
             environment["ETCH_FAULT"] = fault
         done = subprocess.run([self.program, *command.words], cwd=self.work, env=environment,

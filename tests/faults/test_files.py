@@ -12,5 +12,5 @@ def leaves_the_earlier_run(usual, seen):
 
 
 faulty.hold(("open", "read", "write", "close", "rename", "folder", "remove", "look", "mode", "cut",
-             "interrupt"),
+             "interrupt", "sync"),
             or_else=leaves_the_earlier_run)

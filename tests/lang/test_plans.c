@@ -19,6 +19,7 @@ static void add_pins(const etch_plan *plan, const etch_pin *pins, uint32_t count
     for (uint32_t i = 0; i < count; i++) {
         etch_buf_printf(out, "\npin %s", pins[i].selector);
         add_shards(plan, pins[i].shards.at, pins[i].shards.count, out);
+        etch_buf_puts(out, pins[i].rest ? " .." : "");
     }
 }
 
@@ -44,8 +45,10 @@ static void add_zero(const etch_zero *zero, etch_buf *out)
 {
     static const char *const keeps[] = {"unit", "microbatch", "step"};
     etch_buf_printf(out, "\nzero %u %u, %s", zero->level, zero->axes, zero->whole ? "whole" : "in parts");
+    etch_buf_puts(out, zero->by_weight ? ", by weight" : "");
     if (zero->level < 3)
         return;
+    etch_buf_puts(out, zero->root ? ", root" : "");
     etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
     if (zero->backward_axes)
         etch_buf_printf(out, ", again %u", zero->backward_axes);
@@ -80,6 +83,8 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
         etch_buf_puts(&out, ":");
         add_shards(plan, scope->shards.at, scope->shards.count, &out);
         add_pins(plan, scope->pins.at, scope->pins.count, &out);
+        if (scope->zero.level > 0)
+            add_zero(&scope->zero, &out);
     }
     for (uint32_t i = 0; i < plan->pending.count; i++)
         etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
@@ -140,13 +145,14 @@ static void good(etch_arena *arena)
         {"mesh [tk = min(tp, kv), g = tp/min(tp, kv)]\naxis tp = (tk, g)\nshard K @ tk",
          "p: tk=min(kv, tp) g=tp/min(kv, tp)\naxis tp@(tk,g)\nshard K@(tk)", ""},
         {"mesh [dp, tp]\npin residual [B@dp, S@(dp,tp), K]\npin core.y [.., B@tp]",
-         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp) K@()\npin core.y B@(tp)", ""},
+         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp) K@()\npin core.y B@(tp) ..", ""},
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
         {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp)\nstage (embed, layer) @ pp, schedule = "
          "gpipe\nfor core { zero 3 @ dp }",
-         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 3 @ dp 2\nzero 2 6, in parts\nstage embed "
+         "p: pp=pp dp=dp tp=tp\nfor core:\nzero 3 2, in parts, keep unit, 1 ahead\nzero 2 6, in parts\nstage "
+         "embed "
          "layer @pp: gpipe 1",
          ""},
         {"mesh [dp]\nzero 2 @ dp, reduce = step", "p: dp=dp\nzero 2 1, whole", ""},
@@ -170,7 +176,12 @@ static void good(etch_arena *arena)
         {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
         {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
          "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3, whole", ""},
-        {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
+        {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\nzero 1 1, whole", ""},
+        {"mesh [a]\nzero 3 @ a, root = true, group = weight",
+         "p: a=a\nzero 3 1, in parts, by weight, root, keep unit, 1 ahead", ""},
+        {"mesh [a]\nzero 1 @ a, group = weight\nfor layer { zero 3 @ (), keep = step, root = false }",
+         "p: a=a\nfor layer:\nzero 3 0, in parts, keep step, 1 ahead\nzero 1 1, whole, by weight", ""},
+        {"mesh [dp]\nfor core { stage layer @ dp }", "p: dp=dp\nfor core:\npending stage layer @ dp 1", ""},
         {"mesh [a]\nfor (residual, layer, m.core, m.core.x) { shard B @ a\nfor experts { for inner { shard L "
          "@ a } }\n"
          "for core { pin inner [B@a] } }",
@@ -219,6 +230,9 @@ START_TEST(what_the_model_lacks_is_a_warning)
 END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
+#define OWN_MESH                                                                                           \
+    "  help cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = " \
+    "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
@@ -275,8 +289,8 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nzero 1 @ b", NULL,
          "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a]\nzero 1 @ a, group = layer, groups = 2", NULL,
-         "E0430 a.etch:4:13 'group' speaks of weights that are gathered, and zero 1 divides none\n"
-         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:4:21 'group' of a zero line is weight, each by itself: zero 3 also gathers by the "
+         "iterations of loops\n"
          "E0430 a.etch:4:28 a zero line has no option 'groups'\n  help did you mean 'group'?\n"},
         {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
          "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
@@ -292,7 +306,21 @@ static void wrong(etch_arena *arena)
          "gathered\n"
          "E0430 a.etch:4:60 'again' of a zero line is axes, over which backward gathers: gpus, (a, b)\n"
          "E0430 a.etch:4:71 'group' of a zero line is a loop, whose iterations gather what they read: layer, "
-         "(enc, dec)\n"},
+         "(enc, dec); or weight: each by itself\n"},
+        {"mesh [a]\nzero 2 @ a, root = true, group = weight, unit = layer\nfor core { zero 3 @ a, root = 1, "
+         "prefetch = 2\nzero 1 @ a }",
+         NULL,
+         "E0430 a.etch:4:13 'root' speaks of weights that are gathered, and zero 2 divides none\n"
+         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:4:42 'unit' speaks of weights that are gathered, and zero 2 divides none\n"
+         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:5:31 'root' of a zero line is true or false: are the weights of no iteration gathered "
+         "once, until backward\n"
+         "E0430 a.etch:5:34 weights of all scopes are gathered in one order: 'prefetch' is said once\n"
+         "  help write it on the zero line of the plan\n"
+         "E0431 a.etch:6:1 a scope has one zero line\n"
+         "  note a.etch:5:12 it is here\n"
+         "  help several axes are one list: zero 1 @ (a, b)\n"},
         {"mesh [a]\nzero 3 @ a, unit = layer, group = layer", NULL,
          "remark E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood "
          "until etch "
@@ -359,7 +387,7 @@ static void wrong(etch_arena *arena)
          "E0216 a.etch:5:17 only what goes to experts and back has scales: dispatch and combine\n"},
         {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
          "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
-         "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
+         "them\nE0430 a.etch:5:10 a bucket is layer, step, ddp, or at least 1 byte\n"
          "  help write bucket = 25*2^20 for 25 MiB\n"
          "E0430 a.etch:6:1 'balance' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nrecompute = 3", NULL,
@@ -368,9 +396,9 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nrecompute = layer\nrecompute = none", NULL,
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
-         "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
+         "E0420 a.etch:4:12 a mesh of its own for a scope" LATER OWN_MESH},
         {"mesh [a]\nfor core { for experts { mesh [b] } }", NULL,
-         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER},
+         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER OWN_MESH},
         {"mesh [a]\nfor core { reduce = end\nranks = 4\norder = a\nrecompute = none }", NULL,
          "E0430 a.etch:4:12 gradients are reduced together, those of several modules in one collective: a "
          "scope cannot "
@@ -452,7 +480,7 @@ END_TEST
 /* ---- lines that have no meaning yet -------------------------------------------------------------------- */
 
 typedef struct ready_case {
-    const char *zero, *set;
+    const char *scope, *set;
     bool defaults, bound, ready;
     const char *messages;
 } ready_case;
@@ -460,21 +488,22 @@ typedef struct ready_case {
 static void pending(etch_arena *arena)
 {
     static const ready_case cases[] = {
-        {"for core { zero 2 @ dp }", "pp=1,dp=1", false, true, true, ""},
-        {"for core { zero 2 @ dp }", "tp=8", true, true, true, ""},
-        {"for core { zero  2 @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
-        {"for core { zero  2 @ (dp,tp) }", "dp=4", false, false, false,
-         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
-        {"for core { zero  2 @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
-        {"for core { zero  2 @ (dp,tp) }", "pp=1", false, true, false,
-         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER
+        {"for core { stage layer @ dp }", "pp=1,dp=1", false, true, true, ""},
+        {"for core { stage layer @ dp }", "tp=8", true, true, true, ""},
+        {"for core { stage  layer @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
+        {"for core { stage  layer @ (dp,tp) }", "dp=4", false, false, false,
+         "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
+         "  help it has no effect on axes of 1: --set dp=1\n"},
+        {"for core { stage  layer @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
+        {"for core { stage  layer @ (dp,tp) }", "pp=1", false, true, false,
+         "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ready_case *c = &cases[i];
         spec_scene s = specs_load(
-            arena, etch_text(arena, "parallel p {\n  mesh [pp, dp, tp]\nstage layer @ pp\n%s\n}\n%s", c->zero,
-                             around));
+            arena, etch_text(arena, "parallel p {\n  mesh [pp, dp, tp]\nstage layer @ pp\n%s\n}\n%s",
+                             c->scope, around));
         const etch_plan *plan = etch_spec_plan(s.spec, "p", true, (etch_span){0, 0});
         ck_assert_ptr_nonnull(plan);
         etch_settings settings;
@@ -488,7 +517,7 @@ static void pending(etch_arena *arena)
     }
 }
 
-START_TEST(zero_is_refused_where_it_would_have_an_effect)
+START_TEST(a_stage_in_a_scope_is_refused_where_it_would_have_an_effect)
 {
     etch_with_arena(pending);
 }
@@ -499,6 +528,6 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("plans");
     ETCH_ADD_TESTS(suite, a_plan_says_where_dims_go, what_the_model_lacks_is_a_warning,
                    a_wrong_line_is_reported_at_its_place, a_plan_is_named_or_used_or_the_only_one,
-                   zero_is_refused_where_it_would_have_an_effect);
+                   a_stage_in_a_scope_is_refused_where_it_would_have_an_effect);
     return suite;
 }

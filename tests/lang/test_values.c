@@ -139,10 +139,10 @@ static void quantities(etch_arena *arena)
         {"flops(step, off = x)", "", NULL,
          "E0621 query:1:13 'flops' has no argument 'off'\n"
          "  help did you mean 'of'?\n"
-         "  help quantities take of, op, axis, run, plan, stage, part, count\n"},
+         "  help quantities take of, op, axis, run, plan, stage, part, count, buffers\n"},
         {"flops(step, layer)", "", NULL,
          "E0621 query:1:13 'flops' has one argument without a name, the first\n"
-         "  help the others are named: of, op, axis, run, plan, stage, part, count\n"},
+         "  help the others are named: of, op, axis, run, plan, stage, part, count, buffers\n"},
         {"flops(step, of = 2*x)", "", NULL, "E0621 query:1:18 a name stands here\n"},
         {"flops(3)", "", NULL, "E0621 query:1:7 a name stands here\n"},
         {"flops(step, of = a, of = b)", "", NULL, "E0621 query:1:21 'of' is given twice\n"},

@@ -183,6 +183,7 @@ START_TEST(kinds_have_names)
     CHECK_NAMES(etch_schedule_kind, etch_schedule_kind_name, ETCH_SCHEDULE_COUNT);
     CHECK_NAMES(etch_granularity, etch_granularity_name, ETCH_GRANULARITY_COUNT);
     CHECK_NAMES(etch_naming, etch_naming_name, ETCH_NAMING_COUNT);
+    CHECK_NAMES(etch_protocol, etch_protocol_name, ETCH_PROTOCOL_COUNT);
     CHECK_NAMES(etch_verdict_kind, etch_verdict_name, ETCH_VERDICT_COUNT);
     CHECK_NAMES(etch_breakdown, etch_breakdown_name, ETCH_BY_CLASS + 1);
     CHECK_NAMES(etch_notation, etch_notation_name, ETCH_JSON + 1);

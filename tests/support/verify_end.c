@@ -154,9 +154,9 @@ static bool check_end_task(const ending *e, const etch_step_task *task)
  * what they hold whole only where the plan says so. */
 static bool is_reduced_each(const verifying *v, const etch_step_task *task)
 {
-    const etch_plan *plan = v->placed->plan;
-    const bool in_parts = plan->zero.level >= 2 && !plan->zero.whole;
-    return plan->reduce_each || (task->collective == ETCH_REDUCE_SCATTER && in_parts);
+    const etch_zero *zero = etch_zero_of(v->placed, task->contributions.at[0].tensor);
+    const bool in_parts = zero->level >= 2 && !zero->whole;
+    return v->placed->plan->reduce_each || (task->collective == ETCH_REDUCE_SCATTER && in_parts);
 }
 
 /* Axes that divide the states are scattered over first, the others are reduced over then. */
@@ -276,7 +276,8 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
     const uint32_t partial = end->gradient ? v->partial[end->gradient->id] : 0;
     const bool trained = end->gradient != NULL, updates = train->optimizer.row != NULL;
     const uint32_t parts = placed->zero_axes[weight->id];
-    const uint32_t gathered = trained && updates && placed->plan->zero.level < 3 ? parts : 0;
+    const bool is_held_whole = etch_zero_of(placed, weight)->level < 3;
+    const uint32_t gathered = trained && updates && is_held_whole ? parts : 0;
     if (!trained)
         return true;
     if (partial != placed->sync_axes[weight->id])

@@ -7,8 +7,8 @@
 
 static const etch_notation all[] = {ETCH_PLAIN, ETCH_LATEX, ETCH_C, ETCH_PYTHON, ETCH_JSON};
 static const char *const notation_names[] = {"plain", "LaTeX", "C", "Python", "JSON"};
-static const char *const form_names[] = {"expanded", "factored", "relative"};
-enum { NOTATIONS = 5, FORMS = 3 };
+static const char *const form_names[] = {"shortest", "expanded", "factored", "relative"};
+enum { NOTATIONS = 5, FORMS = 4 };
 
 static etch_expr parse(etch_sym *sym, const char *text)
 {

@@ -69,7 +69,8 @@ class Lowered(Case):
                   **more}
         folder = lower(self.scratch / f"{spec.stem}.{plan}", spec, plan=plan, sets=values, more=["-q"])
         told = self.verify(folder, "--seeds", seeds)
-        self.assertEqual("always", told["verdict"])
+        for which in ("verdict", "eager", "rendezvous"):
+            self.assertEqual("always", told[which], which)
         self.assertEqual(told["ranks"], len(told["marks"]))
         stage_of, count = stages(folder)
         for rank, marks in enumerate(told["marks"]):
@@ -108,13 +109,6 @@ class Lowered(Case):
         spec, plan, text = self.staged("gpipe")
         _, told = self.check(spec, plan, text, 100, pp=4, dp=1, tp=1)
         self.assertEqual([8, 8, 8, 8], [marks["in_flight"] for marks in told["marks"]])
-
-    def test_rendezvous(self):
-        """Under 1F1B and GPipe messages also pass when sends wait for their receive."""
-        for wanted in ("one_f_one_b", "gpipe"):
-            spec, plan, text = self.staged(wanted)
-            folder, _ = self.check(spec, plan, text, 1, pp=4)
-            self.assertEqual("always", self.verify(folder, "--rendezvous")["verdict"])
 
     def test_names_and_threads(self):
         """Two sets of traces in one folder are told apart; threads change nothing."""

@@ -103,15 +103,24 @@ def write(folder, programs):
 
 
 def verdict(folder, *options):
-    """The verdict, and the codes of all messages."""
+    """What is told, and the codes of all messages."""
     process = subprocess.run([os.environ["ETCH"], "verify", folder, "--format", "json", "--json", *options],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     codes = {message["code"] for message in json.loads(process.stderr)["messages"]}
-    told = json.loads(process.stdout)["verdict"]
-    status = {"always": 0, "timing": 5, "stalls": 1, "none": 1}[told]
+    told = json.loads(process.stdout)
+    status = {"always": 0, "timing": 5, "protocol": 5, "stalls": 1, "none": 1}[told["verdict"]]
     if process.returncode != status:
-        raise AssertionError(f"verdict {told} with exit status {process.returncode}")
+        raise AssertionError(f"{told} with exit status {process.returncode}")
     return told, codes
+
+
+def worst(eager, rendezvous):
+    """The verdict on both protocols."""
+    if eager == "stalls":
+        return "stalls"
+    if rendezvous == "stalls":
+        return "protocol"
+    return "always" if {eager, rendezvous} == {"always"} else "timing"
 
 
 class Progress(unittest.TestCase):
@@ -122,7 +131,14 @@ class Progress(unittest.TestCase):
             programs = draw_programs(chance)
             search = progress.Search(programs, GROUPS, rendezvous)
             write(folder, programs)
-            told, codes = verdict(folder, *(["--rendezvous"] if rendezvous else []))
+            protocol = "rendezvous" if rendezvous else "eager"
+            one, codes = verdict(folder, f"--{protocol}")
+            both, _ = verdict(folder)
+            told = one["verdict"]
+            self.assertEqual({"eager": None, "rendezvous": None, protocol: told},
+                             {name: one[name] for name in ("eager", "rendezvous")})
+            self.assertEqual(told, both[protocol], programs)
+            self.assertEqual(worst(both["eager"], both["rendezvous"]), both["verdict"], programs)
             with self.subTest(number=number, programs=programs, told=told, codes=codes):
                 if told == "always":
                     self.assertFalse(search.can_stall)

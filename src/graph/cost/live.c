@@ -8,12 +8,20 @@ uint32_t etch_live_under(const etch_live_program *p, uint32_t name)
     return name;
 }
 
+/* A cache is counted by itself: here are the bytes of what a rolling one shows beside what it keeps. */
+static etch_expr value_bytes(const etch_live_program *p, const etch_value *value)
+{
+    const etch_expr all = etch_value_bytes(p->placed, value);
+    const bool stays = value->step && value->step->row->stays;
+    return stays ? etch_sub(p->sym, all, etch_value_kept_bytes(p->placed, value)) : all;
+}
+
 etch_expr etch_live_bytes(const etch_live_program *p, uint32_t name)
 {
     etch_live_name *n = &p->names[name];
     if (!n->bytes)
         n->bytes =
-            p->placed ? etch_value_bytes(p->placed, n->value)
+            p->placed ? value_bytes(p, n->value)
                       : etch_mul(p->sym, etch_elements(p->sym, n->tensor, etch_size_in_training, p->training),
                                  etch_int(p->sym, etch_dtype_bytes(n->tensor->dtype)));
     return n->bytes;

@@ -182,18 +182,27 @@ uint32_t etch_live_chunk_at(const etch_live_run *r, etch_position position)
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
+/* A number for the turns of the loops around a region that are run, below `size`. */
+static uint32_t turns_at(const etch_live_run *r, const etch_region *region, uint32_t *size)
+{
+    uint32_t index = 0;
+    *size = 1;
+    for (const etch_region *body = region; body && body->loop; body = body->parent) {
+        const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
+        index = index * turns->at.count + turns->now;
+        *size *= turns->at.count;
+    }
+    return index;
+}
+
 /* By the turns of the loops around a name; NULL: it is an input or a weight. */
 static uint32_t *slot_of(const etch_live_run *r, uint32_t name)
 {
     const etch_region *region = r->program->names[name].region;
-    uint32_t index = 0, size = 1;
+    uint32_t size;
     if (!region)
         return NULL;
-    for (const etch_region *body = region; body && body->loop; body = body->parent) {
-        const etch_live_turns *turns = etch_live_turns_of(r, body->loop);
-        index = index * turns->at.count + turns->now;
-        size *= turns->at.count;
-    }
+    const uint32_t index = turns_at(r, region, &size);
     if (!r->memory_of[name])
         r->memory_of[name] = ETCH_NEW_ARRAY(r->arena, size, uint32_t);
     return &r->memory_of[name][index];
@@ -267,6 +276,15 @@ static bool is_made_in(const etch_live_run *r, const etch_live_memory *m, const 
     return etch_region_is_in_loop(r->program->names[m->name].region, loop);
 }
 
+/* Copies that are gathered together are gone together. */
+static void read_memory(etch_live_run *r, uint32_t id)
+{
+    const etch_live_memory *m = &r->memories.at[id];
+    const uint32_t first = m->is_gathered ? m->first : id, count = m->is_gathered ? m->together : 1;
+    for (uint32_t i = first; i < first + count; i++)
+        ETCH_PUSH(r->arena, &event_now(r)->reads, i);
+}
+
 static void read_name(etch_live_run *r, uint32_t name)
 {
     const uint32_t id = etch_live_memory_of(r, name);
@@ -275,7 +293,7 @@ static void read_name(etch_live_run *r, uint32_t name)
     etch_live_memory *m = &r->memories.at[id];
     etch_expr copies = etch_int(r->sym, 1);
     const etch_region *body = r->program->names[name].region;
-    ETCH_PUSH(r->arena, &event_now(r)->reads, id);
+    read_memory(r, id);
     for (; body->loop && !is_open(r, body); body = body->parent)
         if (is_made_in(r, m, body->loop))
             copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
@@ -296,16 +314,28 @@ static etch_keep lasting(const etch_live_run *r, const etch_step *step)
     return ETCH_KEEP_GROUP;
 }
 
+/* The event now is the first one of a weight group. */
+static void begin_group(etch_live_run *r)
+{
+    ETCH_PUSH(r->arena, &r->groups, r->events.count - 1);
+    r->group_begins = r->group_computes = false;
+}
+
+/* Of the top level: what lies between loops is cut where something is gathered after what has computed. */
+static void note_step_of_group(etch_live_run *r, const etch_step *step)
+{
+    if (r->group_begins || (step->copies && r->group_computes))
+        begin_group(r);
+    r->group_computes = r->group_computes || !step->copies;
+}
+
 /* The event with which the weight group begins that is as many weight groups before the one in work as
- * weights are gathered ahead. A loop is one. */
-static uint32_t gathered_at(etch_live_run *r)
+ * weights are gathered ahead. */
+static uint32_t gathered_at(const etch_live_run *r)
 {
     const uint64_t ahead = r->program->placed->plan->zero.ahead;
-    const uint32_t now = r->events.count - 1, begin = r->open.count > 1 ? r->loop_begin : now;
-    if (r->groups.count == 0 || r->groups.at[r->groups.count - 1] != begin)
-        ETCH_PUSH(r->arena, &r->groups, begin);
     const uint32_t last = r->groups.count - 1;
-    return ahead == 0 ? now : r->groups.at[ahead < last ? last - (uint32_t)ahead : 0];
+    return ahead == 0 ? r->events.count - 1 : r->groups.at[ahead < last ? last - (uint32_t)ahead : 0];
 }
 
 /* Has an earlier iteration of this loop gathered it? */
@@ -321,8 +351,9 @@ static bool is_gathered_again(const etch_live_run *r, uint32_t name)
 
 /* Gathered copies are there to the end of their weight group; those of the iterations that come next as
  * well. */
-static void gather(etch_live_run *r, const etch_live_item *item)
+static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
 {
+    const uint32_t first = r->memories.count;
     const etch_region *body = r->open.at[r->open.count - 1];
     const etch_keep lasts = lasting(r, item->step);
     const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
@@ -331,7 +362,13 @@ static void gather(etch_live_run *r, const etch_live_item *item)
         const bool again = is_gathered_again(r, item->outs.at[k]);
         etch_live_memory *m = make(r, item->outs.at[k]);
         m->is_gathered = true;
+        m->chunk = chunk;
+        m->interval = r->interval;
+        m->first = first;
+        m->together = item->outs.count;
         m->lasts = lasts;
+        if (!again)
+            ETCH_PUSH(r->arena, &r->copies, (etch_live_copy){item->step->outs[k]->tensor, item->outs.at[k]});
         m->since = again && since < r->turn_begin ? r->turn_begin : since;
         m->each = item->step->copies[k];
         m->copies = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
@@ -342,21 +379,62 @@ static void gather(etch_live_run *r, const etch_live_item *item)
     }
 }
 
-/* A gradient that ranks hold in parts is whole until the weight group ends, and is reduced. */
-static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k)
+/* A weight group has computed when the gradients of its weights are made: its copies are there until then. */
+static void reach_copies(etch_live_run *r, const etch_tensor *weight, uint32_t chunk)
+{
+    for (uint32_t i = 0; i < r->copies.count; i++) {
+        const etch_live_copy *copy = &r->copies.at[i];
+        const uint32_t id = copy->weight == weight ? etch_live_memory_of(r, copy->name) : 0;
+        const etch_live_memory *m = &r->memories.at[id];
+        if (id && m->chunk == chunk && (m->lasts != ETCH_KEEP_GROUP || m->interval == r->interval))
+            read_memory(r, id);
+    }
+}
+
+/* Is it made with the iteration of a loop, or reduced by itself? */
+static bool is_apart(const etch_live_run *r, const etch_tensor *weight)
+{
+    return weight->region->loop || etch_zero_of(r->program->placed, weight)->by_weight;
+}
+
+/* The whole gradient is there from the first step that adds to it on: until the iteration ends, or until the
+ * last gradient of the weight group is made. */
+static void add_to_whole(etch_live_run *r, const etch_live_item *item, uint32_t k, uint32_t chunk)
+{
+    const etch_tensor *gradient = item->step->accumulate_into[k], *weight = gradient->of;
+    uint32_t size;
+    etch_live_gradient now = {gradient, turns_at(r, weight->region, &size), chunk, 0};
+    for (uint32_t i = 0; i < r->gradients.count; i++) {
+        const etch_live_gradient *made = &r->gradients.at[i];
+        const bool is_same = made->gradient == gradient && made->turns == now.turns && made->chunk == chunk;
+        const bool is_together = !is_apart(r, weight) && made->chunk == chunk &&
+                                 !is_apart(r, made->gradient->of) &&
+                                 r->group_of[made->gradient->of->id] == r->group_of[weight->id];
+        now.memory = is_same ? made->memory : now.memory;
+        if (is_same || is_together)
+            ETCH_PUSH(r->arena, &event_now(r)->reads, made->memory);
+    }
+    if (now.memory)
+        return;
+    now.memory = r->memories.count;
+    make(r, item->outs.at[k])->copies = copies_of(r, weight->region, false);
+    ETCH_PUSH(r->arena, &r->gradients, now);
+    if (weight->region->loop)
+        ETCH_PUSH(r->arena, &r->to_turn_end, now.memory);
+}
+
+/* A gradient that ranks hold in parts is whole until it is reduced. */
+static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k, uint32_t chunk)
 {
     const etch_tensor *gradient = item->step->accumulate_into[k];
-    const etch_region *body = r->open.at[r->open.count - 1];
     if (!gradient) {
         make(r, item->outs.at[k]);
         return;
     }
     bind(r, item->outs.at[k], 0);
-    if (!etch_zero_divides(r->program->placed, gradient->of, ETCH_HOLDS_GRADIENT))
-        return; /* it is added up in place */
-    make(r, item->outs.at[k])->copies = copies_of(r, body, false);
-    if (body->loop)
-        ETCH_PUSH(r->arena, &r->to_turn_end, r->memories.count - 1);
+    reach_copies(r, gradient->of, chunk);
+    if (etch_zero_divides(r->program->placed, gradient->of, ETCH_HOLDS_GRADIENT)) /* else added up in place */
+        add_to_whole(r, item, k, chunk);
 }
 
 /* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? */
@@ -374,20 +452,22 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
     const bool is_in = is_in_place(r, step);
     if (!etch_step_shows(step)) {
         begin_event(r, chunk);
+        if (r->open.count == 1)
+            note_step_of_group(r, step);
         for (uint32_t k = 0; k < step->in_count && !is_in; k++)
             read_name(r, step->ins[k]->id);
     }
     if (step->copies) {
-        gather(r, item);
+        gather(r, item, chunk);
         return;
     }
     for (uint32_t k = 0; k < item->outs.count; k++)
         if (is_in)
             bind(r, item->outs.at[k], etch_live_memory_of(r, item->ins.at[0]));
-        else if (step->row->stays || is_shard) /* a cache, which is counted by itself; what is there anyway */
-            bind(r, item->outs.at[k], 0);
+        else if (is_shard || etch_is_zero(etch_live_bytes(r->program, item->outs.at[k])))
+            bind(r, item->outs.at[k], 0); /* what is there anyway */
         else
-            make_result(r, item, k);
+            make_result(r, item, k, chunk);
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
@@ -422,10 +502,13 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
     const etch_live_region *first = loop->bodies.at[0];
     uint32_t *handed = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
     const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
-    const etch_stage_view *view = r->open.count == 1 ? r->program->view : NULL;
+    const bool is_top = r->open.count == 1;
+    const etch_stage_view *view = is_top ? r->program->view : NULL;
     const bool is_staged = view && etch_position_is_loop(view->stages, loop->position);
-    r->loop_begin = r->open.count == 1 ? r->events.count : r->loop_begin;
     begin_event(r, is_staged ? turns->at.at[begin].chunk : chunk);
+    if (is_top)
+        begin_group(r);
+    r->interval += is_top;
     for (uint32_t k = 0; k < first->carries.count; k++) {
         const etch_live_carry *carry = &first->carries.at[k];
         handed[k] = etch_live_memory_of(r, carry->init);
@@ -442,6 +525,8 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
     }
     for (uint32_t k = 0; k < first->carries.count; k++)
         bind(r, first->carries.at[k].result, handed[k]);
+    r->group_begins = r->group_begins || is_top;
+    r->interval += is_top;
 }
 
 /* Goes as deep as loops are nested. */
@@ -460,6 +545,15 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     r->open.count--;
 }
 
+static void find_groups(etch_live_run *r)
+{
+    const etch_placed *placed = r->program->placed;
+    r->group_of = ETCH_NEW_ARRAY(r->arena, placed->training->graph->tensors.count, const etch_weight_group *);
+    for (uint32_t i = 0; i < placed->weight_groups.count; i++)
+        for (uint32_t k = 0; k < placed->weight_groups.at[i]->weights.count; k++)
+            r->group_of[placed->weight_groups.at[i]->weights.at[k]->id] = placed->weight_groups.at[i];
+}
+
 etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *values)
 {
     etch_live_run *r = ETCH_NEW(p->arena, etch_live_run);
@@ -470,9 +564,12 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
                          .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
                          .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *)};
     ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){0});
+    find_groups(r);
     for (uint32_t pass = 0; pass < (p->backward ? 2 : 1); pass++) {
         const etch_live_region *region = pass ? p->backward : p->forward;
         r->is_backward = pass == 1;
+        r->group_begins = true;
+        r->interval++;
         find_all_turns(r, region);
         run_region(r, region, 0);
     }

@@ -38,6 +38,11 @@ typedef struct etch_live_memory {
     bool is_weight, is_gathered;
     etch_keep lasts;
     uint32_t since;
+    /* of one that is gathered: the chunk that does it; the first of those that one step gathers, in a row,
+     * and how many */
+    uint32_t chunk, first, together;
+    /* and the interval of the top level in which it does */
+    uint32_t interval;
     /* of one run of the step; times the iterations that it stands for */
     etch_expr each, copies;
 } etch_live_memory;
@@ -52,6 +57,18 @@ typedef struct etch_live_event {
     bool hands_on;
 } etch_live_event;
 
+/* The name of a gathered copy. */
+typedef struct etch_live_copy {
+    const etch_tensor *weight;
+    uint32_t name;
+} etch_live_copy;
+
+/* A gradient that is whole until its weight group is reduced; of a weight of a loop that of these turns. */
+typedef struct etch_live_gradient {
+    const etch_tensor *gradient;
+    uint32_t turns, chunk, memory;
+} etch_live_gradient;
+
 typedef struct etch_live_run {
     etch_live_program *program;
     etch_sym *sym;
@@ -64,12 +81,19 @@ typedef struct etch_live_run {
     /* bodies that are run, from the outermost on */
     ETCH_VEC(const etch_region *) open;
     bool is_backward;
-    /* the events with which the loop of the top level and its iteration began, and what is there to the end
-     * of that */
-    uint32_t loop_begin, turn_begin;
+    /* the event with which the iteration of the loop of the top level began, and what is there to its end */
+    uint32_t turn_begin;
     ETCH_VEC(uint32_t) to_turn_end;
-    /* the events with which weight groups begin whose weights are gathered */
+    /* the events with which weight groups begin, as traces count them: a loop is one here */
     ETCH_VEC(uint32_t) groups;
+    /* of the top level at work: counted over loops and what lies between them */
+    uint32_t interval;
+    /* the next step of the top level is of another weight group; the one at work has computed */
+    bool group_begins, group_computes;
+    ETCH_VEC(etch_live_copy) copies;
+    ETCH_VEC(etch_live_gradient) gradients;
+    /* by tensor id of a weight: the weight group of the placement; NULL: none */
+    const etch_weight_group **group_of;
     /* the first is none */
     ETCH_VEC(etch_live_memory) memories;
     ETCH_VEC(etch_live_event) events;

@@ -190,7 +190,8 @@ static void run_actions(workspace *w)
         run_action(w, c, true);
     for (uint32_t i = 0; i < w->intervals.count; i++) {
         const etch_live_memory *m = &w->run->memories.at[w->intervals.at[i].memory];
-        if (m->is_gathered && m->lasts == ETCH_KEEP_STEP) {
+        const bool is_always = m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
+        if (m->is_gathered && is_always) { /* on a stage microbatches follow each other without a pause */
             w->intervals.at[i].birth = 0;
             w->intervals.at[i].death = w->now;
         }

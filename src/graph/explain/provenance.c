@@ -329,6 +329,11 @@ static const etch_loop *loop_of(const etch_region *region, const etch_tensor *te
     return NULL;
 }
 
+static const char *kind_of(const etch_tensor *tensor)
+{
+    return tensor->constant ? "constant" : tensor->kind == ETCH_WEIGHT ? "weight" : "input";
+}
+
 static void explain_made(explainer *t, etch_value *value, uint32_t axes)
 {
     uint32_t axis = 0;
@@ -352,9 +357,9 @@ static void explain_made(explainer *t, etch_value *value, uint32_t axes)
         explain(t, ETCH_PHRASE_MADE, step->op->span, summed ? "%s from %s, which sums over %s" : "%s by %s%s",
                 state, op_text(t, step->op), summed ? summed->name : "");
         dim = summed ? summed : dim;
-    } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT) {
-        explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state,
-                tensor->kind == ETCH_WEIGHT ? "weight" : "input", name_of(t, tensor));
+    } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant) {
+        explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state, kind_of(tensor),
+                name_of(t, tensor));
     } else {
         const etch_loop *loop = loop_of(tensor->region, tensor);
         explain(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span, "%s as %s%s hands it on", state,
@@ -381,10 +386,20 @@ static void explain_statistic(explainer *t, const etch_step *step)
         }
 }
 
+/* The zero line that is there; NULL: none. */
+static const etch_zero *zero_at(const explainer *t, etch_span line)
+{
+    const etch_plan *plan = t->placed->plan;
+    for (uint32_t i = 0; i < plan->overrides.count; i++)
+        if (line.start && plan->overrides.at[i].zero.span.start == line.start)
+            return &plan->overrides.at[i].zero;
+    return line.start ? &plan->zero : NULL;
+}
+
 static void explain_zero(explainer *t, const etch_provenance *provenance)
 {
-    const etch_zero *zero = &t->placed->plan->zero;
-    if (provenance->line.start)
+    const etch_zero *zero = zero_at(t, provenance->line);
+    if (zero)
         explain(t, ETCH_PHRASE_LINE, provenance->line, "zero %u @ %s", (unsigned)zero->level,
                 etch_axes_label(t->placed, zero->axes));
 }
@@ -398,6 +413,9 @@ static void explain_whole(explainer *t, const etch_step *gather)
     explain_zero(t, &gather->provenance);
     if (loop)
         explain(t, ETCH_PHRASE_NEEDS, loop->span, "an iteration of %s reads them whole", loop->name);
+    else if (etch_zero_roots(etch_zero_of(t->placed, gather->outs[0]->tensor), gather->outs[0]->tensor))
+        explain(t, ETCH_PHRASE_NEEDS, nowhere,
+                "what no iteration has is read whole from here to its backward");
     else
         explain(t, ETCH_PHRASE_NEEDS, nowhere, "what lies between loops reads them whole");
 }
@@ -467,9 +485,10 @@ static void explain_gradients(explainer *t, const etch_provenance *provenance, u
 static void explain_bucket(explainer *t, const etch_provenance *provenance)
 {
     const etch_plan *plan = t->placed->plan;
-    const char *bucket = plan->bucketing == ETCH_BUCKET_BY_LAYER  ? "layer"
-                         : plan->bucketing == ETCH_BUCKET_BY_STEP ? "step"
-                                                                  : NULL;
+    const char *bucket = plan->bucketing == ETCH_BUCKET_BY_LAYER    ? "layer"
+                         : plan->bucketing == ETCH_BUCKET_BY_STEP   ? "step"
+                         : plan->bucketing == ETCH_BUCKET_BY_TENSOR ? "ddp"
+                                                                    : NULL;
     if (plan->bucket_span.start && !provenance->every_microbatch)
         explain(t, ETCH_PHRASE_LINE, plan->bucket_span, "bucket = %s",
                 bucket ? bucket : etch_expr_text(t->placed->training->graph->sym, plan->bucket));
@@ -479,7 +498,8 @@ static void explain_bucket(explainer *t, const etch_provenance *provenance)
 static const char *group_text(explainer *t, const etch_provenance *provenance)
 {
     const etch_weight_group *weight_group = provenance->weight_group;
-    if (t->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !provenance->every_microbatch)
+    const etch_bucketing by = t->placed->plan->bucketing;
+    if ((by == ETCH_BUCKET_BY_STEP || by == ETCH_BUCKET_BY_SIZE) && !provenance->every_microbatch)
         return "all weights here";
     return weight_group && weight_group->loop
                ? etch_text(t->arena, "weights of each iteration of %s", weight_group->loop->name)
@@ -489,8 +509,8 @@ static const char *group_text(explainer *t, const etch_provenance *provenance)
 static void explain_reduction(explainer *t, const etch_provenance *provenance, const char *group)
 {
     const char *weights = group_text(t, provenance);
-    const bool sharded = provenance->line.start != 0;
-    if (sharded && t->placed->plan->zero.level > 1)
+    const etch_zero *sharded = zero_at(t, provenance->line);
+    if (sharded && sharded->level > 1)
         explain(t, ETCH_PHRASE_NEEDS, nowhere, "each rank of %s keeps a part of the gradients of %s", group,
                 weights);
     else

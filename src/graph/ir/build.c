@@ -163,22 +163,50 @@ static void add_extra(etch_graph *graph, etch_op *op)
     op->outs[1]->optional_result = true;
 }
 
-static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
-                               const etch_attrs *attrs)
+/* The class, or wider where an operand is, because a spec says so: `cast` widens what follows. */
+static void promote(const etch_graph *graph, const etch_op *op, etch_tensor *result)
 {
-    switch (row->dtype) {
+    result->dtype = graph->dtypes.act;
+    for (uint32_t i = 0; i < op->in_count; i++) {
+        const etch_tensor *x = op->ins[i];
+        const etch_dtype both = etch_dtype_promoted(result->dtype, x->dtype);
+        if (!x->dtype_of || !etch_dtype_is_real(x->dtype) || both == result->dtype)
+            continue;
+        result->dtype = both;
+        result->dtype_of = x->dtype_of;
+    }
+}
+
+static void give_dtype(const etch_graph *graph, const etch_op *op, etch_tensor *result)
+{
+    switch (op->row->dtype) {
     case ETCH_RESULT_ACT:
+        promote(graph, op, result);
         break;
     case ETCH_RESULT_F32:
-        return ETCH_F32;
+        result->dtype = ETCH_F32;
+        break;
     case ETCH_RESULT_I32:
-        return ETCH_I32;
+        result->dtype = ETCH_I32;
+        break;
     case ETCH_RESULT_SAID:
-        return (etch_dtype)(attrs->dtype - 1);
+        result->dtype = (etch_dtype)(op->attrs.dtype - 1);
+        result->dtype_of = result;
+        break;
     case ETCH_RESULT_AS_OPERAND:
-        return ins[0]->dtype;
+        result->dtype = op->ins[0]->dtype;
+        result->dtype_of = op->ins[0]->dtype_of;
+        break;
     }
-    return graph->dtypes.act;
+}
+
+/* Result `i` of an op, with the dtype that its row says. */
+static etch_tensor *make_result(etch_graph *graph, const etch_op *op, uint32_t i, const etch_dim_list *dims)
+{
+    const etch_dtype act = graph->dtypes.act;
+    op->outs[i] = etch_tensor_new(graph, op->row->name, ETCH_ACT, act, dims->at, dims->count, op->span);
+    give_dtype(graph, op, op->outs[i]);
+    return op->outs[i];
 }
 
 /* Adds an op whose result has `dims` to the region in work. */
@@ -188,19 +216,26 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
-    op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
+    make_result(graph, op, 0, dims);
     if (row->extra.name)
         add_extra(graph, op);
     etch_region_add_op(graph, graph->region, op);
     return op->outs[0];
 }
 
+static bool is_declared(etch_dim_view declared, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < declared.count; i++)
+        if (etch_dim_is_meant(dim, declared.at[i]))
+            return true;
+    return false;
+}
+
 /* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
 static bool are_among(const etch_dim_list *some, etch_dim_view all)
 {
     for (uint32_t i = 0; i < some->count; i++)
-        if (!etch_dim_among(all, some->at[i]))
+        if (!is_declared(all, some->at[i]))
             return false;
     return true;
 }
@@ -211,6 +246,18 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
         if (!ins[i])
             return false;
     return true;
+}
+
+/* Dims that the call names are those of its operands. */
+static void settle_dims(etch_call *call)
+{
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        const etch_keyword_field field = etch_keyword_field_of(info, &call->attrs);
+        if (field.dims)
+            etch_dims_mean(call->graph, field.dims, call->ins, call->in_count);
+    }
+    etch_dims_mean(call->graph, &call->want, call->ins, call->in_count);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
@@ -231,13 +278,15 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim_view dims)
 static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
                             uint32_t want_rank, etch_span span)
 {
-    if (!etch_dims_have_elements(graph, attrs->over))
+    etch_dim_view over = attrs->over;
+    etch_dims_mean(graph, &over, &x, 1);
+    if (!etch_dims_have_elements(graph, over))
         return NULL;
     etch_tensor *sum =
         etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
     if (!sum)
         return NULL;
-    const etch_expr count = etch_dims_size(graph->sym, attrs->over, NULL, NULL);
+    const etch_expr count = etch_dims_size(graph->sym, over, NULL, NULL);
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 
@@ -262,6 +311,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    settle_dims(&call);
     if (!etch_keywords_fit(&call))
         return NULL;
     if (row->compose)
@@ -284,14 +334,15 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
 {
     etch_call call = {
         .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
+    if (x)
+        settle_dims(&call);
     if (!x || !etch_keywords_fit(&call) || !row->several(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
     for (uint32_t i = 0; i < count; i++) {
         etch_dim_list dims = {0};
         etch_part_dims(op, x, i, graph, &dims);
-        out[i] = op->outs[i] = etch_tensor_new(
-            graph, row->name, ETCH_ACT, result_dtype(graph, row, &x, &call.attrs), dims.at, dims.count, span);
+        out[i] = make_result(graph, op, i, &dims);
     }
     etch_region_add_op(graph, graph->region, op);
     return true;
@@ -339,12 +390,15 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
 
 /* Of two operands, by name: `use` is a product or a quotient. */
 static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etch_tensor *b,
-                            etch_dim *const *keep, uint32_t keep_rank, etch_span span)
+                            etch_dim *const *named, uint32_t keep_rank, etch_span span)
 {
     const bool divides = use == ETCH_USE_QUOTIENT;
     if (!a || !b)
         return NULL;
     etch_tensor *ins[] = {a, b};
+    etch_dim_view meant = {named, keep_rank};
+    etch_dims_mean(graph, &meant, ins, 2);
+    etch_dim *const *keep = meant.at;
     etch_dim_list dims = {0};
     if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
         etch_diag *diag =
@@ -408,7 +462,7 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
         return NULL;
     etch_dim_list dims = {0};
     for (uint32_t i = 0; i < a->rank; i++)
-        if (etch_dim_among((etch_dim_view){keep, keep_rank}, a->dims[i]))
+        if (is_declared((etch_dim_view){keep, keep_rank}, a->dims[i]))
             etch_dim_add(graph, &dims, a->dims[i]);
     if (dims.count == a->rank)
         return a;
@@ -435,6 +489,24 @@ etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr numbe
 etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
 {
     return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
+}
+
+etch_tensor *etch_graph_constant(etch_graph *graph, etch_dim_view dims, etch_expr number, etch_span span)
+{
+    const etch_dtype dtype = number ? graph->dtypes.act : ETCH_I32;
+    if (!dims_are_distinct(graph, "the result", dims.at, dims.count, span))
+        return NULL;
+    etch_tensor *tensor = etch_tensor_new(graph, "constant", ETCH_CONSTANT, dtype, dims.at, dims.count, span);
+    etch_constant *constant = ETCH_NEW(graph->arena, etch_constant);
+    constant->number = number;
+    tensor->constant = constant;
+    return tensor;
+}
+
+etch_tensor *etch_graph_copies(etch_graph *graph, etch_tensor *x, etch_dim_view to, etch_span span)
+{
+    const etch_row *row = etch_row_for(graph, ETCH_USE_BROADCAST);
+    return etch_graph_call(graph, row, &x, 1, NULL, to.at, to.count, span);
 }
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
@@ -486,6 +558,7 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
     if (!init)
         return NULL;
     etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
+    in->dtype_of = init->dtype_of;
     ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
@@ -498,13 +571,17 @@ static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count
         etch_carry *carry = &body->carries.at[i];
         const etch_tensor *in = carry->in;
         carry->out = outs[i] ? outs[i] : carry->in;
-        if (outs[i] && (in->dtype != outs[i]->dtype ||
-                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
-            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
-                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
-                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
-                       etch_dtype_name(outs[i]->dtype));
+        const bool same = !outs[i] || etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank);
+        if (same && (!outs[i] || in->dtype == outs[i]->dtype))
+            continue;
+        etch_diag *diag = etch_error(
+            graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+            "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+            etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+            etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank), etch_dtype_name(outs[i]->dtype));
+        if (same)
+            etch_help(diag, "say its dtype where the loop assigns it: %s%s: %s = ..", in->name,
+                      etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype));
     }
 }
 
@@ -530,6 +607,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
     for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
         const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
         results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        results[i]->dtype_of = in->dtype_of;
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             loop->bodies.at[k]->carries.at[i].result = results[i];
     }

@@ -75,6 +75,11 @@ etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr numbe
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
 /* 1/x. */
 etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
+/* A constant, which no op makes: every element is `number`, or, where that is NULL, its index along the one
+ * dim: of a microbatch, where that has a part of the dim. */
+etch_tensor *etch_graph_constant(etch_graph *graph, etch_dim_view dims, etch_expr number, etch_span span);
+/* The value along the dims `to`, which are its own and others. */
+etch_tensor *etch_graph_copies(etch_graph *graph, etch_tensor *x, etch_dim_view to, etch_span span);
 /* Another name for the same value. */
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 /* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph).

@@ -35,7 +35,39 @@ bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other)
         for (uint32_t i = 0; i < d->packed_from.count; i++)
             if (d->packed_from.at[i] == other)
                 return true;
-    return dim == other;
+    return dim == other || (other && dim->part_of == other);
+}
+
+bool etch_dim_is_meant(const etch_dim *dim, const etch_dim *declared)
+{
+    return dim == declared || (declared && dim->window_of == declared);
+}
+
+/* That of the operands which `dim` means. */
+static etch_dim *dim_meant(etch_dim *dim, etch_tensor *const *ins, uint32_t count)
+{
+    etch_dim *meant = dim;
+    for (uint32_t i = 0; i < count && dim; i++)
+        for (uint32_t d = 0; d < ins[i]->rank; d++) {
+            if (ins[i]->dims[d] == dim)
+                return dim;
+            if (ins[i]->dims[d]->window_of == dim)
+                meant = ins[i]->dims[d];
+        }
+    return meant;
+}
+
+void etch_dims_mean(etch_graph *graph, etch_dim_view *dims, etch_tensor *const *ins, uint32_t count)
+{
+    for (uint32_t i = 0; i < dims->count; i++) {
+        etch_dim *meant = dim_meant(dims->at[i], ins, count);
+        if (meant == dims->at[i])
+            continue;
+        etch_dim **changed = ETCH_NEW_ARRAY(graph->arena, dims->count, etch_dim *);
+        for (uint32_t k = 0; k < dims->count; k++)
+            changed[k] = k == i ? meant : dims->at[k];
+        dims->at = changed;
+    }
 }
 
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)

@@ -37,6 +37,15 @@ bool etch_dtype_is_real(etch_dtype dtype)
     return dtype <= ETCH_F8;
 }
 
+etch_dtype etch_dtype_promoted(etch_dtype a, etch_dtype b)
+{
+    if (etch_dtype_is_real(a) != etch_dtype_is_real(b))
+        return etch_dtype_is_real(a) ? a : b;
+    if (etch_dtype_bytes(a) != etch_dtype_bytes(b))
+        return etch_dtype_bytes(a) > etch_dtype_bytes(b) ? a : b;
+    return a == b ? a : ETCH_F32; /* bf16 and f16 */
+}
+
 /* ---- classes ------------------------------------------------------------------------------------------- */
 
 static const struct {

@@ -10,6 +10,9 @@ etch_dtype etch_dtype_of(const char *name);
 /* Of floating-point numbers: to others there is no gradient. */
 bool etch_dtype_is_real(etch_dtype dtype);
 
+/* The dtype of what is computed of both: the wider one, real numbers before integers; f32 of bf16 and f16. */
+etch_dtype etch_dtype_promoted(etch_dtype a, etch_dtype b);
+
 /* An etch_dtype plus one; 0: not said. */
 typedef uint32_t etch_dtype_said;
 

@@ -20,10 +20,16 @@ typedef struct etch_dim {
     bool average_sized;
     /* what a cache holds, where a served model runs in several steps */
     bool grows;
+    /* of what a rolling cache shows a run: the dim of all elements that there have been, and how many of them
+     * are kept; NULL otherwise */
+    const struct etch_dim *window_of;
+    etch_expr window;
     /* order of creation within the graph */
     uint32_t id;
     /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
     const struct etch_dim *alias;
+    /* the batch, where microbatches have a part of this dim as they have of that; NULL for most */
+    const struct etch_dim *part_of;
     /* of slots: whose they are; NULL for most */
     const struct etch_dim *experts;
     /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for most */
@@ -33,6 +39,8 @@ typedef struct etch_dim {
     etch_span span;
 } etch_dim;
 
+/* Does a declared dim mean this one: itself, or what a rolling cache shows of it? */
+bool etch_dim_is_meant(const etch_dim *dim, const etch_dim *declared);
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other);
 
@@ -54,12 +62,20 @@ typedef struct etch_scope {
 /* "llama.block.attention". `labels`, by scope id, take the place of the modules' names; NULL: none do. */
 const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels);
 
+/* A constant of a model: its elements are a number, or, where that is NULL, their indices along its one
+ * dim. */
+typedef struct etch_constant {
+    etch_expr number;
+} etch_constant;
+
 typedef struct etch_tensor {
     uint32_t id;
     /* as the spec says; derived ones: of the tensor that they derive from */
     const char *name;
     etch_kind kind;
     etch_dtype dtype;
+    /* the tensor, itself or one before it, that was cast or declared to be so; NULL: as its class says */
+    const struct etch_tensor *dtype_of;
     /* each once; their order has no meaning */
     etch_dim *const *dims;
     uint32_t rank;
@@ -76,8 +92,15 @@ typedef struct etch_tensor {
     uint32_t first_op, end_op;
     /* weight without a gradient */
     bool frozen;
+    /* such a weight that is no parameter: a table that no training changes, which every rank holds as the map
+     * says, whatever is divided of weights */
+    bool buffer;
+    /* of a constant that the model has; NULL for those of the backward pass: zeros, and the one of a loss */
+    const etch_constant *constant;
     /* of a weight: no result depends on it */
     bool is_unused;
+    /* the model gives it, whether or not anything reads it */
+    bool is_result;
     /* an infer run asks for it */
     bool wanted;
     /* a result that exists for backward only, not written when nobody reads it (dropout mask) */

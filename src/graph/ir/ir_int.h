@@ -10,6 +10,9 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim_view dims);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_alias(etch_dim *to, const etch_dim *from);
 
+/* Dims that a spec names stand for those that the operands have of them (etch_dim_is_meant). */
+void etch_dims_mean(etch_graph *graph, etch_dim_view *dims, etch_tensor *const *ins, uint32_t count);
+
 /* A call in the making, for the shapes of rows: what is called with what, and where. */
 typedef struct etch_call {
     etch_graph *graph;
@@ -26,8 +29,8 @@ typedef struct etch_call {
 } etch_call;
 
 /* Reports what is wrong with the call: "softmax: .." and what the format says. */
-#define etch_call_error(call, code, ...)                                              \
-    etch_error((call)->graph->diags, code, (call)->span, "%s: %s", (call)->row->name, \
+#define etch_call_error(call, code, ...)                                                 \
+    etch_error((call)->graph->diags, code, (call)->span, "%s: %s", (call)->called->name, \
                etch_text((call)->graph->arena, __VA_ARGS__))
 
 /* The same, where nothing more is to be said: false. */
@@ -44,6 +47,10 @@ etch_dim *etch_call_new_dim(const etch_call *call, const etch_dim *but);
 const char *etch_call_tensor(const etch_call *call, const etch_tensor *tensor);
 const char *etch_call_dims(const etch_call *call, etch_dim_view dims);
 const char *etch_call_number(const etch_call *call, etch_expr number);
+/* Reports that a number of the call is not known to be what it should be: false. */
+bool etch_call_wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should);
+/* Is its window, if it has one, a number of elements? False after an error. */
+bool etch_call_has_window(const etch_call *call);
 /* Do the keywords of the call name each dim once, and one dim where the op works along one? False after
  * an error. */
 bool etch_keywords_fit(const etch_call *call);

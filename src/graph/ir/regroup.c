@@ -47,8 +47,9 @@ static bool groups_are_apart(etch_graph *graph, const etch_tensor *a, const etch
     return true;
 }
 
-static bool check_group(etch_graph *graph, const etch_tensor *a, const etch_regroup *g, etch_span span)
+static bool check_group(etch_graph *graph, etch_tensor *a, etch_regroup *g, etch_span span)
 {
+    etch_dims_mean(graph, &g->from, &a, 1);
     for (uint32_t i = 0; i < g->from.count; i++) {
         if (!g->from.at[i])
             return false;
@@ -79,7 +80,7 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
         return NULL;
     etch_dim_list from = {0}, to = {0};
     for (uint32_t i = 0; i < count; i++) {
-        const etch_regroup *g = &groups[i];
+        etch_regroup group = groups[i], *g = &group;
         if (!check_group(graph, a, g, span))
             return NULL;
         for (uint32_t k = 0; k < g->from.count || k < g->to.count; k++) {

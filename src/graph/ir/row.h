@@ -90,6 +90,8 @@ typedef enum etch_use {
     ETCH_USE_COPY,
     /* x[S->S'] */
     ETCH_USE_RENAMING,
+    /* kr[B,G,D] = k: copies along new dims */
+    ETCH_USE_BROADCAST,
     /* called by its name, and made of others: mean */
     ETCH_USE_AVERAGE,
     /* a / b */

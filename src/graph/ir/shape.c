@@ -55,6 +55,24 @@ bool etch_shape_replaced(etch_call *call, etch_dim_list *out)
     return true;
 }
 
+/* ---- numbers ---------------------------------------------------------------------------------------- */
+
+bool etch_call_wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
+{
+    etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "%s = %s is not known to be %s", name,
+                                      etch_call_number(call, number), should);
+    return etch_help(diag, "0 or none leaves the %s out", name);
+}
+
+bool etch_call_has_window(const etch_call *call)
+{
+    const etch_expr window = call->attrs.window;
+    if (!window || (etch_graph_at_least(call->graph, window, etch_int(call->graph->sym, 1)) &&
+                    etch_is_integer(call->graph->sym, window, NULL) == ETCH_YES))
+        return true;
+    return etch_call_wrong_number(call, "window", window, "a whole number of keys, 1 or more");
+}
+
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
 /* The dims that one keyword names. */
@@ -67,13 +85,13 @@ static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_
         if ((call->row->each & info->bit) || !etch_dim_among((etch_dim_view){dims.at, i}, dims.at[i]))
             continue;
         etch_error(graph->diags, ETCH_E_DIM_TWICE, call->span, "%s: `%s` names dim %s twice",
-                   call->called->name, info->name, dims.at[i]->name);
+                   call->called->name, etch_keyword_text(info), dims.at[i]->name);
         return false;
     }
     if (dims.count == 1 || !(call->row->one & info->bit))
         return true;
     etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: `%s` is one dim, and it is %s",
-               call->called->name, info->name, etch_call_dims(call, dims));
+               call->called->name, etch_keyword_text(info), etch_call_dims(call, dims));
     return false;
 }
 

@@ -82,6 +82,7 @@ const char *etch_collective_name(etch_collective collective)
 
 static const etch_keyword_info keywords[] = {
     DIMS("over", ETCH_KW_OVER, over),
+    DIMS(NULL, ETCH_KW_DIM, over),
     DIMS("dot", ETCH_KW_DOT, dot),
     DIMS("to", ETCH_KW_TO, to),
     {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0},
@@ -136,6 +137,11 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
             return &keywords[i];
     }
     return NULL;
+}
+
+const char *etch_keyword_text(const etch_keyword_info *info)
+{
+    return info->name ? info->name : info->kind == ETCH_KIND_DIMS ? "a dim" : "a number";
 }
 
 /* ---- operands --------------------------------------------------------------------------------------- */
@@ -223,7 +229,7 @@ static void describe_keywords(const etch_row *row, etch_buf *out)
         if (!(etch_row_takes(row) & info->bit))
             continue;
         const bool needed = row->needs & info->bit;
-        etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", info->name ? info->name : "a number",
+        etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", etch_keyword_text(info),
                         needed ? "" : "]");
         before = ", ";
     }

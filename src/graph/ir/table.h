@@ -68,7 +68,9 @@ typedef enum etch_keyword {
     /* dims that statistics are kept apart for: all others are `over` */
     ETCH_KW_KEPT = 1 << 18,
     /* true or false: statistics of all ranks */
-    ETCH_KW_SYNC = 1 << 19
+    ETCH_KW_SYNC = 1 << 19,
+    /* a dim as the only positional argument: iota(S) */
+    ETCH_KW_DIM = 1 << 20
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
@@ -110,6 +112,9 @@ typedef struct etch_keyword_info {
 
 /* Keywords by index, for reading calls and listing them; NULL past the end. */
 const etch_keyword_info *etch_keyword_at(uint32_t index);
+
+/* Its name, or what a positional one is: "a number". */
+const char *etch_keyword_text(const etch_keyword_info *info);
 
 /* The row with this name that a spec may call, or NULL. */
 const etch_row *etch_row_called(const etch_table *table, const char *name);

@@ -39,7 +39,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
                 reader[at.item->op->ins[k]->id] = at.item->op;
     for (uint32_t i = 0; i < count; i++)
         if (results[i])
-            any = sift.needed[results[i]->id] = true;
+            any = sift.needed[results[i]->id] = results[i]->is_result = true;
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         if (graph->tensors.at[i] && is_result(graph->tensors.at[i]))
             any = sift.needed[i] = true;

@@ -95,7 +95,7 @@ static bool operand_has(const etch_op *op, const etch_tensor *operand, const etc
            etch_has_dim(operand, etch_op_dim_after(op, dim));
 }
 
-static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
+bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand)
 {
     for (uint32_t d = 0; d < op->outs[0]->rank; d++)
         if (!operand_has(op, operand, op->outs[0]->dims[d]))
@@ -103,8 +103,7 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
     return true;
 }
 
-/* Does a partial sum as this operand alone go through the op? */
-static bool passes_alone(const etch_op *op, uint32_t operand)
+bool etch_passes_alone(const etch_op *op, uint32_t operand)
 {
     return op->row->linear == ETCH_LINEAR_EACH || (op->row->linear == ETCH_LINEAR_FIRST && operand == 0);
 }
@@ -116,9 +115,10 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
     const etch_op *op = pl->op;
     const etch_tensor *sum = NULL;
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && passes_alone(op, i))
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && etch_passes_alone(op, i))
             sum = op->ins[i];
-    if (!sum || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) || op->outs[0]->rank >= sum->rank)
+    if (!sum || count_partial(pl, axis) != 1 || op->outs[0]->rank >= sum->rank ||
+        !etch_has_result_dims(op, sum))
         return false;
     for (uint32_t i = 0; i < op->in_count; i++)
         if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
@@ -155,8 +155,9 @@ static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, u
         return partial == op->in_count ? UINT32_MAX : 0;
     uint32_t passing = 0;
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (passes_alone(op, i) && pl->ins[i]->place[axis] == ETCH_PARTIAL &&
-            has_result_dims(op, op->ins[i]) && (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+        if (etch_passes_alone(op, i) && pl->ins[i]->place[axis] == ETCH_PARTIAL &&
+            (etch_has_result_dims(op, op->ins[i]) || etch_passing_on(p, op->ins[i]) >> axis & 1) &&
+            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
             passing = 1u << i;
     return passing;
 }

@@ -58,7 +58,7 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
     return NULL;
 }
 
-static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *tensor)
+const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
     for (const etch_plan_region *plan_region = etch_plan_region_of(placed->plan_regions, tensor); plan_region;
          plan_region = plan_region->outer)
@@ -71,9 +71,24 @@ static const etch_pin *find_pin(const etch_placed *placed, const etch_tensor *te
     return pin_among(placed->plan->pins.at, placed->plan->pins.count, tensor);
 }
 
+/* Puts the dims that the pin does not list where the map has them, on the axes that are left. */
+static void place_rest(const etch_placer *p, const etch_pin *pin, const etch_tensor *tensor,
+                       etch_state *place)
+{
+    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
+    for (uint32_t d = 0; d < tensor->rank; d++) {
+        const etch_dim *dim = tensor->dims[d];
+        const bool listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name) != NULL;
+        const etch_shard *shard = listed ? NULL : etch_map_dim(p->plan, plan_region, dim);
+        for (uint32_t i = 0; shard && i < shard->axis_count; i++)
+            if (!place[shard->axes[i]])
+                place[shard->axes[i]] = dim;
+    }
+}
+
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
 {
-    const etch_pin *pin = find_pin(p->placed, tensor);
+    const etch_pin *pin = etch_map_find_pin(p->placed, tensor);
     if (!pin)
         return false;
     memset(place, 0, p->axis_count * sizeof *place);
@@ -93,12 +108,14 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
                                            pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
     }
+    if (pin->rest)
+        place_rest(p, pin, tensor, place);
     return true;
 }
 
 etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_pin *pin = find_pin(placed, tensor);
+    const etch_pin *pin = etch_map_find_pin(placed, tensor);
     return pin ? pin->span : (etch_span){0, 0};
 }
 
@@ -264,38 +281,107 @@ static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 
+static etch_requirement *demand(etch_placer *p, const etch_dim *dim, uint32_t axes, etch_expr size,
+                                etch_expr divisor)
+{
+    etch_requirement need = {
+        .dim = dim, .size = size, .divisor = divisor, .axes = axes, .span = require_span(p, dim, axes)};
+    if (dim->average_sized || find_requirement(p, dim, axes))
+        return NULL;
+    ETCH_PUSH(p->arena, &p->placed->requirements, need);
+    return &p->placed->requirements.at[p->placed->requirements.count - 1];
+}
+
+/* `micro`: microbatches divide it, too. */
+static void require(etch_placer *p, const etch_dim *dim, uint32_t axes, bool micro)
+{
+    if (!axes && !micro)
+        return;
+    etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
+    if (axes)
+        divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
+    etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
+    if (etch_pad_of(p->plan, dim) && !micro && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+        return; /* it is padded to that */
+    etch_requirement *need = demand(p, dim, axes, size, divisor);
+    if (need)
+        need->micro = micro;
+}
+
+static void require_of(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_dim *batch = p->training->train.batch;
+    const bool micro =
+        batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+    const bool apart = micro && axes && etch_pad_of(p->plan, dim); /* each microbatch is padded */
+    if (apart)
+        require(p, dim, 0, true);
+    require(p, dim, axes, micro && !apart);
+}
+
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place)
 {
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_dim *dim = tensor->dims[i];
-        const uint32_t axes = etch_axes_held(p->plan, place, dim);
-        const etch_dim *batch = p->training->train.batch;
-        bool micro =
-            batch && etch_dim_is_packed_from(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
-        etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
-        if (axes)
-            divisor = etch_mul(p->sym, divisor, etch_group_size(p->placed, axes));
-        if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
-            continue;
-        etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
-        if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
-            continue; /* it is padded to that */
-        etch_requirement need = {.dim = dim,
-                                 .size = size,
-                                 .divisor = divisor,
-                                 .axes = axes,
-                                 .micro = micro,
-                                 .span = require_span(p, dim, axes)};
-        ETCH_PUSH(p->arena, &p->placed->requirements, need);
-    }
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        require_of(p, tensor->dims[i], etch_axes_held(p->plan, place, tensor->dims[i]));
 }
 
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
+    const etch_expr ranks = etch_group_size(p->placed, axes), two = etch_int(p->sym, 2);
+    const etch_expr size = etch_placed_size(p->placed, dim);
+    const etch_expr chunks = etch_min(p->sym, ranks, two); /* a rank that is alone needs none */
+    if (etch_pad_of(p->plan, dim)) {
+        if (etch_divides(p->sym, etch_mul(p->sym, ranks, two), size, NULL) == ETCH_YES ||
+            etch_divides(p->sym, etch_mul(p->sym, ranks, chunks), size, NULL) == ETCH_YES)
+            return;
+        demand(p, dim, axes, size, ranks);
+    }
     etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
     if (!need || need->paired)
         return;
-    etch_expr ranks = etch_group_size(p->placed, axes); /* a rank that is alone needs no chunks */
-    need->divisor = etch_mul(p->sym, need->divisor, etch_min(p->sym, ranks, etch_int(p->sym, 2)));
+    need->divisor = etch_mul(p->sym, need->divisor, chunks);
     need->paired = true;
+}
+
+/* Is the dim divided over all of these axes somewhere, and is not yet known that two chunks fit? */
+static bool may_lack_pairs(const etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    bool divided = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        if (r->paired && r->axes == axes && r->size == dim->size)
+            return false;
+        divided = divided || (r->dim == dim && !(axes & ~r->axes));
+    }
+    return divided;
+}
+
+/* Shards of `known` are shards of `other`: has this one two chunks for that reason? */
+static bool pair_as(etch_placer *p, const etch_dim *known, const etch_dim *other)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement need = p->placed->requirements.at[i];
+        if (!need.paired || first_of(need.dim) != first_of(known) || !may_lack_pairs(p, other, need.axes))
+            continue;
+        require_of(p, other, need.axes);
+        etch_map_require_pairs(p, other, need.axes);
+        changed = !may_lack_pairs(p, other, need.axes) || changed;
+    }
+    return changed;
+}
+
+void etch_map_pair_regrouped(etch_placer *p)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (etch_cursor at = {.root = p->graph->forward}; etch_cursor_next(&at);) {
+            const etch_attrs *attrs =
+                at.item->op && etch_op_is_view(at.item->op) ? &at.item->op->attrs : NULL;
+            for (uint32_t i = 0; attrs && i < attrs->from.count; i++)
+                if (attrs->from.at[i] && attrs->to.at[i])
+                    changed = pair_as(p, attrs->from.at[i], attrs->to.at[i]) ||
+                              pair_as(p, attrs->to.at[i], attrs->from.at[i]) || changed;
+        }
+    }
 }

@@ -113,7 +113,7 @@ static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
     } else {
         const etch_loop_carried value = etch_request_carried_at_end(tensor);
         const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
-        if (!value.loop && !tensor->wanted && !left.axes)
+        if (!value.loop && !tensor->wanted && !(left.axes && p->uses[tensor->id].is_read))
             return;
         provenance.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
         provenance.loop = value.loop;
@@ -212,10 +212,12 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
 }
 
 /* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
- * it. */
+ * it. An argument or a result that nothing reads stays where it is. */
 static void cross_parts(etch_placer *p, etch_placing *pl)
 {
     const etch_op *op = pl->op;
+    if (op->edge && !p->uses[op->outs[0]->id].is_read)
+        return;
     for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
         const etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, op->ins[i]);
         if (!boundary.axes)
@@ -241,9 +243,8 @@ static void place_view(etch_placer *p, etch_placing *pl)
 
 /* ---- sums ------------------------------------------------------------------------------------------- */
 
-/* Adds values that are held alike; `taken`: bits of those that are taken away. */
-static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
-                              uint32_t taken)
+etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summands, uint32_t count,
+                           uint32_t taken)
 {
     if (count == 1)
         return summands[0];
@@ -272,7 +273,7 @@ static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **summands, ui
                 alike[n++] = summands[k];
                 summands[k] = NULL;
             }
-        summands[left++] = add_values(p, op, alike, n, 0);
+        summands[left++] = etch_place_sum(p, op, alike, n, 0);
     }
     return left;
 }
@@ -289,7 +290,7 @@ static etch_value *add_alike_terms(etch_placer *p, etch_op *op, etch_value **ter
             alike[count++] = terms[i];
             terms[i] = NULL;
         }
-    return add_values(p, op, alike, count, taken);
+    return etch_place_sum(p, op, alike, count, taken);
 }
 
 /* Of a sum of several terms, of which some are partial: those that are held alike are added before they are
@@ -375,14 +376,6 @@ static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = reshard_over(p, *b, none, of_b & ~of_a, provenance);
 }
 
-/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
- * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
-static bool is_seen_through(const etch_tensor *tensor)
-{
-    const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op);
-}
-
 /* The sum of parts that are held differently; what is moved for that goes to `place`. */
 static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint32_t count,
                         const etch_state *place)
@@ -395,7 +388,7 @@ static etch_value *meet(etch_placer *p, etch_op *op, etch_value **summands, uint
         if (!etch_place_equal(p, summands[0]->place, summands[count - 1]->place))
             break;
         etch_value *pair[] = {summands[0], summands[count - 1]};
-        summands[0] = add_values(p, op, pair, 2, 0);
+        summands[0] = etch_place_sum(p, op, pair, 2, 0);
         count--;
     }
     return summands[0];
@@ -425,8 +418,8 @@ static void place_total(etch_placer *p, etch_op *op)
         summands[i] = value_for(p, op->ins[i]);
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
-    const uint32_t whole = is_spread(op) ? ALL_AXES : partial;
-    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
+    const uint32_t whole = partial | (is_spread(op) ? ALL_AXES & ~etch_passing_on(p, op->outs[0]) : 0);
+    p->made[op->outs[0]->id] = etch_is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -434,7 +427,7 @@ static void place_total(etch_placer *p, etch_op *op)
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
 static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const etch_state *place)
 {
-    if (tensor->kind != ETCH_CONSTANT)
+    if (tensor->kind != ETCH_CONSTANT || tensor->constant)
         return value_for(p, tensor);
     return p->made[tensor->id] = etch_value_new(p, tensor, place);
 }
@@ -481,7 +474,7 @@ static void leave_loop(etch_placer *p, const etch_loop *loop)
         const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
         etch_value *made = p->made[result->id];
         etch_state place[ETCH_MAX_AXES];
-        if (is_pinned(p, loop, i))
+        if (is_pinned(p, loop, i) || !p->uses[result->id].is_read)
             continue;
         etch_map_boundary(p, &left, result, made->place, place);
         p->phase = etch_loop_phase(loop);
@@ -566,10 +559,11 @@ static void place_sources(etch_placer *p)
     const etch_graph *g = p->graph;
     for (uint32_t i = 0; i < g->tensors.count && !p->failed; i++) {
         etch_tensor *tensor = g->tensors.at[i];
-        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
+        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT && !tensor->constant)
             continue;
-        etch_state place[ETCH_MAX_AXES];
-        etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, place);
+        etch_state place[ETCH_MAX_AXES] = {NULL};
+        if (!tensor->constant) /* every rank makes of a constant what it needs */
+            etch_map_place(p, etch_plan_region_of(&p->plan_regions, tensor), tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
         if (tensor->kind == ETCH_WEIGHT)
             p->placed->weight_of[i] = p->made[i];
@@ -617,7 +611,11 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     place_region(p, placed->forward);
     if (training->backward && !p->failed) {
         placed->backward = region_new(p, training->backward, NULL, NULL);
+        etch_passing_find(p);
         place_region(p, placed->backward);
     }
+    etch_map_pair_regrouped(p);
+    if (!p->failed)
+        etch_plan_remark_fused(p);
     return p->failed ? NULL : p;
 }

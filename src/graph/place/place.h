@@ -189,11 +189,15 @@ typedef struct etch_placed {
 /* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size
  * otherwise). */
 etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
+/* The line of the plan that pads the dim, by this name or one that it was renamed from; NULL: none does. */
+const etch_pad *etch_pad_of(const etch_plan *plan, const etch_dim *dim);
 /* Could the plan pad the dim, which it does not yet? */
 bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* Of these, what is left of a cache when the run has ended. */
+etch_expr etch_value_kept_bytes(const etch_placed *placed, const etch_value *value);
 
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of
  * these axes in them. Puts in those of one of `etch_work_share_count` parts: `number` counts them from 0, in

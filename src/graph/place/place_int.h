@@ -10,8 +10,11 @@
 
 /* Reports dims that the plan pads and that the model cannot do without their order. */
 void etch_padding_check(etch_placer *p);
-/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has. */
+/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has, and on pins
+ * that hold whole what its map divides, and do not say so. */
 void etch_plan_remark_idle(const etch_placer *p);
+/* Remarks on products that are computed whole, split, and used in part. */
+void etch_plan_remark_fused(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
 
@@ -19,6 +22,8 @@ void etch_plan_remark_idle(const etch_placer *p);
  * that would divide two dims. */
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place);
+/* The line that pins a tensor, or NULL. */
+const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *tensor);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place);
 /* Where a tensor that is held as `now` is to be when it crosses. */
@@ -33,6 +38,8 @@ void etch_map_check_orders(etch_placer *p);
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place);
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes);
+/* The same of all dims that such a one is split into, or merged to: a chunk has whole elements of them. */
+void etch_map_pair_regrouped(etch_placer *p);
 
 /* ---- uneven.c ------------------------------------------------------------------------------------------ */
 
@@ -68,6 +75,21 @@ typedef struct etch_placing {
 } etch_placing;
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
+/* Does a partial sum as this operand alone go through the op? */
+bool etch_passes_alone(const etch_op *op, uint32_t operand);
+/* Has the operand the dims of the result, under either of their names? */
+bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand);
+
+/* ---- passing.c ----------------------------------------------------------------------------------------- */
+
+/* Finds which partial cotangents go on through whatever reads them, when forward is placed. */
+void etch_passing_find(etch_placer *p);
+/* The axes, as bits, on which a partial sum of the tensor goes on: all that is made of it is reduced anyway.
+ * None for what is no cotangent. */
+uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor);
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
+ * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
+bool etch_is_seen_through(const etch_tensor *tensor);
 
 /* ---- reshard.c ----------------------------------------------------------------------------------------- */
 

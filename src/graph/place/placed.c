@@ -14,12 +14,21 @@ uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_sta
     return axes;
 }
 
-etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
+/* Of a dim that a rolling cache shows a part of. */
+static etch_expr kept_size(const etch_placed *placed, const etch_dim *dim)
+{
+    if (!dim->window_of)
+        return etch_placed_size(placed, dim);
+    return etch_smaller(placed->training->graph->sym, etch_placed_size(placed, dim->window_of), dim->window);
+}
+
+static etch_expr count_elements(const etch_placed *placed, const etch_value *value,
+                                etch_expr (*size)(const etch_placed *, const etch_dim *))
 {
     etch_sym *sym = placed->training->graph->sym;
     etch_expr count = etch_int(sym, 1);
     for (uint32_t i = 0; i < value->tensor->rank; i++)
-        count = etch_mul(sym, count, etch_placed_size(placed, value->tensor->dims[i]));
+        count = etch_mul(sym, count, size(placed, value->tensor->dims[i]));
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] && value->place[a] != ETCH_PARTIAL)
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);
@@ -28,11 +37,25 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
     return etch_ceil(sym, etch_div(sym, count, etch_group_size(placed, value->sharded_flat)));
 }
 
-etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
+etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
+{
+    return count_elements(placed, value, etch_placed_size);
+}
+
+static etch_expr bytes_of(const etch_placed *placed, const etch_value *value, etch_expr elements)
 {
     etch_sym *sym = placed->training->graph->sym;
-    return etch_mul(sym, etch_value_elements(placed, value),
-                    etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+    return etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+}
+
+etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
+{
+    return bytes_of(placed, value, etch_value_elements(placed, value));
+}
+
+etch_expr etch_value_kept_bytes(const etch_placed *placed, const etch_value *value)
+{
+    return bytes_of(placed, value, count_elements(placed, value, kept_size));
 }
 
 etch_value *etch_value_root(etch_value *value)

@@ -35,6 +35,8 @@ typedef struct etch_value_use {
     etch_loop_carried init;
     /* an op of backward reads it */
     bool read_back;
+    /* it is a result of the model, or something is made of it, under whatever name */
+    bool is_read;
 } etch_value_use;
 
 /* The token dim that each axis divides, for ops that route by the same indices. */
@@ -60,6 +62,8 @@ typedef struct etch_placer {
     etch_value **resolved;
     etch_value_use *uses;
     etch_requested_layout *requests;
+    /* of backward (passing.c), bits of axes; NULL before it */
+    uint32_t *passes;
     /* by op id */
     etch_step **steps;
     /* by loop id: the forward loop's placed form */
@@ -85,6 +89,10 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
 const etch_shard *etch_map_entry(const etch_placed *placed, const etch_dim *dim, uint32_t axes);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const etch_placed *placed, const etch_dim *dim, uint32_t inner, uint32_t outer);
+/* Adds terms of a sum that are held alike, in the place in work; `taken`: bits of those that are taken
+ * away. */
+etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summands, uint32_t count,
+                           uint32_t taken);
 bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b);
 
 #endif

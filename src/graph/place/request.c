@@ -34,8 +34,44 @@ static void add_inits(etch_placer *p, const etch_loop *loop)
     }
 }
 
+static bool is_read(const etch_placer *p, const etch_op *op)
+{
+    bool read = !etch_op_is_view(op) || op->row->stays;
+    for (uint32_t i = 0; i < op->out_count; i++)
+        read = read || p->uses[op->outs[i]->id].is_read;
+    return read;
+}
+
+static void read_carried(etch_placer *p, const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
+            const etch_carry *c = &loop->bodies.at[k]->carries.at[i];
+            p->uses[c->out->id].is_read = true;
+            if (c->init)
+                p->uses[c->init->id].is_read = true;
+        }
+}
+
+/* What is read under another name only is read if that is. */
+static void find_read(etch_placer *p)
+{
+    ETCH_VEC(const etch_op *) ops = {0};
+    for (uint32_t i = 0; i < p->graph->tensors.count; i++)
+        p->uses[i].is_read = p->graph->tensors.at[i]->is_result || p->graph->tensors.at[i]->wanted;
+    for (etch_cursor at = {.root = p->graph->forward, .then = p->training->backward}; etch_cursor_next(&at);)
+        if (at.item->op)
+            ETCH_PUSH(p->arena, &ops, at.item->op);
+        else
+            read_carried(p, at.item->loop);
+    for (uint32_t i = ops.count; i-- > 0;)
+        for (uint32_t k = 0; is_read(p, ops.at[i]) && k < ops.at[i]->in_count; k++)
+            p->uses[ops.at[i]->ins[k]->id].is_read = true;
+}
+
 void etch_request_uses(etch_placer *p)
 {
+    find_read(p);
     for (etch_cursor at = {.root = p->graph->forward, .then = p->training->backward};
          etch_cursor_next(&at);) {
         const etch_op *op = at.item->op;
@@ -104,7 +140,9 @@ static void request_through(etch_placer *p, const etch_op *op, const etch_tensor
                             etch_requested_layout *requested)
 {
     const etch_requested_layout *result = &p->requests[op->outs[0]->id];
-    const etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, tensor);
+    etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, tensor);
+    if (op->edge && !p->uses[op->outs[0]->id].is_read)
+        boundary.axes = 0;
     if (!boundary.axes && (!is_elementwise(op) || !result->known))
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
@@ -121,13 +159,27 @@ static void request_through(etch_placer *p, const etch_op *op, const etch_tensor
 static void request_leaving(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *requested)
 {
     const etch_boundary left = etch_boundary_of_result(&p->plan_regions, tensor);
-    if (!left.axes)
+    if (!left.axes || !p->uses[tensor->id].is_read)
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; requested->known && a < p->axis_count; a++)
         now[a] = requested->place[a];
     etch_map_boundary(p, &left, tensor, now, requested->place);
     requested->known = true;
+}
+
+/* Ranks make copies along new dims as the map has these: each its own. */
+static void request_copies(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *requested)
+{
+    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const bool is_new = !etch_has_dim(tensor->producer->ins[0], tensor->dims[i]);
+        const etch_shard *shard = is_new ? etch_map_dim(p->plan, plan_region, tensor->dims[i]) : NULL;
+        for (uint32_t k = 0; shard && k < shard->axis_count; k++)
+            if (!requested->place[shard->axes[k]])
+                requested->place[shard->axes[k]] = tensor->dims[i];
+        requested->known = requested->known || shard;
+    }
 }
 
 static void request_tensor(etch_placer *p, const etch_tensor *tensor)
@@ -148,6 +200,8 @@ static void request_tensor(etch_placer *p, const etch_tensor *tensor)
     if (u->only)
         request_through(p, u->only, tensor, requested);
     request_leaving(p, tensor, requested);
+    if (!requested->known && tensor->producer->row->use == ETCH_USE_BROADCAST)
+        request_copies(p, tensor, requested);
 }
 
 void etch_request_region(etch_placer *p, const etch_region *region)

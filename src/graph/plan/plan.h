@@ -22,6 +22,8 @@ typedef struct etch_shard {
     uint32_t axis_count;
     /* does the spec have a dim of this name? Else that has been said. */
     bool known;
+    /* of a pin: a dim without @ */
+    bool bare;
     etch_span span;
 } etch_shard;
 
@@ -30,8 +32,59 @@ typedef struct etch_pin {
     const char *selector;
     /* the dims that it lists; without axes: held whole */
     ETCH_VEC(etch_shard) shards;
+    /* `..`: the other dims are held as the map has them, whole else */
+    bool rest;
     etch_span span;
 } etch_pin;
+
+/* ---- ZeRO ---------------------------------------------------------------------------------------------- */
+
+/* ZeRO: ranks hold shards of that which they would hold alike.
+ *
+ * Level 1 divides the states of the optimizer, level 2 gradients as well, level 3 (FSDP) the weights, too. Of
+ * each weight it divides what a rank holds under the plan's shards: laid out flat, padded to equal parts,
+ * among the ranks of those axes of the line that replicate the weight. */
+
+/* Weight groups that weights are gathered ahead when a plan does not say. */
+enum { ETCH_ZERO_AHEAD = 1 };
+
+/* How long the copies last that level 3 gathers. */
+typedef enum etch_keep {
+    /* until the unit has computed: gathered in forward, and again in backward */
+    ETCH_KEEP_GROUP,
+    /* from forward to backward of the same microbatch */
+    ETCH_KEEP_MICROBATCH,
+    /* for all microbatches */
+    ETCH_KEEP_STEP
+} etch_keep;
+
+/* `zero 3 @ (nodes,gpus), root = true, keep = false, prefetch = 1, reduce = microbatch`: of the whole plan,
+ * or of a scope, whose weights it is about in place of the line around it. */
+typedef struct etch_zero {
+    /* 0: no such line */
+    uint32_t level;
+    /* bits of mesh axes */
+    uint32_t axes;
+    /* gradients are added up whole, and reduced once a step: always so with level 1 */
+    bool whole;
+    /* each tensor is reduced, and gathered, by itself */
+    bool by_weight;
+    /* the rest: of level 3 */
+    etch_keep keep;
+    /* the weights that no iteration has are one weight group, whose copies last until backward */
+    bool root;
+    /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
+    uint32_t backward_axes;
+    /* how many units ahead of what computes weights are gathered */
+    uint64_t ahead;
+    /* loops whose iterations are gathered one by one; without any, all outermost ones */
+    const char *const *weight_groups;
+    const etch_span *group_spans;
+    uint32_t group_count;
+    etch_span span;
+} etch_zero;
+
+/* ---- scopes -------------------------------------------------------------------------------------------- */
 
 /* `for SELECTOR { .. }`: modules, loops, tags, module.tensor. */
 typedef struct etch_override {
@@ -41,6 +94,8 @@ typedef struct etch_override {
     uint32_t outer;
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
+    /* level 0 and no span: it has no such line */
+    etch_zero zero;
     etch_span span;
 } etch_override;
 
@@ -61,6 +116,8 @@ typedef struct etch_pending {
     /* bits of mesh axes */
     uint32_t axes;
     etch_span span;
+    /* what to write in its place; NULL: nothing is known */
+    const char *instead;
 } etch_pending;
 
 /* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of layers, the iterations
@@ -107,50 +164,17 @@ typedef enum etch_bucketing {
     /* all over the same axes */
     ETCH_BUCKET_BY_STEP,
     /* so many bytes */
-    ETCH_BUCKET_BY_SIZE
+    ETCH_BUCKET_BY_SIZE,
+    /* whole tensors, as soon as they are so many bytes: the first time ETCH_DDP_FIRST_BUCKET, and then
+     * ETCH_DDP_BUCKET */
+    ETCH_BUCKET_BY_TENSOR
 } etch_bucketing;
+
+/* The defaults of PyTorch's DistributedDataParallel. */
+enum { ETCH_DDP_FIRST_BUCKET = 1 << 20, ETCH_DDP_BUCKET = 25 << 20 };
 
 /* States of the optimizer that are kept in the memory of the host instead of the device's. */
 enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
-
-/* ---- ZeRO ---------------------------------------------------------------------------------------------- */
-
-/* ZeRO: ranks hold shards of that which they would hold alike.
- *
- * Level 1 divides the states of the optimizer, level 2 gradients as well, level 3 (FSDP) the weights, too. Of
- * each weight it divides what a rank holds under the plan's shards: laid out flat, padded to equal parts,
- * among the ranks of those axes of the line that replicate the weight. */
-
-/* How long the copies last that level 3 gathers. */
-typedef enum etch_keep {
-    /* until the unit has computed: gathered in forward, and again in backward */
-    ETCH_KEEP_GROUP,
-    /* from forward to backward of the same microbatch */
-    ETCH_KEEP_MICROBATCH,
-    /* for all microbatches */
-    ETCH_KEEP_STEP
-} etch_keep;
-
-/* `zero 3 @ (nodes,gpus), keep = false, prefetch = 1, reduce = microbatch`. */
-typedef struct etch_zero {
-    /* 0: no such line */
-    uint32_t level;
-    /* bits of mesh axes */
-    uint32_t axes;
-    /* gradients are added up whole, and reduced once a step: always so with level 1 */
-    bool whole;
-    /* the rest: of level 3 */
-    etch_keep keep;
-    /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
-    uint32_t backward_axes;
-    /* how many units ahead of what computes weights are gathered */
-    uint64_t ahead;
-    /* loops whose iterations are gathered one by one; without any, all outermost ones */
-    const char *const *weight_groups;
-    const etch_span *group_spans;
-    uint32_t group_count;
-    etch_span span;
-} etch_zero;
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 

@@ -8,7 +8,5 @@ struct etch_placer;
 
 /* Sets the stage positions of steps and loops, and `stages`, when the plan has a stage line. */
 void etch_stages_find(struct etch_placer *p);
-/* Fills `layers`. */
-void etch_placed_weight_groups(etch_placed *placed);
 
 #endif

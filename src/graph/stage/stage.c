@@ -341,6 +341,15 @@ static void mark_backward_values(const etch_staging *s)
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 
+static void find_positions(etch_staging *s)
+{
+    s->forward_pass = pass_of(s, s->placed->forward);
+    s->backward_pass = pass_of(s, s->placed->backward);
+    s->made_at = no_positions(s);
+    set_positions(s, &s->forward_pass, false);
+    set_positions(s, &s->backward_pass, true);
+}
+
 void etch_stages_find(etch_placer *p)
 {
     if (!p->plan->stage)
@@ -350,12 +359,10 @@ void etch_stages_find(etch_placer *p)
     p->placed->stages = s.stages;
     if (!etch_stage_segments(p, s.stages))
         return;
-    s.forward_pass = pass_of(&s, p->placed->forward);
-    s.backward_pass = pass_of(&s, p->placed->backward);
-    s.made_at = no_positions(&s);
+    find_positions(&s);
+    if (etch_stage_add_on_the_way(&s))
+        find_positions(&s);
     s.made_backward = ETCH_NEW_ARRAY(p->arena, p->placed->value_count, bool);
-    set_positions(&s, &s.forward_pass, false);
-    set_positions(&s, &s.backward_pass, true);
     mark_backward_values(&s);
     visit_backward(&s, make_copies_early);
     check_order(&s);

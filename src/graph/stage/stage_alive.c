@@ -454,50 +454,6 @@ const etch_stage_uses *etch_weight_group_uses(const etch_placed *placed,
     return placed->stages ? &placed->stages->uses[weight_group->weights.at[0]->id] : NULL;
 }
 
-static bool same_uses(const etch_stage_uses *a, const etch_stage_uses *b)
-{
-    bool same = a->count == b->count;
-    for (uint32_t i = 0; same && i < a->count; i++)
-        same = a->at[i].position == b->at[i].position && a->at[i].body == b->at[i].body &&
-               a->at[i].runs == b->at[i].runs;
-    return same;
-}
-
-/* The weight group for weights with these uses among those made of one group, from `first` on. */
-static etch_weight_group *share_of_group(etch_placed *placed, uint32_t first, const etch_weight_group *whole,
-                                         const etch_stage_uses *uses)
-{
-    for (uint32_t i = first; i < placed->weight_groups.count; i++)
-        if (same_uses(etch_weight_group_uses(placed, placed->weight_groups.at[i]), uses))
-            return placed->weight_groups.at[i];
-    etch_weight_group *share = ETCH_NEW(placed->arena, etch_weight_group);
-    share->loop = whole->loop;
-    share->body = whole->body;
-    share->segment = whole->segment;
-    share->id = placed->weight_groups.count;
-    ETCH_PUSH(placed->arena, &placed->weight_groups, share);
-    return share;
-}
-
-void etch_placed_weight_groups(etch_placed *placed)
-{
-    const etch_training *training = placed->training;
-    for (uint32_t u = 0; u < training->weight_groups.count; u++) {
-        etch_weight_group *weight_group = training->weight_groups.at[u];
-        const uint32_t first = placed->weight_groups.count;
-        if (!placed->stages) {
-            ETCH_PUSH(placed->arena, &placed->weight_groups, weight_group);
-            continue;
-        }
-        for (uint32_t i = 0; i < weight_group->weights.count; i++) {
-            const etch_stage_uses *uses = &placed->stages->uses[weight_group->weights.at[i]->id];
-            etch_weight_group *share = share_of_group(placed, first, weight_group, uses);
-            ETCH_PUSH(placed->arena, &share->weights, weight_group->weights.at[i]);
-            ETCH_PUSH(placed->arena, &share->copies, weight_group->copies.at[i]);
-        }
-    }
-}
-
 /* ---- the entry point ----------------------------------------------------------------------------------- */
 
 void etch_stage_find_alive(etch_staging *s)

@@ -57,6 +57,9 @@ etch_value *etch_stage_result_at(const etch_placed_item *item, uint32_t k);
 etch_position etch_stage_made_at(const etch_staging *s, etch_value *value);
 /* Of a loop the iteration that comes first in the order of the pass. */
 etch_position etch_stage_loop_begin(const etch_staging *s, etch_position position);
+/* Splits sums whose terms come from several later units. True when there were any: positions are then to be
+ * found again. */
+bool etch_stage_add_on_the_way(const etch_staging *s);
 /* Finds the cuts, and where weights are used. */
 void etch_stage_find_alive(etch_staging *s);
 

@@ -9,6 +9,8 @@ typedef struct ending {
     etch_arena *arena;
     /* by weight */
     etch_tensor **gradients;
+    /* by the same: which of the steps of backward is the last that adds to its gradient */
+    uint32_t *complete_at;
     etch_step_tasks *out;
 } ending;
 
@@ -109,6 +111,10 @@ typedef struct ending_collective {
     etch_collective collective;
     uint32_t axes;
     bool every_microbatch;
+    /* it takes no other weight */
+    bool alone;
+    /* the line of the plan that divides the weight; NULL: it is held alike */
+    const etch_zero *zero;
     /* payload of one rank, for one copy */
     etch_expr bytes;
 } ending_collective;
@@ -127,45 +133,63 @@ static uint32_t sync_width(const ending *e)
 static ending_collective nth_collective(const ending *e, const etch_tensor *weight, uint32_t n)
 {
     const etch_placed *placed = e->placed;
+    const etch_zero *line = etch_zero_of(placed, weight);
     const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
     const bool each = placed->plan->reduce_each;
     const etch_dtype_said comm_dtype = e->training->graph->dtypes.weights_comm;
     const etch_expr shard = etch_held_elements(placed, weight, ETCH_HOLDS_STATES);
     const etch_expr of_gradient = times(e, shard, sync_width(e));
-    const ending_collective all[] = {
+    ending_collective all[] = {
         {ETCH_REDUCE_SCATTER, partial & zero,
-         each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
-         etch_mul(e->sym, of_gradient, etch_group_size(placed, partial & zero))},
-        {ETCH_ALL_REDUCE, partial & ~zero, each, of_gradient},
-        {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, false,
-         times(e, shard, etch_dtype_bytes(etch_dtype_or(comm_dtype, weight->dtype)))}};
+         each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0, .zero = line,
+         .bytes = etch_mul(e->sym, of_gradient, etch_group_size(placed, partial & zero))},
+        {ETCH_ALL_REDUCE, partial & ~zero, each, .bytes = of_gradient},
+        {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, .zero = line,
+         .bytes = times(e, shard, etch_dtype_bytes(etch_dtype_or(comm_dtype, weight->dtype)))}};
+    all[n].alone =
+        line->by_weight || (placed->plan->bucketing == ETCH_BUCKET_BY_TENSOR && !all[n].every_microbatch);
     return all[n];
 }
 
-static etch_provenance cause_of(const ending *e, const etch_weight_group *group,
-                                const ending_collective *collective)
+static etch_provenance cause_of(const etch_weight_group *group, const ending_collective *collective)
 {
-    const bool in_parts = collective->collective != ETCH_ALL_REDUCE;
     return (etch_provenance){collective->collective == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE,
                              .weight_group = group, .every_microbatch = collective->every_microbatch,
-                             .line = in_parts ? e->placed->plan->zero.span : (etch_span){0, 0}};
+                             .line = collective->zero ? collective->zero->span : (etch_span){0, 0}};
 }
 
-/* The collective of the group for this move, made when it is the first of its kind: those from `first` on are
- * the group's, in rising order of axes. */
+/* Does the collective belong before one that is there already? They stand in rising order of axes; of those
+ * that reduce one gradient each, the one whose gradient is complete first comes first. */
+static bool comes_before(const ending *e, const ending_collective *collective, const etch_tensor *weight,
+                         const etch_step_task *other)
+{
+    return collective->axes != other->axes
+               ? collective->axes < other->axes
+               : collective->alone && collective->collective != ETCH_ALL_GATHER &&
+                     e->complete_at[weight->id] < e->complete_at[other->contributions.at[0].tensor->id];
+}
+
+/* The collective of the group for this move of a weight, made when it is the first of its kind: those from
+ * `first` on are the group's. */
 static etch_step_task *collective_for(const ending *e, uint32_t first, const etch_weight_group *group,
-                                      const ending_collective *collective)
+                                      const etch_tensor *weight, const ending_collective *collective)
 {
     uint32_t at = first;
-    while (at < e->out->count && e->out->at[at]->axes < collective->axes)
+    for (uint32_t i = first; i < e->out->count && !collective->alone; i++) {
+        etch_step_task *other = e->out->at[i];
+        const etch_zero *zero = etch_zero_of(e->placed, other->contributions.at[0].tensor);
+        if (other->axes == collective->axes && (!collective->zero || collective->zero == zero) &&
+            other->provenance.every_microbatch == collective->every_microbatch && !other->alone)
+            return other;
+    }
+    while (at < e->out->count && !comes_before(e, collective, weight, e->out->at[at]))
         at++;
-    if (at < e->out->count && e->out->at[at]->axes == collective->axes)
-        return e->out->at[at];
     const etch_end_role role = collective->collective == ETCH_ALL_GATHER ? ETCH_END_GATHER : ETCH_END_REDUCE;
     etch_step_task *task = new_collective(e, role, group, collective->collective, collective->axes);
     task->when = collective->every_microbatch ? ETCH_EACH_MICROBATCH : ETCH_ONCE_A_STEP;
-    task->provenance = cause_of(e, group, collective);
+    task->alone = collective->alone;
+    task->provenance = cause_of(group, collective);
     ETCH_PUSH(e->arena, e->out, NULL);
     for (uint32_t i = e->out->count - 1; i > at; i--)
         e->out->at[i] = e->out->at[i - 1];
@@ -183,7 +207,7 @@ static void add_collectives(const ending *e, const etch_weight_group *group, uin
         if (!c.gradient || !collective.axes)
             continue;
         c.payload = collective.bytes;
-        contribute(e, collective_for(e, first, group, &collective), c);
+        contribute(e, collective_for(e, first, group, c.tensor, &collective), c);
     }
 }
 
@@ -300,6 +324,16 @@ static void add_all(const ending *e)
         add_collectives(e, groups[i], 2);
 }
 
+static uint32_t *find_completion(const etch_placed *placed, etch_arena *arena)
+{
+    uint32_t *complete_at = ETCH_NEW_ARRAY(arena, placed->training->graph->tensors.count, uint32_t), now = 0;
+    for (etch_placed_cursor at = {.root = placed->backward}; etch_placed_cursor_next(&at); now++)
+        for (uint32_t k = 0; at.item->step && k < at.item->step->out_count; k++)
+            if (at.item->step->accumulate_into[k])
+                complete_at[at.item->step->accumulate_into[k]->of->id] = now;
+    return complete_at;
+}
+
 void etch_step_end(etch_placed *placed, etch_step_tasks *out)
 {
     const etch_training *training = placed->training;
@@ -310,6 +344,7 @@ void etch_step_end(etch_placed *placed, etch_step_tasks *out)
         .sym = training->graph->sym,
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(training, scratch),
+        .complete_at = find_completion(placed, scratch),
         .out = out,
     };
     add_all(&e);

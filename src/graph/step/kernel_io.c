@@ -41,12 +41,16 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
+static etch_expr whole_size(const void *data, const etch_dim *dim)
+{
+    return etch_placed_size(data, dim);
+}
+
 /* Ranks that have contiguous parts of the queries do unequal parts of the work, where that is counted. */
 static bool see_part(local *l, const etch_flop_rule *rule)
 {
     const etch_op *op = l->step->op;
-    const etch_training *training = l->placed->training;
-    const etch_flop_call call = {training->graph->sym, op, rule, etch_size_in_training, training};
+    const etch_flop_call call = {l->placed->training->graph->sym, op, rule, whole_size, l->placed};
     if (l->step->work_share && op->row->seen)
         l->seen = op->row->seen(&call, l->step->work_share, parts_of(l, l->counted), &l->shown);
     if (l->seen)

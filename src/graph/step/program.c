@@ -32,7 +32,7 @@ static void add_ops(const builder *b, etch_step_task *task)
         etch_step_contribution c = of_step(step);
         c.flop = step->flop;
         if (step->row->stays)
-            c.cached = etch_value_bytes(b->placed, step->outs[0]);
+            c.cached = etch_value_kept_bytes(b->placed, step->outs[0]);
         if (step == kernel->anchor) {
             c.read = kernel->read;
             c.written = kernel->written;

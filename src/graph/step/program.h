@@ -94,6 +94,8 @@ typedef struct etch_step_task {
     etch_end_role end;
     /* of the end: the weights that one run is of; NULL: of all groups */
     const etch_weight_group *group;
+    /* it takes one weight of the group, and no other */
+    bool alone;
     ETCH_VEC(etch_step_contribution) contributions;
 } etch_step_task;
 

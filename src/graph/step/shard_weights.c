@@ -4,10 +4,11 @@
  * regions with gathers, and steps that read their copies; placed->gatherings.
  *
  * A weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
- * stage. Where it begins there is one all-gather for each set of axes, of all weights that the weight group
- * reads. Backward has weight groups of its own, which gather again, unless copies last longer: what they
- * read, and the weights whose gradients they make. Units have copies of their own; only what iterations of a
- * loop share is gathered once, before the loop, where copies last and there is one stage. */
+ * stage. Where it begins there is one all-gather for each zero line and set of axes, of all weights that the
+ * weight group reads; or one for each weight. Backward has weight groups of its own, which gather again,
+ * unless copies last longer: what they read, and the weights whose gradients they make. Units have copies of
+ * their own, where they do not last; where they do, and there is one stage, a weight that no iteration has is
+ * gathered once, for all that reads it. What a line calls its root is gathered where forward begins. */
 #include "graph/step/step_int.h"
 
 /* A weight whose whole copy is at hand. */
@@ -26,6 +27,8 @@ typedef struct wanted {
     etch_value *weight;
     /* of what reads it first */
     etch_phase phase;
+    const etch_zero *zero;
+    etch_keep keep;
     /* to gather it over; 0: a copy is at hand */
     uint32_t axes;
     const gathered_copy *kept;
@@ -53,13 +56,10 @@ typedef ETCH_VEC(etch_placed_item) item_list;
 
 typedef struct sharder {
     etch_placed *placed;
-    const etch_zero *zero;
     etch_arena *arena, *scratch;
     bool backward;
     /* by tensor id: the rank's own part of a weight, once it is asked for */
     etch_value **shards;
-    /* by the same: iterations of a loop read a weight of the top level */
-    bool *shared;
     /* what forward has gathered */
     ETCH_VEC(gathered_copy) kept;
     /* of the region at work, made anew */
@@ -78,8 +78,8 @@ static bool is_free(const etch_step *step)
 static etch_value *weight_under_views(const sharder *s, etch_value *value)
 {
     etch_value *memory = etch_value_memory(value, NULL);
-    const bool divided =
-        !memory->step && memory->tensor->kind == ETCH_WEIGHT && s->placed->zero_axes[memory->tensor->id] != 0;
+    const bool divided = !memory->step && memory->tensor->kind == ETCH_WEIGHT &&
+                         etch_zero_divides(s->placed, memory->tensor, ETCH_HOLDS_WEIGHT) != 0;
     return divided ? memory : NULL;
 }
 
@@ -117,10 +117,21 @@ static etch_value *set_result(etch_step *step, uint32_t result, etch_value *valu
 
 /* ---- what weight groups read --------------------------------------------------------------------------- */
 
+/* How long copies of the weight last that a weight group gathers: forward's for backward, when that gathers
+ * it over nothing. Of a stage no iteration is the root. */
+static etch_keep lasting(const sharder *s, const etch_tensor *weight, bool is_iteration)
+{
+    const etch_zero *zero = etch_zero_of(s->placed, weight);
+    const bool over_nothing =
+        zero->backward_axes && !(s->placed->zero_axes[weight->id] & zero->backward_axes);
+    const bool is_root = etch_zero_roots(zero, weight) && !(is_iteration && s->placed->stages);
+    return zero->keep == ETCH_KEEP_GROUP && (over_nothing || is_root) ? ETCH_KEEP_MICROBATCH : zero->keep;
+}
+
 /* Are copies of the weight made once, for all that reads it? Else each weight group has its own. */
 static bool is_common(const sharder *s, const etch_tensor *weight)
 {
-    return s->zero->keep != ETCH_KEEP_GROUP && !s->placed->stages && s->shared[weight->id];
+    return !s->placed->stages && !weight->region->loop && lasting(s, weight, false) != ETCH_KEEP_GROUP;
 }
 
 static void want(const sharder *s, weight_group *u, etch_value *value, etch_phase phase)
@@ -131,7 +142,8 @@ static void want(const sharder *s, weight_group *u, etch_value *value, etch_phas
     for (uint32_t i = 0; i < u->wants.count; i++)
         if (u->wants.at[i].weight == weight)
             return;
-    ETCH_PUSH(s->scratch, &u->wants, (wanted){.weight = weight, .phase = phase});
+    ETCH_PUSH(s->scratch, &u->wants,
+              (wanted){.weight = weight, .phase = phase, .zero = etch_zero_of(s->placed, weight->tensor)});
 }
 
 static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop *loop)
@@ -142,14 +154,16 @@ static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop
 }
 
 /* A weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as
- * the flat parameters of FSDP. */
+ * the flat parameters of FSDP. Weights that are gathered by themselves are those that are read. */
 static void want_step(const sharder *s, weight_group *u, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count && !is_free(step); i++)
         want(s, u, step->ins[i], step->phase);
-    for (uint32_t i = 0; i < step->out_count; i++)
-        if (step->accumulate_into[i])
-            want(s, u, s->placed->weight_of[step->accumulate_into[i]->of->id], step->phase);
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        const etch_tensor *weight = step->accumulate_into[i] ? step->accumulate_into[i]->of : NULL;
+        if (weight && !etch_zero_of(s->placed, weight)->by_weight)
+            want(s, u, s->placed->weight_of[weight->id], step->phase);
+    }
 }
 
 /* All that a body reads, at any depth. */
@@ -184,19 +198,20 @@ static const gathered_copy *kept_copy(const sharder *s, const etch_tensor *weigh
     return NULL;
 }
 
-/* Over which axes the pass at work gathers the weight. */
-static uint32_t axes_of(const sharder *s, const etch_tensor *weight)
+/* Over which axes the pass at work gathers the weight: all of them, or those over which forward has left
+ * parts. */
+static uint32_t axes_of(const sharder *s, const wanted *w)
 {
-    const uint32_t axes = s->placed->zero_axes[weight->id];
-    return s->backward && s->zero->backward_axes ? axes & s->zero->backward_axes : axes;
+    const uint32_t axes = s->placed->zero_axes[w->weight->tensor->id], near = axes & w->zero->backward_axes;
+    return s->backward && near && w->kept && w->keep == ETCH_KEEP_GROUP ? near : axes;
 }
 
 /* The part of a forward copy that backward gathers from, where that is not the rank's own part of the
  * weight. */
-static etch_value *leave_shard(sharder *s, const etch_step *gather, etch_value *whole)
+static etch_value *leave_shard(sharder *s, const wanted *w, const etch_step *gather, etch_value *whole)
 {
-    const uint32_t axes = gather->axes & s->zero->backward_axes;
-    if (s->backward || !axes || axes == gather->axes)
+    const uint32_t axes = gather->axes & w->zero->backward_axes;
+    if (s->backward || !axes || axes == gather->axes || w->keep != ETCH_KEEP_GROUP)
         return NULL;
     etch_step *slice = add_step(s, gather, 1, 1);
     slice->collective = ETCH_SLICE;
@@ -217,20 +232,14 @@ static etch_value *part_of(const sharder *s, const wanted *w)
     return s->shards[id];
 }
 
-/* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over
- * nothing. */
-static etch_keep lasting(const sharder *s, uint32_t axes)
-{
-    const bool over_nothing = !s->backward && s->zero->backward_axes && !(axes & s->zero->backward_axes);
-    return over_nothing ? ETCH_KEEP_MICROBATCH : s->zero->keep;
-}
+typedef ETCH_VEC(wanted *) wanted_list;
 
-static void note_gather(sharder *s, weight_group *u, etch_step *gather)
+static void note_gather(sharder *s, weight_group *u, const wanted_list *wants, etch_step *gather)
 {
-    const etch_gathering g = {.step = gather, .lasts = lasting(s, gather->axes)};
+    const etch_gathering g = {.step = gather, .lasts = wants->at[0]->keep};
     for (uint32_t i = 0; i < gather->in_count; i++) {
-        const gathered_copy copy = {gather->outs[i], leave_shard(s, gather, gather->outs[i]), u->body,
-                                    u->position};
+        const gathered_copy copy = {gather->outs[i], leave_shard(s, wants->at[i], gather, gather->outs[i]),
+                                    u->body, u->position};
         ETCH_PUSH(s->scratch, &u->copies, copy);
         if (!s->backward)
             ETCH_PUSH(s->scratch, &s->kept, copy);
@@ -238,42 +247,48 @@ static void note_gather(sharder *s, weight_group *u, etch_step *gather)
     ETCH_PUSH(s->arena, &s->placed->gatherings, g);
 }
 
-/* One collective for what the weight group gathers over `axes`. */
-static void add_gather(sharder *s, weight_group *u, uint32_t axes)
+/* One collective for these weights. */
+static void add_gather(sharder *s, weight_group *u, const wanted_list *wants)
 {
-    ETCH_VEC(const wanted *) wants = {0};
-    for (uint32_t i = 0; i < u->wants.count; i++)
-        if (u->wants.at[i].axes == axes)
-            ETCH_PUSH(s->scratch, &wants, &u->wants.at[i]);
+    const wanted *first = wants->at[0];
     const etch_step like = {
         .row = etch_row_of_collective(s->placed->training->graph, ETCH_ALL_GATHER),
         .collective = ETCH_ALL_GATHER,
-        .axes = axes,
-        .phase = wants.at[0]->phase,
-        .scope = wants.at[0]->weight->tensor->scope,
-        .provenance = {ETCH_RULE_WHOLE, .loop = u->body ? u->body->loop : NULL, .line = s->zero->span},
-        .once = s->zero->keep == ETCH_KEEP_STEP,
+        .axes = axes_of(s, first),
+        .phase = first->phase,
+        .scope = first->weight->tensor->scope,
+        .provenance = {ETCH_RULE_WHOLE, .loop = u->body ? u->body->loop : NULL, .line = first->zero->span},
+        .once = first->keep == ETCH_KEEP_STEP,
         .position = u->position,
     };
-    etch_step *gather = add_step(s, &like, wants.count, wants.count);
-    etch_expr *copies = ETCH_NEW_ARRAY(s->arena, wants.count, etch_expr);
-    for (uint32_t i = 0; i < wants.count; i++) {
-        copies[i] = etch_copies_in_group(s->placed->training->graph->sym, wants.at[i]->weight->tensor);
-        gather->ins[i] = part_of(s, wants.at[i]);
-        set_result(gather, i, value_like(s, wants.at[i]->weight, 0));
+    etch_step *gather = add_step(s, &like, wants->count, wants->count);
+    etch_expr *copies = ETCH_NEW_ARRAY(s->arena, wants->count, etch_expr);
+    for (uint32_t i = 0; i < wants->count; i++) {
+        copies[i] = etch_copies_in_group(s->placed->training->graph->sym, wants->at[i]->weight->tensor);
+        gather->ins[i] = part_of(s, wants->at[i]);
+        set_result(gather, i, value_like(s, wants->at[i]->weight, 0));
     }
     gather->copies = copies;
-    note_gather(s, u, gather);
+    note_gather(s, u, wants, gather);
 }
 
-/* The least set of axes above `axes` that the weight group gathers over; 0: none. */
-static uint32_t next_axes(const weight_group *u, uint32_t axes)
+/* The next weights that one collective takes, those over the least set of axes first; none: all are taken. */
+static wanted_list take_wants(const sharder *s, weight_group *u)
 {
-    uint32_t next = 0;
+    wanted_list taken = {0};
+    const wanted *first = NULL;
     for (uint32_t i = 0; i < u->wants.count; i++)
-        if (u->wants.at[i].axes > axes && (!next || u->wants.at[i].axes < next))
-            next = u->wants.at[i].axes;
-    return next;
+        if (u->wants.at[i].axes && (!first || u->wants.at[i].axes < first->axes))
+            first = &u->wants.at[i];
+    const uint32_t axes = first ? first->axes : 0;
+    for (uint32_t i = 0; axes && i < u->wants.count; i++) {
+        wanted *w = &u->wants.at[i];
+        if (w->axes != axes || w->zero != first->zero || (first->zero->by_weight && w != first))
+            continue;
+        w->axes = 0;
+        ETCH_PUSH(s->scratch, &taken, w);
+    }
+    return taken;
 }
 
 /* Finds the copies that last from before, and gathers the others. */
@@ -283,14 +298,15 @@ static void begin_group(sharder *s, weight_group *u, const etch_placed_region *r
     for (uint32_t i = 0; i < u->wants.count; i++) {
         wanted *w = &u->wants.at[i];
         const etch_tensor *weight = w->weight->tensor;
-        if (s->backward || is_common(s, weight))
+        w->keep = lasting(s, weight, u->body != NULL);
+        if (s->backward || w->keep != ETCH_KEEP_GROUP)
             w->kept = kept_copy(s, weight, u->body, u->position);
-        w->axes = w->kept && s->zero->keep != ETCH_KEEP_GROUP ? 0 : axes_of(s, weight);
+        w->axes = w->kept && w->keep != ETCH_KEEP_GROUP ? 0 : axes_of(s, w);
         if (w->axes == 0)
             ETCH_PUSH(s->scratch, &u->copies, *w->kept);
     }
-    for (uint32_t axes = 0; (axes = next_axes(u, axes)) != 0;)
-        add_gather(s, u, axes);
+    for (wanted_list wants; (wants = take_wants(s, u)).count > 0;)
+        add_gather(s, u, &wants);
 }
 
 /* ---- readers ------------------------------------------------------------------------------------------- */
@@ -425,6 +441,21 @@ static void want_before_loop(const sharder *s, weight_group *u, const etch_place
     u->takes = TAKES_ALL;
 }
 
+/* The first weight group of a stage gathers what later ones read of the root. */
+static void want_roots(const sharder *s, group_list *groups)
+{
+    for (uint32_t i = 0; i < groups->count; i++) {
+        uint32_t first = 0;
+        while (groups->at[first].position != groups->at[i].position)
+            first++;
+        for (uint32_t k = 0; first < i && k < groups->at[i].wants.count; k++) {
+            const wanted *w = &groups->at[i].wants.at[k];
+            if (etch_zero_roots(w->zero, w->weight->tensor))
+                want(s, &groups->at[first], w->weight, w->phase);
+        }
+    }
+}
+
 static void shard_top(sharder *s, etch_placed_region *region)
 {
     group_list weight_groups = {0};
@@ -444,6 +475,8 @@ static void shard_top(sharder *s, etch_placed_region *region)
         interval += loop != NULL;
     }
     s->items = (item_list){0};
+    if (!s->backward)
+        want_roots(s, &weight_groups);
     for (uint32_t i = 0, next = 0; i < count; i++) {
         for (; next < weight_groups.count && weight_groups.at[next].first == i; next++)
             begin_group(s, &weight_groups.at[next], region);
@@ -454,28 +487,21 @@ static void shard_top(sharder *s, etch_placed_region *region)
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
 
-/* Finds the weights of the top level that iterations of loops read. */
-static void find_shared(sharder *s, const etch_placed_region *region)
+/* Does any line divide weights? */
+static bool divides_weights(const etch_plan *plan)
 {
-    weight_group all = {0};
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            want_body(s, &all, loop->bodies.at[k]);
-    }
-    for (uint32_t i = 0; i < all.wants.count; i++)
-        if (!all.wants.at[i].weight->tensor->region->loop)
-            s->shared[all.wants.at[i].weight->tensor->id] = true;
+    bool divides = plan->zero.level == 3;
+    for (uint32_t i = 0; i < plan->overrides.count; i++)
+        divides = divides || plan->overrides.at[i].zero.level == 3;
+    return divides;
 }
 
 void etch_shard_weights(etch_placed *placed)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
-    sharder s = {.placed = placed, .zero = &placed->plan->zero, .arena = placed->arena, .scratch = scratch};
-    if (s.zero->level == 3) {
+    sharder s = {.placed = placed, .arena = placed->arena, .scratch = scratch};
+    if (divides_weights(placed->plan)) {
         s.shards = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, etch_value *);
-        s.shared = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, bool);
-        find_shared(&s, placed->forward);
         shard_top(&s, placed->forward);
         s.backward = true;
         if (placed->backward)

@@ -42,6 +42,10 @@ typedef enum etch_holding {
     ETCH_HOLDS_WEIGHT
 } etch_holding;
 
+/* The zero line that is about the weight: of the innermost scope that has one, or the plan's. */
+const etch_zero *etch_zero_of(const struct etch_placed *placed, const struct etch_tensor *weight);
+/* Is the weight of the root of that line: of no iteration? */
+bool etch_zero_roots(const etch_zero *zero, const struct etch_tensor *weight);
 /* The axes among whose ranks it is divided, beside those of the plan's shards. */
 uint32_t etch_zero_divides(const struct etch_placed *placed, const struct etch_tensor *weight,
                            etch_holding what);
@@ -53,7 +57,7 @@ etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch
 /* One all-gather of the weights that a weight group of level 3 reads: a weight group is an iteration of an
  * outermost loop, or what lies between loops and in one stage. It stands where the weight group begins;
  * lowering may issue it up to `plan->zero.ahead` weight groups earlier. Copies live until the weight group
- * has computed, unless `lasts` says more. */
+ * has computed, unless `lasts` says more; those of one gathering are gone together. */
 typedef struct etch_gathering {
     /* its operands are the parts, its results the copies */
     struct etch_step *step;

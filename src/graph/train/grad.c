@@ -441,6 +441,9 @@ static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tens
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
+    /* the region that it is in, and its terms */
+    etch_region *into;
+    etch_cotangent_terms *outside;
     /* by loop-carried value: the cotangent of its result, or NULL */
     etch_tensor **inits;
     /* by class */
@@ -507,17 +510,31 @@ static ids_list outer_ids(const etch_deriver *d, const undoing *u)
     return ids;
 }
 
-/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
- * has one. */
+/* The cotangent of a value from outside, or NULL, before the loop, the last item of its region so far. */
+static etch_tensor *total_before(etch_deriver *d, const undoing *u, etch_tensor *tensor)
+{
+    d->terms = u->outside;
+    etch_tensor *total = total_of(d, u->into, tensor, NULL);
+    if (total) {
+        etch_item *last = &u->into->items.at[u->into->items.count - 1], sum = *last;
+        last[0] = last[-1];
+        last[-1] = sum;
+    }
+    return total;
+}
+
+/* Cotangents of values from outside the loop: each iteration adds its part, if it has one, to what earlier
+ * ones and those that read the value after the loop have left. So a pipeline has one of them to send. */
 static void accumulate_outer(etch_deriver *d, const undoing *u, etch_tensor_list *outer)
 {
     const ids_list ids = outer_ids(d, u);
     for (uint32_t i = 0; i < ids.count; i++) {
         etch_tensor *tensor = d->graph->tensors.at[ids.at[i]];
+        etch_tensor *before = total_before(d, u, tensor);
         for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
             etch_region *back = enter_class(d, u, k);
             const bool adds = d->terms->to[tensor->id].count > 0;
-            etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
+            etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), before), *out = in;
             if (adds) {
                 add_term(d, tensor, in);
                 out = total_of(d, back, tensor, NULL);
@@ -559,10 +576,9 @@ static void derive_loop(etch_deriver *d, const etch_loop *loop, etch_region *int
     if (!loop_matters(d, loop))
         return;
     const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
-    undoing u = {.loop = loop};
+    undoing u = {.loop = loop, .into = into, .outside = d->terms};
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
     u.terms = ETCH_NEW_ARRAY(g->arena, classes, etch_cotangent_terms *);
-    etch_cotangent_terms *outside = d->terms;
     etch_tensor_list carried = {0};
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
@@ -577,7 +593,7 @@ static void derive_loop(etch_deriver *d, const etch_loop *loop, etch_region *int
     }
     accumulate_outer(d, &u, &carried);
     g->region = into;
-    d->terms = outside;
+    d->terms = u.outside;
     for (uint32_t k = 0; k < classes; k++)
         end_terms(d, u.terms[k]);
     for (uint32_t i = 0; i < carried.count; i++)
@@ -713,23 +729,6 @@ static void leave_untrained(etch_deriver *d)
     }
 }
 
-/* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
-static void check_batch(etch_deriver *d)
-{
-    const etch_dim *batch = d->training->train.batch;
-    for (etch_cursor at = {.root = d->graph->forward}; batch && etch_cursor_next(&at);) {
-        const etch_op *op = at.item->op;
-        const etch_attrs *attrs = op && !op->row->links ? &op->attrs : NULL;
-        if (!attrs || (!etch_dim_among(attrs->from, batch) && !etch_dim_among(attrs->to, batch)))
-            continue;
-        d->failed = true;
-        etch_error(d->graph->diags, ETCH_E_LATER, op->span,
-                   "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
-                   "not given meaning yet",
-                   op->row->name, batch->name);
-    }
-}
-
 static bool trains_anything(const etch_graph *graph)
 {
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -750,13 +749,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.terms = begin_terms(&d);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
     d.reverse_of = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
-    d.failed = !etch_freeze(graph, train);
+    d.failed = !etch_freeze(graph, train) || !etch_train_follow_batch(graph, &training->train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_all(&d);
     etch_recompute_begin(&d);
-    if (training->train.micro != etch_int(graph->sym, 1))
-        check_batch(&d);
     make_gradients(&d);
     if (!has_loss(&d, graph->forward, false)) {
         etch_diag *diag =

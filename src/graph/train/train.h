@@ -62,6 +62,9 @@ typedef struct etch_training {
 /* Derives backward, recomputation and the weight groups. A graph may be trained in several ways, one after
  * the other. NULL after an error (no loss, an op that has no gradient). */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
+/* Finds the dims of which microbatches have parts, as of the batch: those that are made of it. False after an
+ * error. Derivation does it; a model that is served needs it, too. */
+bool etch_train_follow_batch(const etch_graph *graph, const etch_train *train);
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
 /* An etch_size_fn: the data is the etch_training. */

@@ -149,7 +149,7 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
 static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (dims[i] == dim)
+        if (etch_dim_is_meant(dim, dims[i]))
             return true;
     return false;
 }
@@ -185,9 +185,11 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
     etch_dims dims = etch_env_shape(env, &declared->axes);
     if (dims.broken)
         return false;
-    bool fits = dims.count == value->rank;
+    bool fits = true;
     for (uint32_t i = 0; i < value->rank && fits; i++)
         fits = is_listed(dims.at, dims.count, value->dims[i]);
+    for (uint32_t i = 0; i < dims.count && fits; i++) /* it is the same along a dim of `..` that it lacks */
+        fits = etch_has_dim(value, dims.at[i]) || is_listed(env->rest.at, env->rest.count, dims.at[i]);
     if (fits)
         return true;
     etch_diag *diag =
@@ -483,9 +485,11 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
     const etch_keyword_info *missing = etch_keyword_missing(row, attrs);
     if (!missing)
         return true;
-    etch_diag *diag =
-        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
-                   etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
+    etch_diag *diag = etch_error(
+        env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s", etch_row_name(row),
+        missing->name
+            ? missing->name
+            : etch_text(env->builder->spec->arena, "%s as its last argument", etch_keyword_text(missing)));
     if (missing->name)
         etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
                   missing->kind == ETCH_KIND_DIMS    ? "DIM"
@@ -526,6 +530,9 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
         if (!attrs->number)
             return false;
     }
+    if ((etch_row_takes(row) & ETCH_KW_DIM) && given > 0 &&
+        !keyword_dims(env, call->args.at[--given].value, &attrs->over))
+        return false;
     bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
     if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
         return false;

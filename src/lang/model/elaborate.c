@@ -60,6 +60,8 @@ void etch_env_inputs(etch_env *env, const etch_ast_item *item)
                         : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
                                            etch_declared_dtype(spec, formal, env->builder->graph->dtypes.act),
                                            formal->span);
+        if (input && formal->type.text)
+            input->dtype_of = input;
         etch_env_declare(
             env, (etch_bound_name){.name = formal->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = input},
             formal->name.span);

@@ -257,11 +257,17 @@ static etch_dim **group_dims(etch_env *env, const etch_ast_names *names)
     return dims;
 }
 
+static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_tensor *result = NULL;
+    return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
+}
+
 static operand renamed(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound_name *bound = etch_env_find(env, expr->name.text);
-    if (!bound || bound->kind != ETCH_BOUND_TENSOR) {
+    const etch_bound_name *bound = expr->called ? NULL : etch_env_find(env, expr->name.text);
+    if (!expr->called && (!bound || bound->kind != ETCH_BOUND_TENSOR)) {
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->name.span, "%s is not a tensor of this module",
                    expr->name.text);
         return failure();
@@ -272,15 +278,9 @@ static operand renamed(etch_env *env, const etch_ast_expr *expr)
         groups[i] = (etch_regroup){{group_dims(env, &r->from), r->from.count},
                                    {group_dims(env, &r->to), r->to.count}};
     }
-    return of_tensor(
-        etch_graph_regroup(env->builder->graph, bound->tensor, groups, expr->renames.count, expr->span),
-        true);
-}
-
-static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
-{
-    etch_tensor *result = NULL;
-    return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
+    etch_tensor *x = expr->called ? called(env, expr->called, NULL).tensor : bound->tensor;
+    return of_tensor(etch_graph_regroup(env->builder->graph, x, groups, expr->renames.count, expr->span),
+                     true);
 }
 
 /* What to write in place of an operator that is of numbers only. */
@@ -349,8 +349,16 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
         return NULL; /* what was meant is not known: anything said of the value would be a guess */
     operand value = evaluate(env, expr, want && want->known ? want : NULL);
     *fresh = value.fresh;
-    if (!value.failed && !value.tensor)
-        etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
-                   "a number stands where a tensor is needed");
+    if (value.number && want && want->known)
+        value =
+            of_tensor(etch_graph_constant(env->builder->graph, ETCH_DIMS(*want), value.number, expr->span),
+                      *fresh = true);
+    if (!value.failed && !value.tensor) {
+        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
+                                     "a number stands where a tensor is needed");
+        if (want)
+            etch_help(diag, "declare the dims of a constant: z[A,B] = %s",
+                      etch_written(env->builder->spec, expr->span));
+    }
     return value.failed ? NULL : value.tensor;
 }

@@ -43,7 +43,11 @@ void etch_note_homonyms(const etch_builder *b, const etch_diags_mark *since)
             if (!first || !mentions(diag->message, dim->name))
                 continue;
             etch_note(diag, first->span, "a dim %s is declared here", first->name);
-            etch_note(diag, dim->span, "another dim %s here: they are not the same", dim->name);
+            if (dim->window_of)
+                etch_note(diag, dim->span,
+                          "a cache with a window shows its last elements: they are not the same");
+            else
+                etch_note(diag, dim->span, "another dim %s here: they are not the same", dim->name);
             break;
         }
 }

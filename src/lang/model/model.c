@@ -26,10 +26,10 @@ etch_dtype etch_declared_dtype(etch_spec *spec, const etch_ast_tensor *tensor, e
     return usual;
 }
 
-static bool is_frozen(const etch_ast_names *tags)
+static bool is_tagged(const etch_ast_names *tags, const char *tag)
 {
     for (uint32_t i = 0; i < tags->count; i++)
-        if (strcmp(tags->at[i].text, "frozen") == 0)
+        if (strcmp(tags->at[i].text, tag) == 0)
             return true;
     return false;
 }
@@ -37,6 +37,7 @@ static bool is_frozen(const etch_ast_names *tags)
 static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
 {
     etch_spec *spec = env->builder->spec;
+    const bool buffer = is_tagged(&stmt->tags, "buffer"), frozen = buffer || is_tagged(&stmt->tags, "frozen");
     for (uint32_t i = 0; i < stmt->tensors.count; i++) {
         const etch_ast_tensor *w = &stmt->tensors.at[i];
         etch_dims dims = etch_env_shape(env, &w->axes);
@@ -44,7 +45,11 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
             dims.broken ? NULL
                         : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
                                             etch_declared_dtype(spec, w, env->builder->graph->dtypes.weights),
-                                            is_frozen(&stmt->tags), w->span);
+                                            frozen, w->span);
+        if (weight)
+            weight->buffer = buffer;
+        if (weight && w->type.text)
+            weight->dtype_of = weight;
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
         etch_env_declare(env,
                          (etch_bound_name){.name = w->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = weight},
@@ -117,9 +122,18 @@ static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *v
 static bool is_among(const etch_dims *dims, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < dims->count; i++)
-        if (dims->at[i] == dim)
+        if (etch_dim_is_meant(dim, dims->at[i]))
             return true;
     return false;
+}
+
+/* Is it smaller than what is declared, and nothing else? */
+static bool lacks_only(const etch_tensor *value, const etch_dims *want)
+{
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_among(want, value->dims[i]))
+            return false;
+    return value->rank < want->count;
 }
 
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
@@ -135,11 +149,92 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
     note_operands(spec, diag, value);
+    if (lacks_only(value, want))
+        etch_help(diag,
+                  "a tensor is copied along new dims by a statement of its own: first t = .., then %s%s = t",
+                  target->name.text, etch_dims_text(spec->arena, want->at, want->count));
     for (uint32_t i = 0; i < value->rank; i++)
         if (!is_among(want, value->dims[i]))
             etch_help(diag, "%s is not summed, because no product has it in both factors",
                       value->dims[i]->name);
     return false;
+}
+
+/* A tensor that a statement names is copied along dims that the statement declares and that it lacks. What is
+ * computed has to have them, and so has what is declared elsewhere: there one that is missing is a slip. */
+static bool is_copied(const etch_ast_stmt *stmt, const etch_tensor *value, const etch_dims *want)
+{
+    const bool is_renamed = stmt->value->kind == ETCH_AST_RENAME && !stmt->value->called;
+    return (is_renamed || stmt->value->kind == ETCH_AST_NAME) && stmt->tensors.at[0].shaped &&
+           !want->broken && lacks_only(value, want);
+}
+
+static bool is_told(const etch_builder *b, const etch_tensor *source)
+{
+    for (uint32_t i = 0; i < b->told.count; i++)
+        if (b->told.at[i] == source)
+            return true;
+    return false;
+}
+
+/* Where a statement says no dtype, a remark tells of one that is wider than its class: once for each tensor
+ * that has been cast or declared to be so. */
+static const char *source_text(etch_spec *spec, const etch_tensor *source)
+{
+    const etch_op *cast = source->producer;
+    const bool unnamed = cast && strcmp(source->name, etch_row_name(cast->row)) == 0;
+    return unnamed ? etch_text(spec->arena, "%s(%s, ..)", source->name, cast->ins[0]->name) : source->name;
+}
+
+static void remark_widened(etch_builder *b, const etch_ast_tensor *target, const etch_tensor *value)
+{
+    etch_spec *spec = b->spec;
+    const etch_tensor *source = value->dtype_of;
+    const etch_dtype usual = b->graph->dtypes.act;
+    const bool is_wider =
+        etch_dtype_bytes(value->dtype) > etch_dtype_bytes(usual) && etch_dtype_is_real(value->dtype);
+    if (!source || source == value || !is_wider || is_told(b, source))
+        return;
+    ETCH_PUSH(spec->arena, &b->told, source);
+    if (target->type.text)
+        return;
+    const char *dtype = etch_dtype_name(value->dtype), *act = etch_dtype_name(usual);
+    etch_diag *diag = etch_remark(spec->diags, ETCH_E_WIDENED, target->span,
+                                  "%s is %s, as %s is; of its class, act, it would be %s", target->name.text,
+                                  dtype, source_text(spec, source), act);
+    etch_help(diag, "say which is meant: %s%s: %s, or %s", target->name.text,
+              etch_dims_text(spec->arena, value->dims, value->rank), dtype, act);
+}
+
+/* The dtype that a statement says. A name, or another look at a value, cannot say another one than it has. */
+static void declare_dtype(etch_builder *b, const etch_ast_stmt *stmt, etch_tensor *value, bool fresh)
+{
+    etch_spec *spec = b->spec;
+    const etch_ast_tensor *target = &stmt->tensors.at[0];
+    const etch_dtype dtype = etch_declared_dtype(spec, target, value->dtype);
+    const bool is_own = fresh && !(value->producer && etch_op_is_view(value->producer));
+    if (dtype != value->dtype && !is_own) {
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_OTHER_DTYPE, target->type.span,
+                       "%s is another name for what is %s", target->name.text, etch_dtype_name(value->dtype));
+        etch_help(diag, "write %s = cast(%s, %s)", target->name.text, etch_written(spec, stmt->value->span),
+                  etch_dtype_name(dtype));
+    } else if (dtype != value->dtype || (target->type.text && !value->dtype_of)) {
+        value->dtype = dtype;
+        value->dtype_of = value;
+    }
+    if (is_own)
+        remark_widened(b, target, value);
+}
+
+static void check_constant(etch_spec *spec, const etch_ast_expr *expr, const etch_tensor *value)
+{
+    const etch_expr number = value->constant->number;
+    if (!number || etch_dtype_is_real(value->dtype) || !etch_is_constant(number) ||
+        etch_is_integer_constant(number))
+        return;
+    etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->span, "%s is no integer, and %s is %s",
+               etch_expr_text(spec->sym, number), value->name, etch_dtype_name(value->dtype));
 }
 
 static void let_one(etch_env *env, const etch_ast_stmt *stmt)
@@ -150,6 +245,10 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     const uint32_t op_count = env->builder->graph->op_count;
     bool fresh = false;
     etch_tensor *value = etch_env_tensor(env, stmt->value, &want, &fresh);
+    if (value && is_copied(stmt, value, &want)) {
+        value = etch_graph_copies(env->builder->graph, value, ETCH_DIMS(want), stmt->span);
+        fresh = true;
+    }
     if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
         value = NULL;
     if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
@@ -161,8 +260,10 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
                          target->span);
         etch_graph_state(env->builder->graph, value, op_count);
     }
-    if (value && target->type.text)
-        value->dtype = etch_declared_dtype(spec, target, value->dtype);
+    if (value)
+        declare_dtype(env->builder, stmt, value, fresh);
+    if (value && value->constant)
+        check_constant(spec, stmt->value, value);
     assign(env, target->name.text, value, target->name.span);
 }
 

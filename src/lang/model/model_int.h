@@ -74,6 +74,8 @@ typedef struct etch_builder {
     uint32_t loops;
     /* modules that are being called, the outermost first */
     ETCH_VEC(const etch_symbol *) calls;
+    /* tensors that were cast or declared to be wider than their class: that has been remarked on */
+    ETCH_VEC(const etch_tensor *) told;
     /* a limit was reached: nothing more is elaborated */
     bool stopped;
     /* it is a module that no model calls, read by itself */

@@ -42,7 +42,8 @@ const char *etch_row_signature(etch_spec *spec, const etch_row *row)
         etch_buf_printf(&out, "%s%s", i ? ", " : "", operands.names[i]);
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if (etch_row_needs(row) & info->bit)
-            etch_buf_printf(&out, info->name ? ", %s = ..." : ", number", info->name);
+            etch_buf_printf(&out, info->name ? "%s%s = ..." : "%s%s", operands.least ? ", " : "",
+                            etch_keyword_text(info));
     for (uint32_t i = operands.least; i < operands.most && operands.names[i]; i++)
         etch_buf_printf(&out, ", %s = ...", operands.names[i]);
     etch_buf_puts(&out, ")");

@@ -18,8 +18,8 @@ void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def)
     plan->bucketing = ETCH_BUCKET_BY_LAYER;
     if (is_word(def->value, "layer"))
         return;
-    if (is_word(def->value, "step")) {
-        plan->bucketing = ETCH_BUCKET_BY_STEP;
+    if (is_word(def->value, "step") || is_word(def->value, "ddp")) {
+        plan->bucketing = is_word(def->value, "step") ? ETCH_BUCKET_BY_STEP : ETCH_BUCKET_BY_TENSOR;
         return;
     }
     const etch_lookup lookup = etch_plan_lookup(b->spec, b->symbol->home, plan);
@@ -30,7 +30,7 @@ void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def)
     if (!etch_is_constant(plan->bucket) || etch_constant_compare(sym, plan->bucket, etch_int(sym, 1)) >= 0)
         return;
     etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
-                                 "a bucket is layer, step, or at least 1 byte");
+                                 "a bucket is layer, step, ddp, or at least 1 byte");
     etch_help(diag, "write bucket = 25*2^20 for 25 MiB");
 }
 

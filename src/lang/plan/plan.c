@@ -5,10 +5,10 @@
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
 
-static void refuse(etch_plan_builder *b, etch_span span, const char *what)
+static etch_diag *refuse(etch_plan_builder *b, etch_span span, const char *what)
 {
-    etch_error(b->spec->diags, ETCH_E_PLAN_LATER, span,
-               "%s is part of the language but is not given meaning yet", what);
+    return etch_error(b->spec->diags, ETCH_E_PLAN_LATER, span,
+                      "%s is part of the language but is not given meaning yet", what);
 }
 
 static etch_shard shard_of(etch_ast_name dim, etch_span span, const etch_axis_list *axes)
@@ -45,7 +45,7 @@ static void add_shard(etch_plan_builder *b, shard_list *list, etch_ast_name dim,
 static void add_whole_dim(etch_plan_builder *b, shard_list *list, etch_ast_name dim, etch_span span)
 {
     etch_select_dim(b->spec, dim);
-    ETCH_PUSH(b->spec->arena, list, (etch_shard){.dim = dim.text, .span = span});
+    ETCH_PUSH(b->spec->arena, list, (etch_shard){.dim = dim.text, .bare = true, .span = span});
 }
 
 static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *pin)
@@ -55,6 +55,7 @@ static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *
     etch_select_tensor(b->spec, line->what.at[0]);
     for (uint32_t i = 0; i < line->shape.count; i++) {
         const etch_ast_axis *axis = &line->shape.at[i];
+        pin->rest = pin->rest || axis->rest;
         if (axis->rest)
             continue;
         if (axis->size->kind == ETCH_AST_NAME) {
@@ -85,7 +86,7 @@ static const char *one_line(etch_spec *spec, etch_span span)
     return out.text;
 }
 
-/* `stage` and `zero` in a scope do nothing where their axes are 1. */
+/* `stage` in a scope does nothing where its axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
     etch_spec *spec = b->spec;
@@ -93,7 +94,9 @@ static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
     const char *text = one_line(spec, (etch_span){line->span.start, line->mesh.span.end});
-    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
+    const char *instead = "stages cut the whole model: one line outside of all scopes lists what they cut, "
+                          "stage (embed, layer, head) @ pp";
+    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span, instead});
 }
 
 /* A plan cuts the model once. */
@@ -282,19 +285,15 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, uint32
     }
 }
 
-/* `zero` speaks of the whole plan; in a scope it has no meaning yet. */
-static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+/* `zero` of the plan, or of a scope of it, for whose weights it stands in place of the one around it. */
+static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope, etch_zero *zero)
 {
-    etch_zero *zero = &b->plan->zero, read;
-    if (!etch_zero_read(b, line, &read))
+    etch_zero read;
+    if (!etch_zero_read(b, line, in_scope, &read))
         return;
-    if (in_scope) {
-        add_pending(b, line);
-        return;
-    }
     if (zero->level) {
-        etch_diag *diag =
-            etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "%s has one zero line",
+                                     in_scope ? "a scope" : "a plan");
         etch_note(diag, zero->span, "it is here");
         etch_help(diag, "several axes are one list: zero 1 @ (a, b)");
         return;
@@ -353,7 +352,7 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         ETCH_PUSH(b->spec->arena, &scope->pins, pin);
         break;
     case ETCH_AST_ZERO:
-        read_zero(b, line, place > 0);
+        read_zero(b, line, place > 0, place > 0 ? &scope->zero : &b->plan->zero);
         break;
     case ETCH_AST_STAGE:
         if (place > 0)
@@ -461,7 +460,10 @@ static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines,
             found = refuse_own_meshes(b, &line->lines, true) || found;
         if (!in_scope || (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS))
             continue;
-        refuse(b, line->span, "a mesh of its own for a scope");
+        etch_help(
+            refuse(b, line->span, "a mesh of its own for a scope"),
+            "cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = "
+            "(c,t); for vision { shard B @ (dp,c), K @ t }");
         found = true;
     }
     return found;
@@ -474,6 +476,7 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     const uint32_t errors = etch_error_count(spec->diags);
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
+    b.plan->zero.ahead = ETCH_ZERO_AHEAD;
     b.plan->shared = symbol->home != spec->main;
     b.plan->span = symbol->item->name.span;
     spec->shared_plan = b.plan->shared ? b.plan : NULL;
@@ -566,6 +569,8 @@ static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_set
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
                        "'%s' is part of the language but is not given meaning yet", pending->text);
+        if (pending->instead)
+            etch_help(diag, "%s", pending->instead);
         etch_help(diag, "it has no effect on axes of 1: --set %s", axes);
         fine = false;
     }

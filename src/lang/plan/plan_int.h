@@ -76,8 +76,9 @@ const char *etch_stage_option_at(uint32_t index);
 
 /* ---- zero.c ---- */
 
-/* Reads a zero line. What is wrong is reported; false when there is no line to speak of. */
-bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
+/* Reads a zero line, of the plan or of a scope. What is wrong is reported; false when there is no line to
+ * speak of. */
+bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, bool in_scope, etch_zero *out);
 /* Its options by index; NULL past the end. */
 const char *etch_zero_option_at(uint32_t index);
 

@@ -190,6 +190,13 @@ static void refuse_pins(etch_plan_builder *b, const etch_pin *pins, uint32_t cou
         refuse_shards(b, pins[i].shards.at, pins[i].shards.count);
 }
 
+static void refuse_zero(etch_plan_builder *b, const etch_zero *zero)
+{
+    for (uint32_t axis = 0; axis < b->plan->mesh.count; axis++)
+        if (zero->axes >> axis & 1)
+            refuse_axes(b, &axis, 1, zero->span);
+}
+
 void etch_stage_check_axes(etch_plan_builder *b)
 {
     const etch_plan *plan = b->plan;
@@ -200,8 +207,7 @@ void etch_stage_check_axes(etch_plan_builder *b)
     for (uint32_t i = 0; i < plan->overrides.count; i++) {
         refuse_shards(b, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count);
         refuse_pins(b, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count);
+        refuse_zero(b, &plan->overrides.at[i].zero);
     }
-    for (uint32_t axis = 0; axis < plan->mesh.count; axis++)
-        if (plan->zero.axes >> axis & 1)
-            refuse_axes(b, &axis, 1, plan->zero.span);
+    refuse_zero(b, &plan->zero);
 }

@@ -1,4 +1,5 @@
-/* `zero 3 @ (nodes,gpus), group = layer, keep = false, again = gpus, prefetch = 1, reduce = microbatch`. */
+/* `zero 3 @ (nodes,gpus), root = true, group = layer, keep = false, again = gpus, prefetch = 1,
+ * reduce = microbatch`. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -62,6 +63,14 @@ static void read_keep(etch_plan_builder *b, const etch_ast_def *def, etch_zero *
         report(b, def, "false, microbatch (or true) or step: how long gathered weights last");
 }
 
+static void read_root(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
+{
+    if (def->value->kind == ETCH_AST_TRUTH)
+        out->root = def->value->truth;
+    else
+        report(b, def, "true or false: are the weights of no iteration gathered once, until backward");
+}
+
 static void read_prefetch(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     enum { MOST_DIGITS = 9 };
@@ -88,9 +97,16 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def, etch_zero
 static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_names names = names_of(b, def->value);
-    if (out->weight_groups) {
+    if (out->weight_groups || out->by_weight) {
         etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                    "'group' and 'unit', its old name, are one option");
+        return;
+    }
+    out->by_weight = is_word(def->value, "weight");
+    if (out->by_weight)
+        return;
+    if (out->level < 3) {
+        report(b, def, "weight, each by itself: zero 3 also gathers by the iterations of loops");
         return;
     }
     const char **weight_groups = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
@@ -101,7 +117,9 @@ static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero 
         spans[i] = names.at[i].span;
     }
     if (names.count == 0)
-        report(b, def, "a loop, whose iterations gather what they read: layer, (enc, dec)");
+        report(
+            b, def,
+            "a loop, whose iterations gather what they read: layer, (enc, dec); or weight: each by itself");
     out->weight_groups = weight_groups;
     out->group_spans = spans;
     out->group_count = names.count;
@@ -114,9 +132,10 @@ static const struct option {
     /* of an old name: the one that took its place */
     const char *now;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out);
-} options[] = {{"again", 3, NULL, read_again},   {"group", 3, NULL, read_group},
+} options[] = {{"again", 3, NULL, read_again},   {"group", 1, NULL, read_group},
                {"keep", 3, NULL, read_keep},     {"prefetch", 3, NULL, read_prefetch},
-               {"reduce", 1, NULL, read_reduce}, {"unit", 3, "group", read_group}};
+               {"reduce", 1, NULL, read_reduce}, {"root", 3, NULL, read_root},
+               {"unit", 3, "group", read_group}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 const char *etch_zero_option_at(uint32_t index)
@@ -132,7 +151,7 @@ static const struct option *option_named(const char *name)
     return NULL;
 }
 
-static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
+static void read_option(etch_plan_builder *b, const etch_ast_def *def, bool in_scope, etch_zero *out)
 {
     const struct option *option = option_named(def->name.text);
     if (!option) {
@@ -144,6 +163,11 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "a zero line has no option '%s'", def->name.text);
         etch_suggest_name(diag, def->name.text, names, count);
+    } else if (in_scope && option->read == read_prefetch) {
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
+                       "weights of all scopes are gathered in one order: 'prefetch' is said once");
+        etch_help(diag, "write it on the zero line of the plan");
     } else if (out->level < option->level) {
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "'%s' speaks of weights that are gathered, and zero %u divides none",
@@ -158,9 +182,8 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero
     }
 }
 
-bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out)
+bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, bool in_scope, etch_zero *out)
 {
-    enum { AHEAD = 1 };
     etch_axis_list axes;
     const char *level = line->level.text;
     if (strcmp(level, "1") != 0 && strcmp(level, "2") != 0 && strcmp(level, "3") != 0) {
@@ -171,11 +194,11 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
     *out = (etch_zero){.level = (uint32_t)(level[0] - '0'),
                        .axes = axes.bits,
                        .whole = level[0] == '1',
-                       .ahead = AHEAD,
+                       .ahead = ETCH_ZERO_AHEAD,
                        .span = line->span};
     for (uint32_t i = 0; i < line->defs.count; i++)
         if (fine && !etch_plan_given_before(b, line, i))
-            read_option(b, &line->defs.at[i], out);
+            read_option(b, &line->defs.at[i], in_scope, out);
     if (fine && out->backward_axes && out->keep != ETCH_KEEP_GROUP)
         etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
                    "'again' says what backward gathers, and with this 'keep' it gathers nothing");

@@ -75,7 +75,11 @@ static void dump_call(const etch_ast_expr *expr, etch_buf *out)
 
 static void dump_renames(const etch_ast_expr *expr, etch_buf *out)
 {
-    etch_buf_printf(out, "(rename %s", expr->name.text);
+    etch_buf_puts(out, "(rename ");
+    if (expr->called)
+        dump_call(expr->called, out);
+    else
+        etch_buf_puts(out, expr->name.text);
     for (uint32_t i = 0; i < expr->renames.count; i++) {
         const etch_ast_rename *rename = &expr->renames.at[i];
         etch_buf_puts(out, " (");

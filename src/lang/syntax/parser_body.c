@@ -146,7 +146,7 @@ static etch_ast_def parse_binding(etch_parser *p, bool any_word)
     if (!accept_assign(p)) {
         etch_parse_expected(p, etch_text(p->arena, "'=' after '%s'", def.name.text ? def.name.text : "it"));
     }
-    def.value = etch_parse_expr(p);
+    def.value = any_word ? etch_parse_option_value(p) : etch_parse_expr(p);
     def.span = etch_parse_since(p, def.span);
     return def;
 }

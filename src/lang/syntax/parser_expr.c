@@ -207,6 +207,18 @@ static bool is_pad_call(etch_parser *p)
     return etch_parse_at(p, ETCH_TOKEN_PAD) && etch_lexer_peek(&p->lexer) == ETCH_TOKEN_OPEN_ROUND;
 }
 
+/* f(x)[S->S'] */
+static etch_ast_expr *parse_renamed_call(etch_parser *p, etch_ast_expr *call)
+{
+    etch_ast_expr *expr = new_expr(p, ETCH_AST_RENAME, call->span);
+    expr->name = call->name;
+    expr->called = call;
+    raise_above(p, expr, call);
+    parse_renames(p, expr);
+    expr->span = etch_parse_since(p, call->span);
+    return expr;
+}
+
 /* A name, a call, or a tensor with renamed dims. */
 static etch_ast_expr *parse_named(etch_parser *p)
 {
@@ -221,7 +233,10 @@ static etch_ast_expr *parse_named(etch_parser *p)
     if (etch_parse_at(p, ETCH_TOKEN_OPEN_ROUND)) {
         expr->kind = ETCH_AST_CALL;
         parse_args(p, expr);
-    } else if (etch_parse_at(p, ETCH_TOKEN_OPEN_SQUARE)) {
+        expr->span = etch_parse_since(p, start);
+        return etch_parse_at(p, ETCH_TOKEN_OPEN_SQUARE) ? parse_renamed_call(p, expr) : expr;
+    }
+    if (etch_parse_at(p, ETCH_TOKEN_OPEN_SQUARE)) {
         expr->kind = ETCH_AST_RENAME;
         parse_renames(p, expr);
     }
@@ -356,6 +371,16 @@ static etch_ast_expr *climb(etch_parser *p, uint8_t least)
 etch_ast_expr *etch_parse_expr(etch_parser *p)
 {
     return climb(p, 0);
+}
+
+etch_ast_expr *etch_parse_option_value(etch_parser *p)
+{
+    if (!etch_parse_at(p, ETCH_TOKEN_WEIGHT))
+        return etch_parse_expr(p);
+    etch_ast_expr *word = new_expr(p, ETCH_AST_NAME, p->token.span);
+    word->name = (etch_ast_name){etch_parse_text(p, &p->token), p->token.span};
+    etch_parse_advance(p);
+    return word;
 }
 
 etch_ast_expr *etch_parse_predicate(etch_parser *p)

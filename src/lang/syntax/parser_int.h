@@ -113,6 +113,8 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
 /* ---- grammar ---- */
 
 etch_ast_expr *etch_parse_expr(etch_parser *p);
+/* What an option may be: also the word `weight`, as a name. */
+etch_ast_expr *etch_parse_option_value(etch_parser *p);
 etch_ast_expr *etch_parse_predicate(etch_parser *p);
 void etch_parse_predicates(etch_parser *p, etch_ast_exprs *into);
 

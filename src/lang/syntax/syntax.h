@@ -90,6 +90,8 @@ struct etch_ast_expr {
             etch_ast_expr *left, *right;
         };
     };
+    /* RENAME: the call whose result it is of; NULL: the tensor of that name */
+    etch_ast_expr *called;
 };
 
 /* ---- declarations ------------------------------------------------------------------------------------ */

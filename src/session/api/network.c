@@ -118,6 +118,12 @@ static bool read_dtype(const request *r, etch_dtype otherwise, etch_dtype *dtype
     return false;
 }
 
+static void say_dtype(const request *r)
+{
+    if (r->tensor && r->text)
+        r->tensor->dtype_of = r->tensor;
+}
+
 static void make_input(request *r)
 {
     etch_graph *graph = r->network->graph;
@@ -125,6 +131,7 @@ static void make_input(request *r)
     if (read_dtype(r, graph->dtypes.act, &dtype))
         r->tensor =
             etch_graph_input(graph, own_name(r, r->name), r->dims, (uint32_t)r->count, dtype, nowhere);
+    say_dtype(r);
 }
 
 etch_tensor *etch_network_input(etch_network *network, const char *name, const char *dtype, size_t rank,
@@ -141,6 +148,7 @@ static void make_weight(request *r)
     if (read_dtype(r, graph->dtypes.weights, &dtype))
         r->tensor = etch_graph_weight(graph, own_name(r, r->name), r->dims, (uint32_t)r->count, dtype,
                                       r->flag, nowhere);
+    say_dtype(r);
 }
 
 etch_tensor *etch_network_weight(etch_network *network, const char *name, const char *dtype, size_t rank,

@@ -12,6 +12,8 @@ static const etch_verification *convert(etch_session *session, const etch_verify
 {
     etch_verification *to = ETCH_NEW(session->arena, etch_verification);
     *to = (etch_verification){.verdict = from->verdict,
+                              .eager = from->verdicts[ETCH_PROTOCOL_EAGER],
+                              .rendezvous = from->verdicts[ETCH_PROTOCOL_RENDEZVOUS],
                               .ranks = from->ranks,
                               .groups = from->groups,
                               .programs = from->programs,
@@ -40,10 +42,15 @@ static etch_status verify(void *data)
         etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "the options name no path of traces");
         return ETCH_EINPUT;
     }
+    if (!etch_protocol_name(v->options->protocol)) {
+        etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "there is no way %d for sends to end",
+                   (int)v->options->protocol);
+        return ETCH_EINPUT;
+    }
     const etch_verify_options options = {.path = v->options->path,
                                          .groups = v->options->groups,
                                          .threads = v->options->threads,
-                                         .rendezvous = v->options->rendezvous,
+                                         .protocol = v->options->protocol,
                                          .seeds = v->options->seeds,
                                          .cancel = &session->cancel};
     etch_verify_result result;

@@ -72,7 +72,7 @@ static etch_training *forward_only(etch_session *session, const etch_model *mode
         training->train = model->train;
     else
         training->train.micro = etch_int(session->sym, 1);
-    return training;
+    return etch_train_follow_batch(training->graph, &training->train) ? training : NULL;
 }
 
 static bool is_axis(const etch_plan *plan, const char *name)

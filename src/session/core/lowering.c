@@ -220,6 +220,7 @@ static etch_status lower_session(void *data)
                                        .threads = o->threads,
                                        .force = o->force,
                                        .astra_sim = o->astra_sim,
+                                       .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
     etch_emit_result result;

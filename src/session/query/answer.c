@@ -358,7 +358,9 @@ const char *etch_notation_name(etch_notation notation)
 
 const char *etch_form_name(etch_form form)
 {
-    static const char *const names[] = {
-        [ETCH_EXPANDED] = "expanded", [ETCH_FACTORED] = "factored", [ETCH_RELATIVE] = "relative"};
+    static const char *const names[] = {[ETCH_SHORTEST] = "shortest",
+                                        [ETCH_EXPANDED] = "expanded",
+                                        [ETCH_FACTORED] = "factored",
+                                        [ETCH_RELATIVE] = "relative"};
     return (unsigned)form < sizeof names / sizeof *names ? names[form] : NULL;
 }

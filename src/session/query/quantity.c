@@ -75,6 +75,12 @@ static bool of_collectives(const etch_quantity_row *row)
     return row->measure == ETCH_COMM || row->measure == ETCH_WIRE;
 }
 
+/* Of weights, buffers are asked for apart; none of them is trained. */
+static bool of_parameters(const etch_quantity_row *row)
+{
+    return row->subject == ETCH_OF_PART && row->only != ETCH_ONLY_TRAINABLE;
+}
+
 /* ---- listings --------------------------------------------------------------------------------------- */
 
 static void describe_row(const etch_quantity_row *row, etch_buf *out)
@@ -118,6 +124,8 @@ typedef struct filter {
     const etch_selected *part;
     /* of memory */
     const etch_memory_class *held;
+    /* as well as parameters */
+    bool buffers;
     /* which part of uneven work; NULL: the last one, which has most */
     etch_expr share;
 } filter;
@@ -129,9 +137,10 @@ static void refuse_argument(etch_session *session, const etch_quantity *q, const
     const bool counted = row->measure == ETCH_FLOPS || row->measure == ETCH_RANK_FLOPS;
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'",
                                  q->name, argument);
-    etch_help(diag, "its arguments are of, run, plan%s%s%s%s%s", row->breakdowns & BY_OP ? ", op" : "",
+    etch_help(diag, "its arguments are of, run, plan%s%s%s%s%s%s", row->breakdowns & BY_OP ? ", op" : "",
               of_collectives(row) ? ", axis" : "", etch_quantity_of_rank(row) ? ", stage" : "",
-              row->measure == ETCH_RANK_FLOPS ? ", part" : "", counted ? ", count" : "");
+              row->measure == ETCH_RANK_FLOPS ? ", part" : "", counted ? ", count" : "",
+              of_parameters(row) ? ", buffers" : "");
 }
 
 /* The part that is asked for; NULL: all of the model. */
@@ -159,6 +168,10 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
     }
     if (q->part && row->measure != ETCH_RANK_FLOPS) {
         refuse_argument(session, q, row, "part", q->part_span);
+        fine = false;
+    }
+    if (q->buffers_span.start && !of_parameters(row)) {
+        refuse_argument(session, q, row, "buffers", q->buffers_span);
         fine = false;
     }
     if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
@@ -287,6 +300,8 @@ static bool counts(etch_session *session, const etch_compiled *p, const filter *
 {
     const bool cached = f->held && f->held->cache && cost->measure == ETCH_CACHED;
     if ((cost->measure != f->row->measure && !cached) || (f->part && !etch_selected_holds(f->part, cost)))
+        return false;
+    if (f->row->subject == ETCH_OF_PART && cost->tensor->buffer && !f->buffers)
         return false;
     if (f->held && !cached && !(f->held->held >> cost->memory & 1))
         return false;
@@ -566,7 +581,7 @@ static bool pick_stages(etch_session *session, etch_compiled *p, const etch_quan
 etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
                                   etch_shares *out)
 {
-    filter f = {.row = row, .op = q->op};
+    filter f = {.row = row, .op = q->op, .buffers = q->buffers};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f)) ||
         (row->subject == ETCH_OF_CLASS && !(f.held = etch_memory_class_of(session, q))) ||

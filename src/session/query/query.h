@@ -116,6 +116,8 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
 typedef struct etch_contribution {
     /* one of its items */
     const etch_cost *cost;
+    /* of communication: why it is there, in words; else "" */
+    const char *why;
     etch_expr sum;
 } etch_contribution;
 

@@ -72,16 +72,35 @@ static bool same_place(etch_session *session, const etch_compiled *p, const etch
                                            etch_cost_label(session, p, b, ETCH_BY_MODULE)) == 0);
 }
 
+static bool moves(const etch_cost *cost)
+{
+    return cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
+}
+
+/* Collectives of one line of the spec may have different reasons: the keys and the values of an attention. */
+static const char *reason_text(etch_session *session, const etch_compiled *p, const etch_cost *cost)
+{
+    size_t count = 0;
+    const etch_phrase_view *phrases = moves(cost) ? etch_cost_explain(session, p, cost, NULL, &count) : NULL;
+    etch_buf text = {.arena = session->arena};
+    etch_buf_puts(&text, "");
+    for (size_t i = 0; i < count; i++)
+        etch_buf_printf(&text, "%s\n", phrases[i].text);
+    return text.text;
+}
+
 void etch_contributions_of(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                            etch_contributions *out)
 {
     for (uint32_t i = 0; i < picks->count; i++) {
         const etch_pick *pick = &picks->at[i];
+        const char *why = reason_text(session, p, pick->cost);
         uint32_t k = 0;
-        while (k < out->count && !same_place(session, p, out->at[k].cost, pick->cost))
+        while (k < out->count &&
+               !(same_place(session, p, out->at[k].cost, pick->cost) && strcmp(out->at[k].why, why) == 0))
             k++;
         if (k == out->count)
-            ETCH_PUSH(session->arena, out, (etch_contribution){pick->cost, etch_int(session->sym, 0)});
+            ETCH_PUSH(session->arena, out, (etch_contribution){pick->cost, why, etch_int(session->sym, 0)});
         out->at[k].sum = etch_add(session->sym, out->at[k].sum, pick->amount);
     }
 }
@@ -89,14 +108,13 @@ void etch_contributions_of(etch_session *session, const etch_compiled *p, const 
 static etch_reason reason_of(etch_session *session, const etch_compiled *p, const etch_cost *cost)
 {
     const bool weight = cost->measure == ETCH_PARAMS;
-    const bool moves = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
     etch_reason reason = {.op = weight ? "weight" : etch_cost_op_name(cost),
                           .module = etch_cost_label(session, p, cost, ETCH_BY_MODULE),
                           .phased = !weight,
                           .phase = weight ? ETCH_FORWARD : cost->phase,
                           .tensor = cost->tensor ? cost->tensor->name : NULL,
                           .location = etch_locate(session, cost->span)};
-    if (moves)
+    if (moves(cost))
         reason.why = etch_cost_explain(session, p, cost, NULL, &reason.why_count);
     return reason;
 }

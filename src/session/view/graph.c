@@ -41,7 +41,8 @@ static bool is_divided(const etch_viewing *v, const etch_dim *dim)
 etch_expr etch_view_size_by_dims(const void *data, const etch_dim *dim)
 {
     const etch_viewing *v = data;
-    const etch_expr size = v->dim_vars[dim->id];
+    const etch_expr var = v->dim_vars[dim->id]; /* none for keys that only their last are shown of */
+    const etch_expr size = var ? var : dim->size;
     return is_divided(v, dim) ? etch_div(v->sym, size, v->dim_micro) : size;
 }
 
@@ -130,6 +131,13 @@ static const size_t *indices_of(const etch_viewing *v, etch_tensor *const *tenso
     return list;
 }
 
+static const char *constant_of(const etch_viewing *v, const etch_tensor *t)
+{
+    if (!t->constant)
+        return NULL;
+    return t->constant->number ? etch_view_text(v, t->constant->number) : "iota";
+}
+
 static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor *t)
 {
     size_t *dims = ETCH_NEW_ARRAY(v->arena, t->rank, size_t);
@@ -151,6 +159,8 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         .tags = t->of ? NULL : t->tags,
         .tag_count = t->of ? 0 : t->tag_count,
         .location = etch_locate(v->session, t->span),
+        .constant = constant_of(v, t),
+        .buffer = t->buffer,
     };
 }
 

@@ -177,7 +177,7 @@ static void mention_all(etch_viewing *v)
         return;
     for (uint32_t i = 0; i < v->graph->tensors.count; i++) { /* also what no op reads */
         const etch_tensor *t = v->graph->tensors.at[i];
-        if (t && (t->kind == ETCH_INPUT || t->kind == ETCH_WEIGHT))
+        if (t && (t->kind == ETCH_INPUT || t->kind == ETCH_WEIGHT || t->constant))
             etch_view_mention(v, t);
     }
 }

@@ -116,7 +116,7 @@ static etch_placed_by source_of(const etch_plan_viewing *v, const etch_value *va
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
     if (value->sharded_flat)
-        *line = v->placed->plan->zero.span;
+        *line = etch_zero_of(v->placed, t)->span;
     if (value->sharded_flat)
         return ETCH_PLACED_BY_ZERO;
     if (!step)
@@ -171,13 +171,14 @@ static size_t value_index(etch_plan_viewing *v, etch_value *value)
     return v->values.count - 1;
 }
 
-/* Weights and inputs that are seen. */
+/* Weights, inputs and constants that are seen. */
 static void add_sources(etch_plan_viewing *v)
 {
     for (uint32_t i = 0; i < v->steps.count; i++)
         for (uint32_t k = 0; k < v->steps.at[i].step->in_count; k++) {
             etch_value *in = v->steps.at[i].step->ins[k];
-            if (!in->step && (in->tensor->kind == ETCH_WEIGHT || in->tensor->kind == ETCH_INPUT))
+            if (!in->step &&
+                (in->tensor->kind == ETCH_WEIGHT || in->tensor->kind == ETCH_INPUT || in->tensor->constant))
                 value_index(v, in);
         }
 }
@@ -267,20 +268,12 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->stage_count = v->stages.count;
 }
 
-static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < plan->pads.count; i++)
-        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
-            return &plan->pads.at[i];
-    return NULL;
-}
-
 static void add_pads(etch_plan_viewing *v)
 {
     ETCH_VEC(etch_view_pad) rows = {0};
     for (uint32_t i = 0; i < v->view.graph->dims.count; i++) {
         const etch_dim *dim = v->view.graph->dims.at[i];
-        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? pad_of(v->placed->plan, dim) : NULL;
+        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? etch_pad_of(v->placed->plan, dim) : NULL;
         if (pad)
             ETCH_PUSH(v->view.arena, &rows,
                       (etch_view_pad){v->view.dim_at[i], etch_plan_text(v, etch_placed_size(v->placed, dim)),

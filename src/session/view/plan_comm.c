@@ -6,11 +6,24 @@
 
 /* ---- finding ------------------------------------------------------------------------------------------- */
 
-/* Does one collective take what several weight groups have? */
+static bool is_of_end(const etch_cost *cost)
+{
+    return cost->provenance.rule == ETCH_RULE_REDUCE || cost->provenance.rule == ETCH_RULE_UPDATE;
+}
+
+/* Does one collective take what several weight groups have? In how many collectives whole tensors go is for
+ * numbers to say: those are listed by what each group brings. */
 static bool spans_groups(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->provenance.every_microbatch &&
-           (cost->provenance.rule == ETCH_RULE_REDUCE || cost->provenance.rule == ETCH_RULE_UPDATE);
+    const etch_bucketing by = v->placed->plan->bucketing;
+    return (by == ETCH_BUCKET_BY_STEP || by == ETCH_BUCKET_BY_SIZE) && !cost->provenance.every_microbatch &&
+           is_of_end(cost);
+}
+
+/* Does it take one weight, and no other of its group? */
+static bool is_alone(const etch_plan_viewing *v, const etch_cost *cost)
+{
+    return is_of_end(cost) && etch_zero_of(v->placed, cost->tensor)->by_weight;
 }
 
 /* Items of one collective: of one step, of the weights of one weight group or of all, of one cut. */
@@ -22,7 +35,8 @@ static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, cons
     return a->step == b->step && a->phase == b->phase && a->collective == b->collective &&
            a->axes == b->axes && a->provenance.rule == b->provenance.rule &&
            a->provenance.weight_group == b->provenance.weight_group &&
-           a->provenance.cut == b->provenance.cut && (a->step || a->body == b->body);
+           a->provenance.line.start == b->provenance.line.start && a->provenance.cut == b->provenance.cut &&
+           (a->step || a->body == b->body) && (!is_alone(v, a) || a->tensor == b->tensor);
 }
 
 static etch_shown_collective *collective_for(etch_plan_viewing *v, const etch_cost *cost)

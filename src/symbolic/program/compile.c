@@ -486,6 +486,8 @@ static uint32_t atom_node(compiler *c, const sym_atom *atom)
         return instruct(c, ETCH_OP_POW2, emit(c, atom->args[0]), 0);
     case ETCH_SYM_RECIP:
         return emit(c, atom->args[0]);
+    ETCH_SYM_SHOWN_CASES:
+        break;
     }
     etch_trap(etch_arena_mem(c->arena), ETCH_EINTERNAL);
 }

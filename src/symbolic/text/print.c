@@ -27,7 +27,8 @@ static void separate(sym_printer *p, bool *first)
 static bool put_name(sym_printer *p, const void *key)
 {
     /* the memo gives what temporaries.c put there, which may be changed */
-    sym_name *name = p->names ? (sym_name *)(uintptr_t)sym_memo_get(p->names, key) : NULL;
+    const sym_memo *names = p->style.names;
+    sym_name *name = names ? (sym_name *)(uintptr_t)sym_memo_get(names, key) : NULL;
     if (!name || name->hidden)
         return false;
     put(p, name->text);
@@ -48,22 +49,13 @@ static bool put_again(sym_printer *p, const void *key)
  * texts are made of short ones. */
 static void keep_text(sym_printer *p, const void *key, size_t start)
 {
-    if (!p->names && p->out->length - start <= LONGEST_KEPT)
+    if (!p->style.names && p->out->length - start <= LONGEST_KEPT)
         sym_memo_put(p->sym, &p->texts, key,
                      etch_copy_text(p->sym->arena, p->out->text + start, p->out->length - start));
 }
 
-static void print_expanded(sym_printer *p, etch_expr a);
+static void print_inner(sym_printer *p, etch_expr a);
 static void print_items(sym_printer *p, sym_items items, bool first);
-
-/* The items of a sum without atoms 1/(sum), in the form that is asked for. */
-static sym_items items_of(const sym_printer *p, etch_expr a)
-{
-    sym_items items = sym_items_of(p->sym, a, p->names, &p->n->rules);
-    if (p->form == ETCH_FACTORED)
-        return sym_factor_items(p->sym, items);
-    return p->form == ETCH_RELATIVE ? sym_relate_items(p->sym, items) : items;
-}
 
 /* ---- variables ----------------------------------------------------------------------------------------- */
 
@@ -122,11 +114,11 @@ static void print_nested(sym_printer *p, sym_call call, const etch_expr *args, u
 {
     for (uint32_t i = 0; i + 1 < count; i++) {
         put(p, call.open);
-        print_expanded(p, args[i]);
+        print_inner(p, args[i]);
         put(p, ", ");
     }
     size_t start = p->out->length;
-    print_expanded(p, args[count - 1]);
+    print_inner(p, args[count - 1]);
     if (strncmp(p->out->text + start, call.open, strlen(call.open)) == 0) {
         size_t length = p->out->length - start;
         put(p, "()");
@@ -147,7 +139,7 @@ static void print_list(sym_printer *p, sym_call call, const etch_expr *args, uin
     put(p, call.open);
     for (uint32_t i = 0; i < count; i++) {
         put(p, i ? ", " : "");
-        print_expanded(p, args[i]);
+        print_inner(p, args[i]);
     }
     put(p, call.close);
 }
@@ -158,12 +150,35 @@ static void print_one(sym_printer *p, sym_call call, etch_expr a)
 }
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone);
-static void print_form(sym_printer *p, const sym_item *it, bool alone);
 
 static bool is_positive_integer(etch_expr a)
 {
     return a->count == 1 && sym_is_constant(a) && sym_coef_is_integer(a->terms[0].coef) &&
            sym_coef_sign(a->terms[0].coef) > 0;
+}
+
+/* Arguments of functions, and what is divided by, are in the shortest form if the whole is; else expanded. */
+static etch_form inner_form(const sym_printer *p)
+{
+    return p->style.form == ETCH_SHORTEST ? ETCH_SHORTEST : ETCH_EXPANDED;
+}
+
+static sym_items inner_items(sym_printer *p, etch_expr a)
+{
+    const etch_form form = p->style.form;
+    p->style.form = inner_form(p);
+    sym_items items = sym_arrange(p->sym, &p->style, a);
+    p->style.form = form;
+    return items;
+}
+
+/* The function that the sum is alone, or NULL. */
+static const sym_atom *call_of(sym_items items)
+{
+    const sym_item *it = items.at;
+    const bool single = items.count == 1 && it->group_count == 0 && it->mono->count == 1 &&
+                        it->mono->at[0].exp == 1 && sym_coef_is_one(it->coef);
+    return single ? it->mono->at[0].atom : NULL;
 }
 
 /* As one factor: in brackets unless it is a number, a variable or a call. */
@@ -178,48 +193,38 @@ static void print_factor(sym_printer *p, etch_expr a)
         print_variable(p, atom);
     } else {
         sym_scratch_mark mark = sym_scratch_top(p->sym);
-        sym_items items = {0};
+        const sym_atom *call = atom && atom->kind != ETCH_SYM_RECIP ? atom : NULL;
         if (!(a->flags & ETCH_SYM_HAS_RECIP))
-            items = sym_items_of(p->sym, a, p->names, &p->n->rules);
-        const sym_item *it = items.count == 1 ? items.at : NULL;
-        if (it && it->form != ETCH_SYM_PLAIN && it->mono->count == 0 && sym_coef_is_one(it->coef))
-            print_form(p, it, false);
-        else if (atom && atom->kind != ETCH_SYM_RECIP)
-            print_atom(p, atom, false);
+            call = call_of(inner_items(p, a));
+        if (call)
+            print_atom(p, call, false);
         else
             print_one(p, p->n->bracket, a);
         sym_scratch_release(p->sym, mark);
     }
 }
 
-/* a = num/den with den as small as it goes: without denominators inside either. */
-static sym_fraction over_denominator(etch_sym *sym, etch_expr a)
-{
-    sym_fraction x = sym_split(sym, a);
-    sym_term n = sym_denominator(sym, x.num);
-    x.num = sym_scale(sym, x.num, n.mono, n.coef);
-    x.den = sym_scale(sym, x.den, n.mono, n.coef);
-    return x;
-}
-
 /* N/n for a sum of fractions. */
 static void print_ratio(sym_printer *p, etch_expr a)
 {
-    sym_fraction x = over_denominator(p->sym, a);
+    sym_fraction x = sym_over_denominator(p->sym, a);
     if (x.den == p->sym->one || (a->count < 2 && !(a->flags & ETCH_SYM_HAS_RECIP))) {
-        print_expanded(p, a);
+        print_inner(p, a);
         return;
     }
     put(p, p->n->fraction);
-    if (p->n->brackets_in_fraction)
+    sym_scratch_mark mark = sym_scratch_top(p->sym);
+    const bool product = !(x.num->flags & ETCH_SYM_HAS_RECIP) && inner_items(p, x.num).count == 1;
+    sym_scratch_release(p->sym, mark);
+    if (p->n->brackets_in_fraction && !product)
         print_factor(p, x.num);
     else
-        print_expanded(p, x.num);
+        print_inner(p, x.num);
     put(p, p->n->over);
     if (p->n->brackets_in_fraction)
         print_factor(p, x.den);
     else
-        print_expanded(p, x.den);
+        print_inner(p, x.den);
     put(p, p->n->fraction_end);
 }
 
@@ -230,7 +235,7 @@ static void print_division(sym_printer *p, const char *before, etch_expr num, co
     put(p, alone ? "" : p->n->bracket.open);
     put(p, before);
     if (num->count == 1 && sym_coef_sign(num->terms[0].coef) > 0 && !(num->flags & ETCH_SYM_HAS_OPAQUE))
-        print_expanded(p, num);
+        print_inner(p, num);
     else
         print_factor(p, num);
     put(p, operator);
@@ -249,7 +254,7 @@ static void print_floor_division(sym_printer *p, const char *before, sym_fractio
     put(p, alone ? "" : p->n->bracket.open);
     put(p, before);
     put(p, p->n->rational);
-    print_expanded(p, x.num);
+    print_inner(p, x.num);
     put(p, ")/");
     print_factor(p, x.den);
     put(p, "//1");
@@ -265,7 +270,7 @@ static void print_rounded(sym_printer *p, sym_call call, etch_expr a, bool up, b
         put(p, call.close);
         return;
     }
-    sym_fraction x = over_denominator(p->sym, a);
+    sym_fraction x = sym_over_denominator(p->sym, a);
     bool bracket = up && !alone;
     put(p, bracket ? "(" : "");
     if (up) {
@@ -296,7 +301,7 @@ static void print_sum_over(sym_printer *p, const sym_atom *atom, bool alone)
     for (int part = 0; part < 2; part++) {
         if ((part == 0) == body_first) {
             put(p, p->n->sum.body);
-            print_expanded(p, atom->args[1]);
+            print_inner(p, atom->args[1]);
             continue;
         }
         put(p, p->n->sum.open);
@@ -304,7 +309,7 @@ static void print_sum_over(sym_printer *p, const sym_atom *atom, bool alone)
         put(p, p->n->sum.low);
         print_number(p, ETCH_SYM_ZERO);
         put(p, p->n->sum.high);
-        print_expanded(p, sym_add_int(p->sym, atom->args[0], -1));
+        print_inner(p, sym_add_int(p->sym, atom->args[0], -1));
     }
     put(p, p->n->sum.close);
     put(p, bracket ? p->n->bracket.close : "");
@@ -312,14 +317,40 @@ static void print_sum_over(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    if (atom->kind == ETCH_SYM_FLOOR)
+    switch (atom->kind) {
+    case ETCH_SYM_FLOOR:
         print_rounded(p, p->n->floor, atom->args[0], false, alone);
-    else if (atom->kind == ETCH_SYM_SUM)
+        break;
+    case ETCH_SYM_SUM:
         print_sum_over(p, atom, alone);
-    else if (atom->kind == ETCH_SYM_POW2)
+        break;
+    case ETCH_SYM_POW2:
         print_rounded(p, p->n->pow2, atom->args[0], false, alone);
-    else
+        break;
+    case ETCH_SYM_SHOWN_MOD:
+        print_division(p, "", atom->args[0], p->n->mod, atom->args[1], alone);
+        break;
+    case ETCH_SYM_SHOWN_CEIL:
+        print_rounded(p, p->n->ceil, atom->args[0], true, alone);
+        break;
+    case ETCH_SYM_SHOWN_MAX:
+        print_list(p, p->n->max, atom->args, atom->count);
+        break;
+    case ETCH_SYM_SHOWN_MIN:
+        print_list(p, p->n->min, atom->args, atom->count);
+        break;
+    case ETCH_SYM_SHOWN_ABS:
+        print_list(p, p->n->abs, atom->args, atom->count);
+        break;
+    case ETCH_SYM_SHOWN_BRACKET:
+        print_list(p, p->n->at_least_zero, atom->args, atom->count);
+        break;
+    case ETCH_SYM_MAX:
+    case ETCH_SYM_VAR:
+    case ETCH_SYM_RECIP:
         print_max(p, atom);
+        break;
+    }
 }
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
@@ -333,37 +364,6 @@ static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
         print_opaque(p, atom, alone);
         if (again)
             keep_text(p, key, start);
-    }
-}
-
-static void print_form(sym_printer *p, const sym_item *it, bool alone)
-{
-    switch (it->form) {
-    case ETCH_SYM_PLAIN:
-        break;
-    case ETCH_SYM_MOD:
-        print_division(p, "", it->args[0], p->n->mod, it->args[1], alone);
-        break;
-    case ETCH_SYM_CEIL:
-        print_rounded(p, p->n->ceil, it->args[0], true, alone);
-        break;
-    case ETCH_SYM_MAXIMUM:
-        print_list(p, p->n->max, it->args, it->count);
-        break;
-    case ETCH_SYM_MINIMUM:
-        print_list(p, p->n->min, it->args, it->count);
-        break;
-    case ETCH_SYM_ABSOLUTE:
-        print_list(p, p->n->abs, it->args, it->count);
-        break;
-    case ETCH_SYM_BRACKET:
-        print_list(p, p->n->at_least_zero, it->args, it->count);
-        break;
-    case ETCH_SYM_GROUP:
-        put(p, p->n->bracket.open);
-        print_items(p, (sym_items){it->group, it->count}, true);
-        put(p, p->n->bracket.close);
-        break;
     }
 }
 
@@ -406,24 +406,31 @@ static void print_power(sym_printer *p, const sym_power *power, bool alone, bool
 
 /* Does dividing the item give a fraction in Python, where all variables are fractions and other factors
  * may be int? */
+static bool has_variable(const sym_item *it);
+
+static bool any_has_variable(sym_items items)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < items.count && !found; i++)
+        found = has_variable(&items.at[i]);
+    return found;
+}
+
 static bool has_variable(const sym_item *it)
 {
     for (uint32_t i = 0; i < it->mono->count; i++)
         if (it->mono->at[i].atom->kind == ETCH_SYM_VAR)
             return true;
-    for (uint32_t i = 0; it->form == ETCH_SYM_GROUP && i < it->count; i++)
-        if (has_variable(&it->group[i]))
+    for (uint32_t i = 0; i < it->group_count; i++)
+        if (any_has_variable(it->groups[i]))
             return true;
     return false;
 }
 
-static bool sum_has_variable(const sym_printer *p, etch_expr a)
+static bool sum_has_variable(sym_printer *p, etch_expr a)
 {
     sym_scratch_mark mark = sym_scratch_top(p->sym);
-    sym_items items = items_of(p, a);
-    bool found = false;
-    for (uint32_t i = 0; i < items.count; i++)
-        found = found || has_variable(&items.at[i]);
+    bool found = any_has_variable(inner_items(p, a));
     sym_scratch_release(p->sym, mark);
     return found;
 }
@@ -442,8 +449,7 @@ typedef struct quotient {
     bool alone;
 } quotient;
 
-static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below, bool first_of_sum,
-                       quotient *q)
+static void take_apart(sym_printer *p, const sym_item *it, etch_expr below, bool first_of_sum, quotient *q)
 {
     sym_coef coef = sym_coef_abs(p->sym, it->coef);
     q->it = it;
@@ -451,7 +457,7 @@ static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below
     q->num = sym_coef_numerator(p->sym, coef);
     q->den = sym_coef_denominator(p->sym, coef);
     q->below_count = (uint32_t)(below != NULL) + !sym_coef_is_one(q->den);
-    q->above_count = (uint32_t)(it->form != ETCH_SYM_PLAIN) + !sym_coef_is_one(q->num);
+    q->above_count = it->group_count + !sym_coef_is_one(q->num);
     for (uint32_t i = 0; i < it->mono->count; i++)
         if (it->mono->at[i].exp < 0)
             q->below_count++;
@@ -462,8 +468,9 @@ static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below
     if (q->rational)
         q->below_count -= !sym_coef_is_one(q->den);
     bool negative = sym_coef_sign(it->coef) < 0;
-    q->alone = q->above_count == 1 && q->below_count == 0 && !q->rational &&
-               !(negative && (first_of_sum || it->form == ETCH_SYM_CEIL));
+    bool ceil = it->mono->count == 1 && it->mono->at[0].atom->kind == ETCH_SYM_SHOWN_CEIL;
+    q->alone =
+        q->above_count == 1 && q->below_count == 0 && !q->rational && !(negative && (first_of_sum || ceil));
 }
 
 static void print_rational(sym_printer *p, const quotient *q)
@@ -492,14 +499,14 @@ static void print_numerator(sym_printer *p, const quotient *q)
             separate(p, &first);
             print_power(p, &q->it->mono->at[i], q->alone, false);
         }
-    if (q->it->form == ETCH_SYM_PLAIN)
-        return;
-    separate(p, &first);
-    if (q->it->form == ETCH_SYM_GROUP && q->above_count == 1 && q->below_count > 0 &&
-        !p->n->brackets_in_fraction)
-        print_items(p, (sym_items){q->it->group, q->it->count}, true);
-    else
-        print_form(p, q->it, q->alone);
+    const bool bare =
+        q->it->group_count == 1 && q->above_count == 1 && q->below_count > 0 && !p->n->brackets_in_fraction;
+    for (uint32_t i = 0; i < q->it->group_count; i++) {
+        separate(p, &first);
+        put(p, bare ? "" : p->n->bracket.open);
+        print_items(p, q->it->groups[i], true);
+        put(p, bare ? "" : p->n->bracket.close);
+    }
 }
 
 static void print_denominator(sym_printer *p, const quotient *q)
@@ -518,7 +525,7 @@ static void print_denominator(sym_printer *p, const quotient *q)
         return;
     separate(p, &first);
     if (single && !p->n->brackets_in_fraction)
-        print_expanded(p, q->below);
+        print_inner(p, q->below);
     else
         print_factor(p, q->below);
 }
@@ -565,7 +572,7 @@ static void print_items(sym_printer *p, sym_items items, bool first)
 static void print_summands(sym_printer *p, etch_expr a)
 {
     sym_scratch_mark mark = sym_scratch_top(p->sym);
-    print_items(p, items_of(p, a), true);
+    print_items(p, sym_arrange(p->sym, &p->style, a), true);
     sym_scratch_release(p->sym, mark);
 }
 
@@ -582,20 +589,18 @@ static void print_fraction(sym_printer *p, etch_expr num, etch_expr den, bool fi
 {
     etch_sym *sym = p->sym;
     sym_scratch_mark mark = sym_scratch_top(sym);
-    sym_items items = items_of(p, num);
+    sym_items items = sym_arrange(p->sym, &p->style, num);
     bool negative = all_negative(&items);
     print_sign(p, negative, first);
     if (items.count > 1) {
         if (negative)
             num = sym_neg(sym, num);
         /* as one factor, so that `print_item` decides about brackets */
-        items = items_of(p, num);
+        items = sym_arrange(p->sym, &p->style, num);
         sym_item *whole = sym_scratch_take(sym, 1, sizeof *whole);
-        *whole = (sym_item){.form = ETCH_SYM_GROUP,
-                            .coef = ETCH_SYM_ONE,
-                            .mono = sym->unit,
-                            .count = items.count,
-                            .group = items.at};
+        sym_items *sum = sym_scratch_take(sym, 1, sizeof *sum);
+        *sum = items;
+        *whole = (sym_item){.coef = ETCH_SYM_ONE, .mono = sym->unit, .group_count = 1, .groups = sum};
         items = (sym_items){whole, 1};
     }
     print_item(p, items.at, den, first);
@@ -634,16 +639,15 @@ void sym_print_sum(sym_printer *p, etch_expr a)
         print_summands(p, a);
 }
 
-/* Arguments of functions are not factored. */
-static void print_expanded(sym_printer *p, etch_expr a)
+static void print_inner(sym_printer *p, etch_expr a)
 {
-    const etch_form form = p->form;
+    const etch_form form = p->style.form;
     const size_t start = p->out->length;
     if (a->depth >= KEPT_FROM && put_again(p, a))
         return;
-    p->form = ETCH_EXPANDED;
+    p->style.form = inner_form(p);
     sym_print_sum(p, a);
-    p->form = form;
+    p->style.form = form;
     if (a->depth >= KEPT_FROM)
         keep_text(p, a, start);
 }
@@ -651,7 +655,7 @@ static void print_expanded(sym_printer *p, etch_expr a)
 void sym_print_definition(sym_printer *p, const sym_atom *atom)
 {
     if (atom->kind == ETCH_SYM_RECIP)
-        print_expanded(p, atom->args[0]);
+        print_inner(p, atom->args[0]);
     else
         print_opaque(p, atom, true);
 }
@@ -673,8 +677,10 @@ static void reserve(etch_expr a, etch_buf *out)
 
 void etch_expr_write(etch_sym *sym, etch_expr a, etch_notation notation, etch_form form, etch_buf *out)
 {
-    sym_printer p = {.sym = sym, .n = sym_notation_of(notation), .form = form, .out = out};
+    sym_printer p = {.sym = sym, .n = sym_notation_of(notation), .style = {.form = form}, .out = out};
     reserve(a, out);
+    if (p.n)
+        p.style.rules = p.n->rules;
     if (!p.n)
         sym_print_json(sym, a, out);
     else if (a)
@@ -685,7 +691,7 @@ void etch_expr_write(etch_sym *sym, etch_expr a, etch_notation notation, etch_fo
 
 void etch_expr_print(etch_sym *sym, etch_expr a, etch_buf *out)
 {
-    etch_expr_write(sym, a, ETCH_PLAIN, ETCH_EXPANDED, out);
+    etch_expr_write(sym, a, ETCH_PLAIN, ETCH_SHORTEST, out);
 }
 
 const char *etch_expr_text(etch_sym *sym, etch_expr a)

@@ -1,88 +1,29 @@
-/* The summands of an expression. What construction rewrote is recovered where it can be seen: with k terms
- * of the sum around it,
- *
- *     k*N - k*n*floor(N/n)      is  k*(N % n)            c*max{0, d} + c*T    is  c*max(T + d, T)
- *     floor((N + n - 1)/n)      is  ceil(N/n)            -c*max{0, d} + c*T   is  c*min(T - d, T)
- *     c*max{0, x + 1} - c*max{0, x}  is  c*[x >= 0]      2*c*max{0, d} - c*d  is  c*abs(d)
- */
+/* The summands of an expression. What construction rewrote is recovered where that needs fewer symbols: first
+ * an atom in all terms that have it, so that one sum does not have it in two ways; a floor then also in
+ * single terms. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbolic/text/text_int.h"
 
-/* The sum under way: what is left of its terms, by decreasing monomial, and what was recovered. */
+/* A view that was taken. */
+typedef struct taken {
+    const sym_atom *atom;
+    sym_view view;
+    struct taken *next;
+} taken;
+
+/* A sum under way. */
 typedef struct summands {
     etch_sym *sym;
-    /* coefficients become 0 when used up */
-    sym_term *left;
-    uint32_t count;
-    sym_items items;
-    const sym_memo *names;
-    const sym_rules *rules;
+    sym_style *style;
+    /* atoms of texts among its factors */
+    etch_expr sum;
+    /* in all terms, in this order */
+    taken *first, **last;
+    /* terms with the atom at hand */
+    uint32_t *in, in_count;
 } summands;
-
-/* ---- finding terms of the sum -------------------------------------------------------------------------- */
-
-static sym_term *find(const summands *s, const sym_mono *mono)
-{
-    uint32_t low = 0, high = s->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = sym_mono_compare(s->left[middle].mono, mono);
-        if (order == 0)
-            return &s->left[middle];
-        if (order > 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
-/* Does what is left include coef * mono, of the same sign and no smaller? */
-static bool includes(const summands *s, const sym_mono *mono, sym_coef coef)
-{
-    const sym_term *term = find(s, mono);
-    int sign = sym_coef_sign(coef);
-    if (!term || sym_coef_sign(term->coef) != sign)
-        return false;
-    return sym_coef_compare(term->coef, coef) * sign >= 0;
-}
-
-static bool includes_all(const summands *s, etch_expr a, const sym_mono *mono, sym_coef coef)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        if (!includes(s, sym_mono_mul(s->sym, a->terms[i].mono, mono),
-                      sym_coef_mul(s->sym, a->terms[i].coef, coef)))
-            return false;
-    return true;
-}
-
-static void take_all(summands *s, etch_expr a, const sym_mono *mono, sym_coef coef)
-{
-    for (uint32_t i = 0; i < a->count; i++) {
-        sym_term *term = find(s, sym_mono_mul(s->sym, a->terms[i].mono, mono));
-        term->coef = sym_coef_sub(s->sym, term->coef, sym_coef_mul(s->sym, a->terms[i].coef, coef));
-    }
-}
-
-static sym_item *add_item(summands *s, const sym_mono *mono, sym_coef coef, sym_form form)
-{
-    sym_item *it = &s->items.at[s->items.count++];
-    *it = (sym_item){
-        .degree = mono->degree + (form != ETCH_SYM_PLAIN), .form = form, .coef = coef, .mono = mono};
-    return it;
-}
-
-static void set_args(summands *s, sym_item *it, const etch_expr *args, uint32_t count)
-{
-    etch_expr *kept = sym_scratch_take(s->sym, count, sizeof *kept);
-    memcpy(kept, args, count * sizeof *kept);
-    it->args = kept;
-    it->count = count;
-}
-
-/* ---- recovering ---------------------------------------------------------------------------------------- */
 
 sym_term sym_denominator(etch_sym *sym, etch_expr a)
 {
@@ -93,190 +34,302 @@ sym_term sym_denominator(etch_sym *sym, etch_expr a)
     return (sym_term){sym_mono_pow(sym, sym_mono_below(sym, a), -1), sym_coef_inv(sym, unit_fraction)};
 }
 
-static bool recover_mod(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+sym_fraction sym_over_denominator(etch_sym *sym, etch_expr a)
 {
-    etch_sym *sym = s->sym;
-    sym_term n = sym_denominator(sym, atom->args[0]);
-    if ((atom->args[0]->flags & ETCH_SYM_HAS_RECIP) || s->rules->mods == ETCH_SYM_NO_MODS ||
-        (s->rules->mods == ETCH_SYM_MODS_BY_NUMBERS && n.mono->count > 0))
-        return false;
-    const sym_mono *mono = sym_mono_div(sym, factor, n.mono);
-    sym_coef k = sym_coef_neg(sym, sym_coef_div(sym, term->coef, n.coef));
-    etch_expr args[] = {sym_scale(sym, atom->args[0], n.mono, n.coef), sym_monomial(sym, n.mono, n.coef)};
-    if (sym_is_constant(args[1]) && args[1] == sym->one)
-        return false;
-    if (!includes_all(s, args[0], mono, k))
-        return false;
-    take_all(s, args[0], mono, k);
-    set_args(s, add_item(s, mono, k, ETCH_SYM_MOD), args, 2);
-    return true;
+    sym_fraction x = sym_split(sym, a);
+    sym_term n = sym_denominator(sym, x.num);
+    x.num = sym_scale(sym, x.num, n.mono, n.coef);
+    x.den = sym_scale(sym, x.den, n.mono, n.coef);
+    return x;
 }
 
-/* floor(F) = ceil(G) + k with G = F + 1/n less its integer part: worth it when G is shorter than F. */
-static bool recover_ceil(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+/* ---- functions of a sum -------------------------------------------------------------------------------- */
+
+static bool is_function(const sym_atom *atom)
 {
-    etch_sym *sym = s->sym;
-    etch_expr grid, F = atom->args[0];
-    if (!sym_grid(sym, F, &grid))
-        return false;
-    etch_expr G = sym_add(sym, F, sym_div(sym, sym->one, grid));
-    sym_coef constant = ETCH_SYM_ZERO;
-    for (uint32_t i = 0; i < G->count; i++)
-        if (G->terms[i].mono->count == 0)
-            constant = sym_coef_floor(sym, G->terms[i].coef);
-    G = sym_sub(sym, G, sym_constant(sym, constant));
-    if (G->count >= F->count)
-        return false;
-    etch_expr ceiling = sym_neg(sym, sym_floor(sym, sym_neg(sym, G)));
-    etch_expr rest = sym_sub(sym, ceiling, atom->self); /* to be taken from the sum */
-    if (!sym_is_constant(rest) || !includes_all(s, rest, factor, term->coef))
-        return false;
-    take_all(s, rest, factor, term->coef);
-    set_args(s, add_item(s, factor, term->coef, ETCH_SYM_CEIL), &G, 1);
-    return true;
+    return atom->kind == ETCH_SYM_FLOOR || atom->kind == ETCH_SYM_MAX;
 }
 
-/* [x >= 0] is made of max{0, x + 1} and max{0, x}, or of max{0, -x} and max{0, -x - 1}: `atom` is one of
- * these. */
-static bool recover_bracket(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+static int32_t exponent_of(const sym_mono *mono, const sym_atom *atom)
 {
-    etch_sym *sym = s->sym;
-    if (atom->count != 2 || !sym_is_integer(sym, atom->args[1]))
-        return false;
-    etch_expr d = atom->args[1], opposite = sym_neg(sym, d);
-    etch_expr candidates[] = {sym_add_int(sym, d, -1), d, opposite, sym_add_int(sym, opposite, -1)};
-    for (uint32_t i = 0; i < 4; i++) {
-        etch_expr bracket = etch_iverson(sym, candidates[i]);
-        for (uint32_t j = 0; bracket && j < bracket->count; j++) {
-            if (bracket->terms[j].mono != atom->self->terms[0].mono)
-                continue;
-            sym_coef coef = sym_coef_div(sym, term->coef, bracket->terms[j].coef);
-            if (!includes_all(s, bracket, factor, coef))
-                continue;
-            take_all(s, bracket, factor, coef);
-            set_args(s, add_item(s, factor, coef, ETCH_SYM_BRACKET), &candidates[i], 1);
-            return true;
-        }
+    for (uint32_t i = mono->count; i-- > 0 && mono->at[i].atom->kind != ETCH_SYM_VAR;)
+        if (mono->at[i].atom == atom)
+            return mono->at[i].exp;
+    return 0;
+}
+
+/* Notes the terms with the atom; false where one has another than a small power of it. */
+static bool find_terms(summands *s, const sym_atom *atom)
+{
+    enum { HIGHEST = 3 };
+    s->in_count = 0;
+    for (uint32_t i = 0; i < s->sum->count; i++) {
+        int32_t exp = exponent_of(s->sum->terms[i].mono, atom);
+        if (exp < 0 || exp > HIGHEST)
+            return false;
+        if (exp > 0)
+            s->in[s->in_count++] = i;
     }
-    return false;
+    return s->in_count > 0;
 }
 
-static bool recover_abs(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+static int by_label(const void *a, const void *b)
 {
-    etch_sym *sym = s->sym;
-    sym_coef half = sym_coef_div(sym, term->coef, (sym_coef){.num = 2, .den = 1});
-    if (atom->count != 2 || !includes_all(s, atom->args[1], factor, sym_coef_neg(sym, half)))
-        return false;
-    etch_expr both[] = {atom->args[1], sym_neg(sym, atom->args[1])};
-    if (sym_add(sym, sym_max(sym, 2, both), atom->args[1]) !=
-        sym_scale(sym, atom->self, sym->unit, sym_coef_of(sym, 2, 1)))
-        return false;
-    take_all(s, atom->args[1], factor, sym_coef_neg(sym, half));
-    set_args(s, add_item(s, factor, half, ETCH_SYM_ABSOLUTE), &atom->args[1], 1);
-    return true;
+    const sym_atom *const *x = a, *const *y = b;
+    return (*x)->label < (*y)->label ? 1 : (*x)->label > (*y)->label ? -1 : 0;
 }
 
-/* The coefficient of `mono` that all arguments but the 0 share; 0 for none. */
-static sym_coef shared_coefficient(const sym_atom *atom, const sym_mono *mono)
+/* The functions of the sum, each once, in decreasing order: a max before the floors in it. */
+static sym_atom **functions_of(const summands *s, uint32_t *count)
 {
-    sym_coef shared = ETCH_SYM_ZERO;
-    for (uint32_t i = 1; i < atom->count; i++) {
-        sym_coef coef = sym_coefficient(atom->args[i], mono);
-        if (i > 1 && !sym_coef_equal(coef, shared))
-            return ETCH_SYM_ZERO;
-        shared = coef;
+    uint32_t most = 0, found = 0;
+    for (uint32_t i = 0; i < s->sum->count; i++)
+        most += s->sum->terms[i].mono->count;
+    sym_atom **atoms = sym_scratch_take(s->sym, most + 1, sizeof *atoms);
+    for (uint32_t i = 0; i < s->sum->count; i++) {
+        const sym_mono *mono = s->sum->terms[i].mono;
+        for (uint32_t j = mono->count; j-- > 0 && mono->at[j].atom->kind != ETCH_SYM_VAR;)
+            if (is_function(mono->at[j].atom) &&
+                !(s->style->names && sym_memo_get(s->style->names, mono->at[j].atom)))
+                atoms[found++] = mono->at[j].atom;
     }
-    return shared;
+    qsort(atoms, found, sizeof *atoms, by_label);
+    *count = 0;
+    for (uint32_t i = 0; i < found; i++)
+        if (i == 0 || atoms[i] != atoms[*count - 1])
+            atoms[(*count)++] = atoms[i];
+    return atoms;
 }
 
-/* The terms T that can move into c*max{0, d..}: as c*max(T + d.., T) those of -d that the sum has as c*T;
- * as -c*min(T - d.., T) those of d that it has as -c*T. */
-static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono *factor,
-                               const sym_atom *atom, sym_form form)
+/* ---- rewriting ----------------------------------------------------------------------------------------- */
+
+/* What a view changes in term `i`: `out` are terms to be added. */
+static void add_changes(const summands *s, uint32_t i, const sym_atom *atom, const sym_view *view,
+                        sym_terms *out)
 {
     etch_sym *sym = s->sym;
-    sym_coef scale = form == ETCH_SYM_MAXIMUM ? term->coef : sym_coef_neg(sym, term->coef);
-    sym_terms *moved = sym_terms_new(sym);
-    for (uint32_t i = 0; i < atom->args[1]->count; i++) {
-        const sym_mono *mono = atom->args[1]->terms[i].mono;
-        sym_coef coef = shared_coefficient(atom, mono);
-        if (form == ETCH_SYM_MAXIMUM)
-            coef = sym_coef_neg(sym, coef);
-        const sym_mono *around = sym_mono_mul(sym, mono, factor);
-        if (sym_coef_sign(coef) > 0 && includes(s, around, sym_coef_mul(sym, coef, scale)))
-            sym_terms_push(sym, moved, mono, coef);
+    const sym_term *term = &s->sum->terms[i];
+    const int32_t exp = exponent_of(term->mono, atom);
+    const sym_mono *power = sym_mono_pow(sym, atom->self->terms[0].mono, exp);
+    const sym_mono *factor = sym_mono_div(sym, term->mono, power);
+    etch_expr value = view->value;
+    for (int32_t k = 1; k < exp; k++)
+        value = sym_mul_plain(sym, value, view->value);
+    sym_terms_push(sym, out, term->mono, sym_coef_neg(sym, term->coef));
+    for (uint32_t k = 0; k < value->count; k++)
+        sym_terms_push(sym, out, sym_mono_mul(sym, factor, value->terms[k].mono),
+                       sym_coef_mul(sym, term->coef, value->terms[k].coef));
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const sym_term *x = a, *y = b;
+    return x->mono->id < y->mono->id ? -1 : x->mono->id > y->mono->id;
+}
+
+/* How many symbols fewer the sum has with these changes; not above 0 where it has more terms. */
+static int64_t saved_by(const summands *s, sym_terms *changes)
+{
+    etch_sym *sym = s->sym;
+    int64_t saved = 0, terms = 0;
+    qsort(changes->at, changes->count, sizeof *changes->at, by_id);
+    for (uint32_t i = 0, next; i < changes->count; i = next) {
+        const sym_mono *mono = changes->at[i].mono;
+        sym_coef old = sym_coefficient(s->sum, mono), new = old;
+        for (next = i; next < changes->count && changes->at[next].mono == mono; next++)
+            new = sym_coef_add(sym, new, changes->at[next].coef);
+        terms += !sym_coef_is_zero(new) - !sym_coef_is_zero(old);
+        saved += (int64_t)sym_symbols_of_term(sym, s->style, mono, old);
+        saved -= (int64_t)sym_symbols_of_term(sym, s->style, mono, new);
     }
-    return sym_terms_finish(sym, moved);
+    return terms <= 0 ? saved : 0;
 }
 
-/* Moves T. What construction would not bring back to the same form is left alone. */
-static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom,
-                       sym_form form, etch_expr T)
+static sym_terms *changes_by(const summands *s, const sym_atom *atom, const sym_view *view)
+{
+    sym_terms *changes = sym_terms_new(s->sym);
+    for (uint32_t i = 0; i < s->in_count; i++)
+        add_changes(s, s->in[i], atom, view, changes);
+    return changes;
+}
+
+/* The terms of a view, with those that earlier ones have replaced. */
+static etch_expr with_taken(const summands *s, etch_expr rest)
 {
     etch_sym *sym = s->sym;
-    bool is_min = form == ETCH_SYM_MINIMUM;
-    etch_expr *args = sym_scratch_take(sym, atom->count, sizeof *args);
-    for (uint32_t i = 0; i < atom->count; i++)
-        args[i] = is_min ? sym_sub(sym, T, atom->args[i]) : sym_add(sym, T, atom->args[atom->count - 1 - i]);
-    etch_expr expected = is_min ? sym_sub(sym, T, atom->self) : sym_add(sym, T, atom->self);
-    if ((is_min ? sym_min(sym, atom->count, args) : sym_max(sym, atom->count, args)) != expected)
-        return false;
-    sym_coef coef = is_min ? sym_coef_neg(sym, term->coef) : term->coef;
-    take_all(s, T, factor, coef);
-    sym_item *it = add_item(s, factor, coef, form);
-    it->args = args;
-    it->count = atom->count;
-    return true;
-}
-
-static bool recover_max(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
-{
-    etch_expr in_max = movable_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM);
-    etch_expr in_min = movable_terms(s, term, factor, atom, ETCH_SYM_MINIMUM);
-    if (in_min->count > in_max->count && move_terms(s, term, factor, atom, ETCH_SYM_MINIMUM, in_min))
-        return true;
-    return move_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM, in_max) ||
-           move_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM, s->sym->zero);
-}
-
-/* The floor or max of a term, when it has one only and to the power 1; else NULL. */
-static sym_atom *function_of(const sym_mono *mono)
-{
-    sym_atom *found = NULL;
-    for (uint32_t i = 0; i < mono->count; i++) {
-        sym_kind kind = mono->at[i].atom->kind;
-        if (kind != ETCH_SYM_FLOOR && kind != ETCH_SYM_MAX)
+    for (const taken *t = s->first; t && (rest->flags & ETCH_SYM_HAS_OPAQUE); t = t->next) {
+        summands inner = {.sym = sym, .sum = rest};
+        inner.in = sym_scratch_take(sym, rest->count, sizeof *inner.in);
+        if (!find_terms(&inner, t->atom))
             continue;
-        if (found || mono->at[i].exp != 1)
-            return NULL;
-        found = mono->at[i].atom;
+        sym_terms *all = changes_by(&inner, t->atom, &t->view);
+        sym_terms_push_all(sym, all, rest);
+        rest = sym_terms_collect(sym, all);
+    }
+    return rest;
+}
+
+/* Can a view be worth it: are terms that it brings there already, for one of the first? */
+static bool may_save(const summands *s, const sym_atom *atom, const sym_view *view)
+{
+    enum { LOOKED_AT = 4 };
+    const sym_mono *own = atom->self->terms[0].mono;
+    bool found = view->rest->count == 0;
+    for (uint32_t i = 0; i < s->in_count && i < LOOKED_AT && !found; i++) {
+        const sym_mono *factor = sym_mono_div(s->sym, s->sum->terms[s->in[i]].mono, own);
+        const sym_mono *mono = sym_mono_mul(s->sym, view->rest->terms[0].mono, factor);
+        found = !sym_coef_is_zero(sym_coefficient(s->sum, mono));
     }
     return found;
 }
 
-/* Items stand where the term stood that they were recovered from. */
-static void recover(summands *s, uint32_t i)
+/* ceil(4096/dp) for floor(4095/dp) + 1 is no shorter where more than 1 is added, and still what was meant:
+ * does the sum have enough of it? */
+static bool rounds_up_a_number(const summands *s, const sym_atom *atom, const sym_view *view)
 {
-    sym_term term = s->left[i];
-    sym_atom *atom = function_of(term.mono);
-    if (!atom || sym_coef_is_zero(term.coef) || (s->names && sym_memo_get(s->names, atom)))
-        return;
-    const sym_mono *factor = sym_mono_div(s->sym, term.mono, sym_mono_of(s->sym, atom, 1));
-    bool done = true;
-    if (atom->kind == ETCH_SYM_FLOOR)
-        done = (recover_mod(s, &term, factor, atom)) || recover_ceil(s, &term, factor, atom);
-    else
-        done = (s->rules->brackets && recover_bracket(s, &term, factor, atom)) ||
-               recover_abs(s, &term, factor, atom) || recover_max(s, &term, factor, atom);
-    if (!done)
-        return;
-    s->left[i].coef = ETCH_SYM_ZERO;
-    s->items.at[s->items.count - 1].rank = i;
+    etch_sym *sym = s->sym;
+    bool enough =
+        view->shown->kind == ETCH_SYM_SHOWN_CEIL && atom->args[0]->count == 1 && view->rest->count == 1;
+    for (uint32_t i = 0; i < s->in_count && enough; i++) {
+        const sym_term *term = &s->sum->terms[s->in[i]];
+        sym_coef there = sym_coefficient(s->sum, sym_mono_div(sym, term->mono, atom->self->terms[0].mono));
+        int sign = sym_coef_sign(term->coef);
+        enough = sym_coef_sign(there) == sign && sym_coef_compare(there, term->coef) * sign >= 0;
+    }
+    return enough;
+}
+
+/* How many symbols a view saves in the terms at hand. */
+static int64_t saved_by_view(const summands *s, const sym_atom *atom, const sym_view *view)
+{
+    enum { MOST_CHANGES = 1 << 20 };
+    /* the sum at hand has no quotients by sums: see print_with_fraction */
+    if ((view->rest->flags & ETCH_SYM_HAS_RECIP) ||
+        (uint64_t)s->in_count * view->rest->count > MOST_CHANGES || !may_save(s, atom, view))
+        return 0;
+    sym_terms *changes = changes_by(s, atom, view);
+    int64_t saved = saved_by(s, changes);
+    sym_terms_free(s->sym, changes);
+    return saved + rounds_up_a_number(s, atom, view);
+}
+
+/* The view that saves the most symbols in the terms at hand, the first of several; false where none does. */
+static bool best_view(summands *s, sym_atom *atom, sym_view *best)
+{
+    sym_view views[ETCH_SYM_MAX_VIEWS], plain[ETCH_SYM_MAX_VIEWS];
+    int64_t saved[ETCH_SYM_MAX_VIEWS];
+    const uint32_t count = sym_views_of(s->sym, &s->style->rules, s->sum, s->in, s->in_count, atom, plain);
+    for (uint32_t i = 0; i < count; i++) {
+        views[i] = plain[i];
+        views[i].rest = with_taken(s, plain[i].rest);
+        views[i].value = sym_add(s->sym, sym_sub(s->sym, plain[i].value, plain[i].rest), views[i].rest);
+        saved[i] = saved_by_view(s, atom, &views[i]);
+    }
+    for (;;) {
+        uint32_t most = 0;
+        for (uint32_t i = 1; i < count; i++)
+            if (saved[i] > saved[most])
+                most = i;
+        if (count == 0 || saved[most] <= 0)
+            return false;
+        *best = views[most];
+        if (sym_view_holds(s->sym, atom, &plain[most]))
+            return true;
+        saved[most] = 0;
+    }
+}
+
+static void replace(summands *s, const sym_atom *atom, const sym_view *view)
+{
+    etch_expr changes = sym_terms_collect(s->sym, changes_by(s, atom, view));
+    sym_terms *all = sym_terms_new(s->sym);
+    sym_terms_add_scaled(s->sym, all, s->sum->terms, s->sum->count, changes->terms, changes->count,
+                         s->sym->unit, ETCH_SYM_ONE);
+    s->sum = sym_terms_finish(s->sym, all);
+}
+
+/* Writes each function in the way that saves the most in all of its terms. */
+static void replace_functions(summands *s)
+{
+    enum { ROUNDS = 2 };
+    bool changed = true;
+    for (uint32_t round = 0; changed && round < ROUNDS; round++) {
+        uint32_t count;
+        sym_atom **atoms = functions_of(s, &count);
+        changed = false;
+        for (uint32_t i = 0; i < count; i++) {
+            s->in = sym_scratch_take(s->sym, s->sum->count + 1, sizeof *s->in);
+            sym_view view;
+            if (!find_terms(s, atoms[i]) || !best_view(s, atoms[i], &view))
+                continue;
+            replace(s, atoms[i], &view);
+            *s->last = sym_scratch_take(s->sym, 1, sizeof **s->last);
+            **s->last = (taken){atoms[i], view, NULL};
+            s->last = &(*s->last)->next;
+            changed = true;
+        }
+    }
+}
+
+/* Where the monomial is in the sum; its count where it is not. */
+static uint32_t place_of(etch_expr sum, const sym_mono *mono)
+{
+    uint32_t low = 0, high = sum->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = sym_mono_compare(sum->terms[middle].mono, mono);
+        if (order == 0)
+            return middle;
+        if (order > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return sum->count;
+}
+
+/* Writes a floor in another way in single terms: where what belongs to it is there for some. */
+static void replace_in_terms(summands *s, sym_atom *atom)
+{
+    const uint32_t count = s->in_count;
+    const sym_mono **with = sym_scratch_take(s->sym, count, sizeof *with);
+    for (uint32_t i = 0; i < count; i++)
+        with[i] = s->sum->terms[s->in[i]].mono;
+    for (uint32_t i = 0; i < count; i++) {
+        s->in[0] = place_of(s->sum, with[i]);
+        s->in_count = s->in[0] < s->sum->count;
+        sym_view view;
+        if (s->in_count && best_view(s, atom, &view))
+            replace(s, atom, &view);
+    }
+}
+
+static void replace_single_floors(summands *s)
+{
+    enum { MOST_TERMS = 2048 }; /* each replacement goes through all of them */
+    uint32_t count;
+    sym_atom **atoms = functions_of(s, &count);
+    for (uint32_t i = 0; i < count && s->sum->count <= MOST_TERMS; i++) {
+        s->in = sym_scratch_take(s->sym, s->sum->count + 1, sizeof *s->in);
+        if (atoms[i]->kind == ETCH_SYM_FLOOR && find_terms(s, atoms[i]) && s->in_count > 1)
+            replace_in_terms(s, atoms[i]);
+    }
+}
+
+static bool has_function(etch_expr a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        for (uint32_t j = mono->count; j-- > 0 && mono->at[j].atom->kind != ETCH_SYM_VAR;)
+            if (is_function(mono->at[j].atom))
+                return true;
+    }
+    return false;
 }
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
-static int by_degree(const void *a, const void *b)
+int sym_by_degree(const void *a, const void *b)
 {
     const sym_item *x = a, *y = b;
     if (x->degree != y->degree)
@@ -305,59 +358,41 @@ static bool distribute(const sym_items *items, sym_item *sorted)
     return true;
 }
 
-/* By decreasing degree, then by rank. There are ranks below `ranks`, each once, and the constant's. */
-static sym_items in_order(etch_sym *sym, const sym_items *items, uint32_t ranks)
+/* By decreasing degree, then by monomial; the constant is the last of its degree. */
+sym_items sym_terms_in_order(etch_sym *sym, etch_expr a)
 {
-    sym_items ranked = {sym_scratch_take(sym, items->count + 1, sizeof *ranked.at), 0};
-    uint32_t *place = sym_scratch_take(sym, ranks + 1, sizeof *place); /* in `items`, from 1 */
-    for (uint32_t i = 0; i < items->count; i++)
-        place[items->at[i].rank < ranks ? items->at[i].rank : ranks] = i + 1;
-    for (uint32_t rank = 0; rank <= ranks; rank++)
-        if (place[rank])
-            ranked.at[ranked.count++] = items->at[place[rank] - 1];
-    if (distribute(&ranked, items->at))
-        return *items;
-    qsort(ranked.at, ranked.count, sizeof *ranked.at, by_degree);
-    return ranked;
-}
-
-static summands summands_of(etch_sym *sym, etch_expr a)
-{
-    summands s = {.sym = sym, .count = a->count};
-    s.left = sym_scratch_take(sym, a->count + 1, sizeof *s.left);
-    s.items.at = sym_scratch_take(sym, a->count + 1, sizeof *s.items.at);
-    if (a->count)
-        memcpy(s.left, a->terms, a->count * sizeof *s.left);
-    return s;
-}
-
-/* Adds what was not used up, and sorts. */
-static sym_items finish(summands *s)
-{
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (sym_coef_is_zero(s->left[i].coef))
+    sym_items items = {sym_scratch_take(sym, a->count + 1, sizeof *items.at), 0};
+    sym_item *sorted = sym_scratch_take(sym, a->count + 1, sizeof *sorted), last = {0};
+    bool constant = false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        sym_item it = {.degree = mono->degree, .rank = i, .coef = a->terms[i].coef, .mono = mono};
+        if (mono->count) {
+            items.at[items.count++] = it;
             continue;
-        sym_item *it = add_item(s, s->left[i].mono, s->left[i].coef, ETCH_SYM_PLAIN);
-        it->rank = it->mono->count ? i : UINT32_MAX;
+        }
+        constant = true;
+        last = it;
+        last.rank = UINT32_MAX;
     }
-    return in_order(s->sym, &s->items, s->count);
+    if (constant)
+        items.at[items.count++] = last;
+    if (distribute(&items, sorted))
+        return (sym_items){sorted, items.count};
+    qsort(items.at, items.count, sizeof *items.at, sym_by_degree);
+    return items;
 }
 
-sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules)
+sym_items sym_items_of(etch_sym *sym, etch_expr a, sym_style *style)
 {
     enum { WORK_OF_PLAIN = 4, WORK_OF_OPAQUE = 16 }; /* what is looked for in a term, besides what is made */
     sym_count_work(sym,
                    (uint64_t)(a->flags & ETCH_SYM_HAS_OPAQUE ? WORK_OF_OPAQUE : WORK_OF_PLAIN) * a->count);
-    summands s = summands_of(sym, a);
-    s.names = names;
-    s.rules = rules;
-    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_OPAQUE) && i < a->count; i++)
-        recover(&s, i);
-    return finish(&s);
-}
-
-sym_items sym_terms_in_order(etch_sym *sym, etch_expr a)
-{
-    summands s = summands_of(sym, a);
-    return finish(&s);
+    summands s = {.sym = sym, .style = style, .sum = a};
+    s.last = &s.first;
+    if ((a->flags & ETCH_SYM_HAS_OPAQUE) && has_function(a)) {
+        replace_functions(&s);
+        replace_single_floors(&s);
+    }
+    return sym_terms_in_order(sym, s.sum);
 }

@@ -181,9 +181,8 @@ void etch_exprs_write(etch_sym *sym, uint32_t count, const etch_expr *roots, con
                       etch_notation notation, etch_form form, etch_buf *out)
 {
     const sym_notation *n = sym_notation_of(notation);
-    assigner a = {.p = {.sym = sym, .n = n && n->assign ? n : sym_notation_of(ETCH_PLAIN), .form = form},
-                  .prefix = "t"};
-    a.p.names = &a.names;
+    assigner a = {.p = {.sym = sym, .n = n && n->assign ? n : sym_notation_of(ETCH_PLAIN)}, .prefix = "t"};
+    a.p.style = (sym_style){.form = form, .rules = a.p.n->rules, .names = &a.names};
     while (is_taken(&a, count, names))
         a.prefix = etch_text(sym->arena, "%s_", a.prefix);
     for (uint32_t i = 0; i < count; i++)

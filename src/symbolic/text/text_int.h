@@ -1,6 +1,8 @@
 /* What the files that write expressions share.
  *
- *     recover.c        the summands of an expression: what construction rewrote is recovered
+ *     views.c          other ways to write a floor or max: what construction rewrote
+ *     recover.c        the summands of an expression, each in the way that needs the fewest symbols
+ *     symbols.c        how many symbols a text takes
  *     factor.c         summands put together into products
  *     notation.c       how each notation writes numbers, names, powers and functions
  *     print.c          expressions in these notations
@@ -15,34 +17,18 @@
 
 enum { ETCH_SYM_LONGEST_TEXT = 64 << 20 };
 
-typedef enum sym_form {
-    ETCH_SYM_PLAIN,
-    /* args[0] % args[1] */
-    ETCH_SYM_MOD,
-    /* of args[0] */
-    ETCH_SYM_CEIL,
-    ETCH_SYM_MAXIMUM,
-    ETCH_SYM_MINIMUM,
-    ETCH_SYM_ABSOLUTE,
-    /* [args[0] >= 0]: 1 or 0 */
-    ETCH_SYM_BRACKET,
-    /* the sum of `count` items */
-    ETCH_SYM_GROUP
-} sym_form;
-
-/* A summand: coef * mono * form. */
+/* A summand: coef * mono * the product of its groups. */
 typedef struct sym_item {
     int64_t degree;
     /* among items of one degree: the smaller first */
     uint32_t rank;
-    sym_form form;
     sym_coef coef;
     const sym_mono *mono;
-    uint32_t count;
-    const etch_expr *args;
-    struct sym_item *group;
+    uint32_t group_count;
+    struct sym_items *groups;
 } sym_item;
 
+/* A sum. */
 typedef struct sym_items {
     sym_item *at;
     uint32_t count;
@@ -62,7 +48,7 @@ static inline void sym_put_text(etch_buf *out, const char *text)
     out->text[out->length] = '\0';
 }
 
-/* ---- recover.c ----------------------------------------------------------------------------------------- */
+/* ---- what is recovered --------------------------------------------------------------------------------- */
 
 /* What is recovered in a notation, beside what always is. */
 typedef enum sym_mods { ETCH_SYM_ALL_MODS, ETCH_SYM_MODS_BY_NUMBERS, ETCH_SYM_NO_MODS } sym_mods;
@@ -72,20 +58,66 @@ typedef struct sym_rules {
     bool brackets;
 } sym_rules;
 
-/* The summands of an expression without atoms 1/(sum), in order of printing. Atoms that have a name in
- * `names` (may be NULL) are left as they are. */
-sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules);
+/* How a text is to be. */
+typedef struct sym_style {
+    etch_form form;
+    sym_rules rules;
+    /* atoms and sums that have names, which are left as they are; may be NULL */
+    const sym_memo *names;
+    /* sums and atoms -> their symbols + 1 */
+    sym_memo symbols;
+} sym_style;
+
+/* ---- views.c ------------------------------------------------------------------------------------------- */
+
+/* Another way to write an atom: it is scale * shown + rest, wherever it has a value. */
+typedef struct sym_view {
+    sym_atom *shown;
+    sym_term scale;
+    etch_expr rest;
+    /* the sum of the two */
+    etch_expr value;
+} sym_view;
+
+enum { ETCH_SYM_MAX_VIEWS = 16 };
+
+/* The views of a floor or max that may be worth it in the sum `around`, into `views`; returns how many, at
+ * most ETCH_SYM_MAX_VIEWS. `in` are the terms of the sum with the atom. */
+uint32_t sym_views_of(etch_sym *sym, const sym_rules *rules, etch_expr around, const uint32_t *in,
+                      uint32_t in_count, sym_atom *atom, sym_view *views);
+/* Is what a view says of the atom the same expression? A view is not to be used before that is known. */
+bool sym_view_holds(etch_sym *sym, const sym_atom *atom, const sym_view *view);
+
+/* ---- recover.c ----------------------------------------------------------------------------------------- */
+
+/* The summands of an expression without atoms 1/(sum), in order of printing. */
+sym_items sym_items_of(etch_sym *sym, etch_expr a, sym_style *style);
 /* The same without recovering anything; of any expression. */
 sym_items sym_terms_in_order(etch_sym *sym, etch_expr a);
+/* The order of items in a text, for qsort: by decreasing degree, then by rank. */
+int sym_by_degree(const void *a, const void *b);
 /* The least common denominator of all terms, as one term; 1 for atoms 1/(sum). */
 sym_term sym_denominator(etch_sym *sym, etch_expr a);
+/* a = num/den with den as small as it goes: without denominators inside either. */
+sym_fraction sym_over_denominator(etch_sym *sym, etch_expr a);
+
+/* ---- symbols.c ----------------------------------------------------------------------------------------- */
+
+/* How many names, numbers, operators and brackets a plain text of it takes, about; of a summand with its
+ * sign, 0 where it is 0. */
+uint64_t sym_symbols_of_term(etch_sym *sym, sym_style *style, const sym_mono *mono, sym_coef coef);
+uint64_t sym_symbols_of_item(etch_sym *sym, sym_style *style, const sym_item *it);
+uint64_t sym_symbols_of_items(etch_sym *sym, sym_style *style, sym_items items);
+uint64_t sym_symbols_of_atom(etch_sym *sym, sym_style *style, const sym_atom *atom);
 
 /* ---- factor.c ------------------------------------------------------------------------------------------ */
 
 /* The same sum with common factors taken out. */
-sym_items sym_factor_items(etch_sym *sym, sym_items items);
+sym_items sym_factor_items(etch_sym *sym, sym_style *style, sym_items items);
 /* The first item times what the others are measured by it. */
-sym_items sym_relate_items(etch_sym *sym, sym_items items);
+sym_items sym_relate_items(etch_sym *sym, sym_style *style, sym_items items);
+/* The sum in the form of the style. */
+sym_items sym_arrange(etch_sym *sym, sym_style *style, etch_expr a);
 
 /* ---- notation.c ---------------------------------------------------------------------------------------- */
 
@@ -148,10 +180,9 @@ typedef struct sym_name {
 typedef struct sym_printer {
     etch_sym *sym;
     const sym_notation *n;
-    etch_form form;
+    /* its names: atom or sum -> sym_name */
+    sym_style style;
     etch_buf *out;
-    /* atom or sum -> sym_name; may be NULL */
-    const sym_memo *names;
     /* without names: what stands in functions of others, often in many of them -> its text */
     sym_memo texts;
 } sym_printer;

@@ -67,30 +67,56 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
     return true;
 }
 
+/* All keys that there have been: what a rolling cache shows is the last of them. */
+static const etch_dim *all_keys(const etch_attrs *attrs)
+{
+    const etch_dim *keys = attrs->over.at[0];
+    return keys->window_of ? keys->window_of : keys;
+}
+
+/* How many these are, with the other dims of keys; `size` NULL: as they are declared. */
+static etch_expr key_count(etch_sym *sym, const etch_attrs *attrs, etch_size_fn size, const void *data)
+{
+    const etch_dim_view others = {attrs->over.at + 1, attrs->over.count - 1};
+    const etch_dim *keys = all_keys(attrs);
+    return etch_mul(sym, size ? size(data, keys) : keys->size, etch_dims_size(sym, others, size, data));
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------- */
 
-static bool wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
+/* A rolling cache keeps what a window shows, and no more. */
+static bool are_kept(const etch_call *call)
 {
-    etch_diag *diag = etch_call_error(call, ETCH_E_CALL_ARGUMENTS, "%s = %s is not known to be %s", name,
-                                      etch_call_number(call, number), should);
-    return etch_help(diag, "0 or none leaves the %s out", name);
+    const etch_attrs *attrs = &call->attrs;
+    for (uint32_t i = 0; i < attrs->over.count; i++) {
+        const etch_dim *keys = attrs->over.at[i];
+        if (!keys->window_of ||
+            (attrs->window && etch_graph_at_least(call->graph, keys->window, attrs->window)))
+            continue;
+        const char *kept = etch_call_number(call, keys->window);
+        etch_diag *diag = etch_call_error(
+            call, ETCH_E_CALL_ARGUMENTS, "a cache keeps the last %s elements of %s, but a query sees %s",
+            kept, keys->name, attrs->window ? etch_call_number(call, attrs->window) : "all");
+        return etch_help(diag, "give both one window: %s(.., causal = true, window = %s)", call->row->name,
+                         kept);
+    }
+    return true;
 }
 
 /* A window is a number of keys; one that is never shorter than the sequence is none. */
 static bool check_window(etch_call *call)
 {
     etch_sym *sym = call->graph->sym;
-    const etch_expr window = call->attrs.window, one = etch_int(sym, 1);
+    const etch_expr window = call->attrs.window;
     if (!call->attrs.causal) {
         etch_diag *diag =
             etch_call_error(call, ETCH_E_CALL_ARGUMENTS,
                             "a window counts keys back from a query, and nothing says which come before");
         return etch_help(diag, "add causal = true");
     }
-    if (!etch_graph_at_least(call->graph, window, one) || etch_is_integer(sym, window, NULL) != ETCH_YES)
-        return wrong_number(call, "window", window, "a whole number of keys, 1 or more");
-    const etch_expr keys = etch_dims_size(sym, call->attrs.over, NULL, NULL);
-    if (etch_at_least(sym, window, keys, NULL) == ETCH_YES)
+    if (!etch_call_has_window(call))
+        return false;
+    if (etch_at_least(sym, window, key_count(sym, &call->attrs, NULL, NULL), NULL) == ETCH_YES)
         call->attrs.window = NULL;
     return true;
 }
@@ -134,10 +160,10 @@ static bool options_fit(etch_call *call, const etch_tensor *keys)
     const etch_attrs *attrs = &call->attrs;
     if ((attrs->causal || attrs->pairs) && !has_queries(call, keys))
         return false;
-    if (attrs->window && !check_window(call))
+    if (!are_kept(call) || (attrs->window && !check_window(call)))
         return false;
     if (attrs->cap && !etch_graph_above(call->graph, attrs->cap, etch_int(sym, 0)))
-        return wrong_number(call, "cap", attrs->cap, "positive");
+        return etch_call_wrong_number(call, "cap", attrs->cap, "positive");
     return true;
 }
 
@@ -211,7 +237,7 @@ static etch_expr score_pairs(const etch_flop_call *call, const etch_dim *query)
 {
     etch_sym *sym = call->sym;
     const etch_attrs *attrs = &call->op->attrs;
-    const etch_expr keys = etch_flop_product(call, attrs->over);
+    const etch_expr keys = key_count(sym, attrs, call->size, call->data);
     if (attrs->pairs)
         return attrs->pairs;
     if (!query)
@@ -239,9 +265,9 @@ static etch_expr seen(const etch_flop_call *call, etch_expr share, etch_expr par
         return NULL;
     const etch_dim_view other_keys = {attrs->over.at + 1, attrs->over.count - 1};
     etch_expr queries = etch_flop_size(call, etch_op_counted_queries(call->op));
-    etch_expr before = etch_sub(sym, etch_flop_product(call, attrs->over), queries);
+    etch_expr before = etch_sub(sym, key_count(sym, attrs, call->size, call->data), queries);
     etch_expr end = etch_mul(sym, etch_add(sym, share, etch_int(sym, 1)), etch_div(sym, queries, parts));
-    *keys = attrs->over.at[0];
+    *keys = all_keys(attrs);
     return etch_div(sym, etch_add(sym, before, end), etch_flop_product(call, other_keys));
 }
 

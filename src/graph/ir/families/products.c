@@ -10,6 +10,13 @@ static bool kept(etch_call *call, etch_dim_list *out)
     return true;
 }
 
+/* broadcast, when a statement makes it: the declared dims. */
+static bool copied(etch_call *call, etch_dim_list *out)
+{
+    etch_dims_add(call, out, call->want);
+    return true;
+}
+
 static etch_expr product_flop(const etch_flop_call *call)
 {
     return etch_flop_times(call, etch_op_sums(call->op) ? 2 : 1, etch_flop_dims(call));
@@ -67,7 +74,10 @@ static const etch_row rows[] = {
                    .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2)),
     ETCH_POINTWISE("negated_sum", "x", "minus the sum over dims", .linear = ETCH_LINEAR_EACH,
                    .flop = ETCH_PER_OPERAND(1)),
-    ETCH_POINTWISE("broadcast", "x", "the same value along new dims", .linear = ETCH_LINEAR_EACH),
+    ETCH_POINTWISE("broadcast", "x", "kr[B,S,K,G,D] = k: copies along the declared dims that k lacks",
+                   .shape = copied, .uncalled = true, .linear = ETCH_LINEAR_EACH,
+                   .grads = ETCH_GRADS({"sum", "d0", "0"}), .dtype = ETCH_RESULT_AS_OPERAND,
+                   .use = ETCH_USE_BROADCAST),
     ETCH_POINTWISE("scale", "x", "x times a number", .needs = ETCH_KW_NUMBER, .shape = etch_shape_union,
                    .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_RESULT(1),
                    .grads = ETCH_GRADS({"scale", "d0", "0"}), .use = ETCH_USE_SCALE),

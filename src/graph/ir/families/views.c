@@ -29,6 +29,28 @@ static etch_dim *cache_dim(const etch_call *call)
     return NULL;
 }
 
+/* What a rolling cache shows a run of `all` that there have been: the run's own elements, and of those before
+ * what the first of them sees. One dim for each window; `all` where it hides nothing. */
+static etch_dim *window_of(const etch_call *call, etch_dim *all, const etch_dim *own)
+{
+    etch_graph *graph = call->graph;
+    etch_sym *sym = graph->sym;
+    const etch_expr window = call->attrs.window;
+    if (!window || etch_graph_at_least(graph, window, all->size))
+        return all;
+    for (uint32_t i = 0; i < graph->dims.count; i++) {
+        etch_dim *dim = graph->dims.at[i];
+        if (dim->window_of == all && dim->window == window && dim->alias == own)
+            return dim;
+    }
+    etch_expr most = etch_add(sym, window, etch_sub(sym, own->size, etch_int(sym, 1)));
+    etch_dim *dim =
+        etch_graph_dim(graph, all->name, etch_smaller(sym, all->size, most), all->average_sized, all->span);
+    dim->window_of = all;
+    dim->window = window;
+    return dim;
+}
+
 /* cache, when serving: `over` is added behind what the cache holds already, which makes the new dim. Both
  * belong to one memory that is filled along them. */
 static bool appended(etch_call *call, etch_dim_list *out)
@@ -36,7 +58,7 @@ static bool appended(etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
     etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
-    if (!to)
+    if (!to || !etch_call_has_window(call))
         return false;
     const etch_expr zero = etch_int(graph->sym, 0);
     etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
@@ -53,7 +75,7 @@ static bool appended(etch_call *call, etch_dim_list *out)
     if (graph->step && !to->grows)
         to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
     to->grows = graph->step != NULL;
-    attrs->over = (etch_dim_view){map_one(call, from, to), 2};
+    attrs->over = (etch_dim_view){map_one(call, from, window_of(call, to, from)), 2};
     return etch_shape_replaced(call, out);
 }
 
@@ -63,7 +85,7 @@ static bool cached(etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
     etch_dim *to = cache_dim(call), *from = to ? attrs->over.at[0] : NULL;
-    if (!to)
+    if (!to || !etch_call_has_window(call))
         return false;
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
@@ -77,6 +99,7 @@ static bool cached(etch_call *call, etch_dim_list *out)
     to->size = from->size;
     map_one(call, from, to);
     attrs->over.count = 0;
+    attrs->window = NULL;
     return etch_shape_replaced(call, out);
 }
 
@@ -90,11 +113,11 @@ static const etch_row rows[] = {
               .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .use = ETCH_USE_RENAMING, .view = true),
     ETCH_FREE("renamed_back", "d", "gradient of rename", .inverts_map = true, .view = true),
     ETCH_FREE("cache", "x", "keys or values that queries may see; in training a renaming",
-              .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = cached,
+              .needs = ETCH_KW_OVER, .options = ETCH_KW_WINDOW, .one = ETCH_KW_OVER, .shape = cached,
               .grads = ETCH_GRADS({"renamed_back", "d0", "0"}), .view = true, .serving = "append"),
     ETCH_POINTWISE("append", "x", "what cache is when a model is served: written behind what is kept",
-                   .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = appended, .uncalled = true,
-                   .over = ETCH_FACTOR_WHOLE, .touch = ETCH_TOUCH_ROWS_WRITTEN,
+                   .needs = ETCH_KW_OVER, .options = ETCH_KW_WINDOW, .one = ETCH_KW_OVER, .shape = appended,
+                   .uncalled = true, .over = ETCH_FACTOR_WHOLE, .touch = ETCH_TOUCH_ROWS_WRITTEN,
                    .dtype = ETCH_RESULT_AS_OPERAND, .stays = true),
 };
 

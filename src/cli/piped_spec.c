@@ -1,0 +1,67 @@
+/* Specs that come from a pipe: `etch check -`, `etch check <(gen)`. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "cli_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 64 << 20, FIRST_BYTES = 64 << 10 }; /* the most is that of a file */
+
+bool cli_is_piped(const char *name)
+{
+    struct stat info;
+    return name && (strcmp(name, "-") == 0 || (stat(name, &info) == 0 && S_ISFIFO(info.st_mode)));
+}
+
+/* Appends what comes next to a text with room for a NUL. Its length, 0 at the end, -1 with errno. */
+static ssize_t read_more(int file, char **text, size_t length, size_t *room)
+{
+    ssize_t got;
+    if (length + 1 >= *room) {
+        char *wider = realloc(*text, *room ? *room * 2 : FIRST_BYTES);
+        if (!wider)
+            return -1;
+        *room = *room ? *room * 2 : FIRST_BYTES;
+        *text = wider;
+    }
+    do
+        got = read(file, *text + length, *room - 1 - length);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static const char *read_all(int file, char **text)
+{
+    size_t length = 0, room = 0;
+    ssize_t got;
+    while ((got = read_more(file, text, length, &room)) > 0) {
+        length += (size_t)got;
+        if (length > MOST_BYTES)
+            return "is too large";
+    }
+    if (got < 0)
+        return strerror(errno);
+    (*text)[length] = '\0';
+    return memchr(*text, '\0', length) ? "holds a NUL byte" : NULL;
+}
+
+etch_status cli_read_piped(const char *name, char **text)
+{
+    const bool is_input = strcmp(name, "-") == 0;
+    const int file = is_input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+    const char *why = file < 0 ? strerror(errno) : read_all(file, text);
+    if (file >= 0 && !is_input)
+        close(file);
+    if (!why)
+        return ETCH_OK;
+    fprintf(stderr, "etch: cannot read '%s': %s\n", name, why);
+    free(*text);
+    *text = NULL;
+    return ETCH_EIO;
+}
