@@ -493,10 +493,14 @@ static void pending(etch_arena *arena)
         {"for core { stage  layer @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
         {"for core { stage  layer @ (dp,tp) }", "dp=4", false, false, false,
          "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
+         "  help stages cut the whole model: one line outside of all scopes lists what they cut, "
+         "stage (embed, layer, head) @ pp\n"
          "  help it has no effect on axes of 1: --set dp=1\n"},
         {"for core { stage  layer @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
         {"for core { stage  layer @ (dp,tp) }", "pp=1", false, true, false,
          "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
+         "  help stages cut the whole model: one line outside of all scopes lists what they cut, "
+         "stage (embed, layer, head) @ pp\n"
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -127,11 +127,13 @@ static int by_id(const void *a, const void *b)
     return x->mono->id < y->mono->id ? -1 : x->mono->id > y->mono->id;
 }
 
-/* How many symbols fewer the sum has with these changes; not above 0 where it has more terms. */
-static int64_t saved_by(const summands *s, sym_terms *changes)
+/* How many symbols fewer the sum has with these changes; not above 0 where it has more terms, or, if it is to
+ * be `whole`, where a term with variables stays with another number. */
+static int64_t saved_by(const summands *s, sym_terms *changes, bool whole)
 {
     etch_sym *sym = s->sym;
     int64_t saved = 0, terms = 0;
+    bool stays = false;
     qsort(changes->at, changes->count, sizeof *changes->at, by_id);
     for (uint32_t i = 0, next; i < changes->count; i = next) {
         const sym_mono *mono = changes->at[i].mono;
@@ -139,10 +141,11 @@ static int64_t saved_by(const summands *s, sym_terms *changes)
         for (next = i; next < changes->count && changes->at[next].mono == mono; next++)
             new = sym_coef_add(sym, new, changes->at[next].coef);
         terms += !sym_coef_is_zero(new) - !sym_coef_is_zero(old);
+        stays = stays || (mono->count > 0 && !sym_coef_is_zero(new) && !sym_coef_is_zero(old));
         saved += (int64_t)sym_symbols_of_term(sym, s->style, mono, old);
         saved -= (int64_t)sym_symbols_of_term(sym, s->style, mono, new);
     }
-    return terms <= 0 ? saved : 0;
+    return terms <= 0 && !(whole && stays) ? saved : 0;
 }
 
 static sym_terms *changes_by(const summands *s, const sym_atom *atom, const sym_view *view)
@@ -208,7 +211,8 @@ static int64_t saved_by_view(const summands *s, const sym_atom *atom, const sym_
         (uint64_t)s->in_count * view->rest->count > MOST_CHANGES || !may_save(s, atom, view))
         return 0;
     sym_terms *changes = changes_by(s, atom, view);
-    int64_t saved = saved_by(s, changes);
+    /* |x - y| is what people mean where neither x nor y stands beside it; else a max or min says more */
+    int64_t saved = saved_by(s, changes, view->shown->kind == ETCH_SYM_SHOWN_ABS);
     sym_terms_free(s->sym, changes);
     return saved + rounds_up_a_number(s, atom, view);
 }
