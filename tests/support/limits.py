@@ -331,7 +331,7 @@ CASES = {
     "MOST_OPEN": Limit(10, 11, "E0904", status=4, says="iterations, one after the other: 10",
                        files=lambda n: {"s.etch": open_loops(n)},
                        arguments=lambda n: ["query", "s.etch", "saved(of=m)"]),
-    "ETCH_REQUEST_OPERATIONS": Limit(107, 108, "E0904", status=4, says="counted operations: 250000000",
+    "ETCH_REQUEST_OPERATIONS": Limit(106, 107, "E0904", status=4, says="counted operations: 250000000",
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
     # 16*149 powers of a, and more variables than a packed monomial has
     "MOST_LISTED": Limit(65, 66, "E0904", status=4, says="in one multiplication: 6000000",
