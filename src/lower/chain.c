@@ -29,9 +29,10 @@ uint64_t etch_held_members(const etch_held *held, etch_bound_interval layers, co
 uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *task)
 {
     if (task->staged)
-        return etch_held_members(held, task->uses.at[0], task->classes, task->class);
+        return etch_held_members(held, task->uses.at[0].layers, task->classes, task->class);
     for (uint32_t i = 0; i < task->uses.count; i++)
-        if (etch_held_any(held, task->uses.at[i]))
+        if (etch_held_members(held, task->uses.at[i].layers, task->uses.at[i].classes,
+                              task->uses.at[i].class) > 0)
             return etch_class_members(task->classes, task->class,
                                       (etch_bound_interval){0, task->weight_groups});
     return 0;
@@ -39,7 +40,7 @@ uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *
 
 bool etch_weight_task_has(const etch_held *held, const etch_weight_task *task, uint64_t weight_group)
 {
-    const uint64_t layer = task->uses.at[0].first + weight_group;
+    const uint64_t layer = task->uses.at[0].layers.first + weight_group;
     return etch_class_at(task->classes, weight_group) == task->class &&
            (!task->staged || etch_held_any(held, (etch_bound_interval){layer, layer + 1}));
 }
@@ -143,13 +144,40 @@ static etch_passed_value wire_of(etch_outliner *o, const etch_body *body, const 
     return (etch_passed_value){.reg = etch_register_of(o, value, body)};
 }
 
-static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, etch_value *const *values,
-                                     uint32_t count, etch_expr bytes, const char *name)
+/* Is it read behind the cut, whatever makes it? */
+static bool is_read(etch_outliner *o, const etch_cut *cut, const etch_crossing *crossing, bool backward,
+                    etch_expr iteration)
 {
-    etch_chunk_message message = {.wires = ETCH_NEW_ARRAY(o->arena, count, etch_passed_value)};
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_passed_value wire = wire_of(o, body, values[i]);
-        if (wire.item || wire.reg.body == body)
+    etch_crossing made = *crossing;
+    made.is_made = true;
+    return etch_bound_number(
+               o, etch_crosses(o->bound->sym, o->placed->stages, cut, &made, backward, iteration)) > 0;
+}
+
+/* What crosses the cut before layer `at`. */
+static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, const etch_cut *cut,
+                                     uint64_t at, const char *name)
+{
+    const bool backward = body == o->outline->backward;
+    const etch_crossings *all = backward ? &cut->backward : &cut->forward;
+    const uint64_t first = etch_layers_at(o, etch_position_at(cut->segment, ETCH_ALL_OF)).first;
+    const etch_expr iteration = etch_int(o->bound->sym, (int64_t)(at - first));
+    etch_chunk_message message = {.wires = ETCH_NEW_ARRAY(o->arena, all->count, etch_passed_value),
+                                  .zeros = ETCH_NEW_ARRAY(o->arena, all->count, etch_passed_value)};
+    etch_expr bytes = etch_int(o->bound->sym, 0);
+    for (uint32_t i = 0; i < all->count; i++) {
+        const etch_crossing *crossing = &all->at[i];
+        const etch_passed_value wire = wire_of(o, body, crossing->value);
+        const etch_expr crosses =
+            etch_crosses(o->bound->sym, o->placed->stages, cut, crossing, backward, iteration);
+        const bool is_here = wire.item || wire.reg.body == body;
+        if (etch_bound_number(o, crosses) == 0) {
+            if (is_here && is_read(o, cut, crossing, backward, iteration))
+                message.zeros[message.zero_count++] = wire;
+            continue;
+        }
+        bytes = etch_add(o->bound->sym, bytes, etch_value_bytes(o->placed, crossing->value));
+        if (is_here)
             message.wires[message.wire_count++] = wire;
     }
     message.bytes = etch_task_number(o, bytes, "bytes", NULL, name);
@@ -163,12 +191,11 @@ void etch_chain_messages(etch_outliner *o)
     for (int back = 0; back < 2; back++)
         outline->messages[back] = ETCH_NEW_ARRAY(o->arena, chunks, etch_chunk_message);
     for (uint32_t i = 0; i + 1 < chunks; i++) {
-        const etch_cut *cut = cut_before(o, etch_layers_of_chunk(&o->numbers, i).end);
-        outline->messages[false][i] = message_of(o, outline->forward, cut->forward.at, cut->forward.count,
-                                                 cut->forward_bytes, "a message to the next stage");
+        const uint64_t at = etch_layers_of_chunk(&o->numbers, i).end;
+        const etch_cut *cut = cut_before(o, at);
+        outline->messages[false][i] = message_of(o, outline->forward, cut, at, "a message to the next stage");
         if (outline->backward)
             outline->messages[true][i] =
-                message_of(o, outline->backward, cut->backward.at, cut->backward.count, cut->backward_bytes,
-                           "a message to the stage before");
+                message_of(o, outline->backward, cut, at, "a message to the stage before");
     }
 }

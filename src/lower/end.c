@@ -80,18 +80,29 @@ static void place_bucket(etch_outliner *o, etch_weight_task *bucket, const etch_
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The weight groups of the chain that use the weights. */
+static etch_layer_use use_of(etch_outliner *o, const etch_stage_use *use)
+{
+    etch_layer_use layers = {.layers = etch_layers_at(o, use->position)};
+    if (use->body) {
+        layers.classes = etch_classes_make(o, use->body->loop);
+        layers.class = use->body->index;
+    }
+    return layers;
+}
+
+/* The layers of the chain that use the weights. */
 static void set_uses(etch_outliner *o, etch_weight_task *task, const etch_weight_group *weight_group)
 {
-    const etch_positions *uses = etch_is_cut(o) ? etch_weight_group_uses(o->placed, weight_group) : NULL;
+    const etch_stage_uses *uses = etch_is_cut(o) ? etch_weight_group_uses(o->placed, weight_group) : NULL;
     task->staged = uses && uses->count == 0;
     for (uint32_t i = 0; uses && i < uses->count; i++)
-        ETCH_PUSH(o->arena, &task->uses, etch_layers_at(o, uses->at[i]));
+        if (etch_bound_number(o, etch_stage_use_total(o->bound->sym, &uses->at[i])) > 0)
+            ETCH_PUSH(o->arena, &task->uses, use_of(o, &uses->at[i]));
     if (task->uses.count > 0)
         return;
     /* Nothing of backward need undo the loop: nobody may use what it makes. One stage holds everything. */
     const etch_position at = task->staged ? etch_stage_position_of(o->placed, weight_group->loop) : 0;
-    ETCH_PUSH(o->arena, &task->uses, etch_layers_at(o, at));
+    ETCH_PUSH(o->arena, &task->uses, (etch_layer_use){.layers = etch_layers_at(o, at)});
 }
 
 static etch_weight_task *new_weight_task(etch_outliner *o, etch_end_role role,
@@ -161,16 +172,29 @@ static void add_weight_task(etch_outliner *o, const etch_step_task *of)
     ETCH_PUSH(o->arena, &o->outline->weight_tasks, w);
 }
 
+/* Of the layers that use the weights leaves the first. */
+static void keep_first_use(etch_weight_task *w)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < w->uses.count; i++) {
+        const etch_layer_use *use = &w->uses.at[i];
+        uint64_t at = 0;
+        while (use->classes && etch_class_at(use->classes, at) != use->class)
+            at++;
+        first = use->layers.first + at < first ? use->layers.first + at : first;
+    }
+    w->uses.count = 1;
+    w->uses.at[0] = (etch_layer_use){.layers = {first, first + 1}};
+}
+
 /* What the norm does for a weight. Gradients that several stages hold are counted by the first of them. */
 static void add_norm_of_weight(etch_outliner *o, const etch_step_task *of, const etch_step_contribution *c)
 {
     etch_sym *sym = o->bound->sym;
     const etch_task *norm = o->outline->norm;
     etch_weight_task *w = new_weight_task(o, of->end, c->group);
-    if (!w->staged) {
-        w->uses.count = 1;
-        w->uses.at[0].end = w->uses.at[0].first + 1;
-    }
+    if (!w->staged)
+        keep_first_use(w);
     w->task.flop = etch_task_number(o, etch_mul(sym, c->copies, c->flop), "FLOP", NULL, norm->name.text);
     w->task.bytes = etch_task_number(o, etch_mul(sym, c->copies, c->read), "bytes", NULL, norm->name.text);
     ETCH_PUSH(o->arena, &w->task.gradients, o->gradient_index[c->gradient->id]);

@@ -192,6 +192,13 @@ typedef struct etch_task {
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
 
+/* Layers that use weights: of those from first to end the ones of a class; NULL: all. */
+typedef struct etch_layer_use {
+    etch_bound_interval layers;
+    const etch_classes *classes;
+    uint32_t class;
+} etch_layer_use;
+
 /* A task of the end of a step, run once for each weight group: an iteration of the loop, or all there
  * is. */
 typedef struct etch_weight_task {
@@ -209,7 +216,7 @@ typedef struct etch_weight_task {
     /* of every microbatch: the next one does not add to the same memory */
     bool anew;
     /* where the weights are used: stages that hold none of it do not run the task */
-    ETCH_VEC(etch_bound_interval) uses;
+    ETCH_VEC(etch_layer_use) uses;
     /* text NULL: no loop */
     etch_word loop_name;
     /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
@@ -322,6 +329,9 @@ typedef struct etch_chunk_message {
     /* 0: nothing goes this way, and no message */
     uint32_t wire_count;
     uint64_t bytes;
+    /* what is zeros on both sides, and is not sent */
+    etch_passed_value *zeros;
+    uint32_t zero_count;
 } etch_chunk_message;
 
 /* The layers that a stage holds: those of its chunks. */

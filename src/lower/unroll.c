@@ -332,6 +332,8 @@ static void pass(etch_unroller *u, etch_action action, etch_node_type type)
     const uint32_t other = later ? model_chunk + 1 : model_chunk - 1, earlier = later ? model_chunk : other;
     const uint32_t stage = other % pipe->stages, chunk = other / pipe->stages;
     const etch_chunk_message *message = &u->outline->messages[back][earlier];
+    for (uint32_t i = 0; i < message->zero_count && !sends; i++)
+        *arrival_of(u, &message->zeros[i]) = ETCH_NO_NODE;
     if (message->wire_count == 0)
         return;
     char name[ETCH_MESSAGE_NAME], suffix[ETCH_MESSAGE_NAME / 2] = "";

@@ -90,9 +90,31 @@ def add_module(text):
     return text + (UNUSED if re.search(r"^model ", text, re.M) else "")
 
 
+def add_empty_loop(text):
+    """In front of every outer loop stands one that does the same, and never."""
+    added, done = "", 0
+    for match in re.finditer(r"^( *)repeat \w+ as (\w+) \{\n", text, re.M):
+        if match.start() < done:
+            continue
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        body = re.sub(rf"\b{match[2]}\b", "nothing", text[match.end():end])
+        added += f"{text[done:match.start()]}{match[1]}repeat 0 as nothing {{\n{body}\n"
+        added += text[match.start():end]
+        done = end
+    return added + text[done:]
+
+
 REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "weights passed on": pass_on_weights,
               "modules outlined": outline, "there and back": there_and_back,
-              "a module more": add_module}
+              "a module more": add_module, "an empty loop added": add_empty_loop}
+# What a loop carries is held by its map (R7): plans see a loop, also an empty one.
+UNPLACED = {"an empty loop added"}
+# Not so yet: where a loop of no iterations reads a value that others read too, their cotangents are added to
+# its zeros.
+KNOWN = {("t5.etch", "an empty loop added")}
 
 
 class Metamorphic(Case):
@@ -131,11 +153,13 @@ class Metamorphic(Case):
             folder, changed = self.rewritten(how)
             self.assertTrue({"gpt.etch", "llama.etch", "base.etch"} & changed, f"{name} rewrites nothing")
             for spec in SPECS:
+                if (spec, name) in KNOWN:
+                    continue
                 text = (plain / spec).read_text(encoding="utf-8")
                 for run in runs_of(text):
                     self.compare(plain / spec, folder / spec, run, None)
                     for plan in plans_of(plain / spec):
-                        if (spec, plan, name) in ORDER_COUNTS:
+                        if name in UNPLACED or (spec, plan, name) in ORDER_COUNTS:
                             continue
                         self.compare(plain / spec, folder / spec, run, plan)
 

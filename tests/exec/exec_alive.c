@@ -166,8 +166,9 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, (traits & EXEC_CHUNKED) != 0},
-        /* copies of weights are not measured from where they are gathered ahead, nor all of a stage */
-        {"workspace", is.workspace, said.workspace, (traits & EXEC_SHARDED) != 0},
+        /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
+         * handed on, and not read, is not sent, but memory of the iteration all the same */
+        {"workspace", is.workspace, said.workspace, (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
@@ -199,37 +200,28 @@ static const etch_tensor *under_views(const etch_tensor *tensor)
     return tensor;
 }
 
-/* Does an op of the region read the value, or hand it on inside? */
-static bool reads(const etch_region *region, const etch_tensor *value)
+/* Does an iteration hand on a value from outside the loop, or begin a loop with what was handed to it? */
+static bool hands_outer(const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; op && k < op->in_count; k++)
-            if (op->row->role != ETCH_ROLE_FREE && under_views(op->ins[k]) == value)
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_region *body = loop->bodies.at[k];
+        for (uint32_t i = 0; i < body->carries.count; i++)
+            if (under_views(body->carries.at[i].out)->region != body)
                 return true;
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (under_views(etch_loop_carries(loop)->at[k].init) == value)
-                return true;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            if (reads(loop->bodies.at[k], value))
+        for (uint32_t i = 0; i < body->items.count; i++)
+            if (body->items.at[i].loop && etch_loop_carries(body->items.at[i].loop)->count)
                 return true;
     }
     return false;
 }
 
-/* Does every iteration read what it is handed, and make what it hands on? */
-static bool makes_all(const etch_loop *loop)
+static bool hands_on(const etch_loop *loop)
 {
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        const etch_region *body = loop->bodies.at[k];
-        for (uint32_t i = 0; i < body->carries.count; i++) {
-            const etch_tensor *out = under_views(body->carries.at[i].out);
-            if (out->region != body || !out->producer || !reads(body, body->carries.at[i].in))
-                return false;
-        }
-    }
-    return true;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++)
+            if (!under_views(loop->bodies.at[k]->carries.at[i].out)->producer)
+                return true;
+    return false;
 }
 
 static uint32_t traits_of(const etch_region *region)
@@ -237,13 +229,8 @@ static uint32_t traits_of(const etch_region *region)
     uint32_t traits = 0;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        traits |= loop->bodies.count > 1 ? EXEC_CLASSES : 0;
-        traits |= exec_integer(loop->count) < 2 ? EXEC_FEW : 0;
-        traits |= etch_loop_carries(loop)->count > 1 || !makes_all(loop) ? EXEC_PASSED : 0;
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            traits |= traits_of(loop->bodies.at[k]);
+        traits |= loop && hands_outer(loop) ? EXEC_OUTER : 0;
+        traits |= loop && hands_on(loop) ? EXEC_HANDED : 0;
     }
     return traits;
 }

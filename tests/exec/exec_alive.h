@@ -14,9 +14,9 @@ typedef struct exec_alive {
 
 /* What models and plans have of which something is known to differ: see test_known.c. */
 typedef enum exec_trait {
-    EXEC_CLASSES = 1 << 0, /* a loop has iterations of several classes */
-    EXEC_FEW = 1 << 1,     /* a loop has no iteration, or one */
-    EXEC_PASSED = 1 << 2, /* a loop hands on several values, or one that not each iteration reads and makes */
+    EXEC_OUTER =
+        1 << 0, /* a loop hands on a value from outside, or begins inside of one with what it is handed */
+    EXEC_HANDED = 1 << 1,     /* a loop hands on what it has not made */
     EXEC_RECOMPUTED = 1 << 3, /* something is recomputed */
     EXEC_SHARDED = 1 << 4,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
     EXEC_STAGED = 1 << 5,     /* there are stages */

@@ -204,13 +204,15 @@ static bool is_of_stage(const exec_ranks *ranks, uint32_t layer)
 /* Does the stage have a layer in which the weight is said to be used? */
 static bool is_said_there(const exec_ranks *ranks, const etch_tensor *weight)
 {
-    const etch_positions *uses = &ranks->placed->stages->uses[weight->id];
+    const etch_stage_uses *uses = &ranks->placed->stages->uses[weight->id];
     for (uint32_t i = 0; i < uses->count; i++) {
-        const uint32_t entry = exec_chain_layers(ranks->chain, uses->at[i]);
-        const uint32_t first = exec_chain_position(ranks->chain, uses->at[i]);
+        const etch_stage_use *use = &uses->at[i];
+        const uint32_t entry = exec_chain_layers(ranks->chain, use->position);
+        const uint32_t first = exec_chain_position(ranks->chain, use->position);
         const uint32_t count = entry == UINT32_MAX ? 1 : ranks->chain->count[entry];
-        for (uint32_t k = 0; k < count; k++)
-            if (is_of_stage(ranks, first + k))
+        for (uint32_t k = 0; k < count && exec_integer(use->runs) > 0; k++)
+            if (is_of_stage(ranks, first + k) &&
+                (!use->body || exec_turn_class(use->body->loop, k) == use->body->index))
                 return true;
     }
     return false;

@@ -471,9 +471,17 @@ static exec_array **zeros(exec_ranks *ranks, const etch_value *value)
     return parts;
 }
 
+/* What a loop hands on; NULL: it is not on the stage, and nothing may read it. */
+static exec_array **handed_on(exec_ranks *ranks, etch_value *value)
+{
+    const etch_value *root = etch_value_root(value);
+    const bool is_sent = !is_given(root) && !is_made_when_read(ranks, root);
+    return is_sent && !*exec_ranks_slot(ranks, root, 0) ? NULL : parts_of(ranks, value);
+}
+
 static void set_all(exec_ranks *ranks, const etch_value *value, exec_array *const *parts)
 {
-    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
+    for (uint32_t r = 0; parts && r < ranks->mesh.ranks && !ranks->env.failure; r++)
         set(ranks, value, r, parts[r]);
 }
 
@@ -483,7 +491,6 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
         exec_fail(&ranks->env, "a loop hands on %s as a partial sum", carry->in->tensor->name);
 }
 
-/* What enters the turn-th iteration: at the first what the loop begins with, else what was handed on. */
 /* Is it made in the second half of backward? A part that a rank has already is of the half of the whole. */
 static bool makes_weight_half(etch_value *value)
 {
@@ -495,9 +502,8 @@ static bool makes_weight_half(etch_value *value)
 static bool is_carried(const exec_ranks *ranks, const etch_placed_loop *loop, uint32_t carry)
 {
     bool second = false;
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
         second = second || makes_weight_half(loop->bodies.at[k]->carries.at[carry].out);
-    }
     return !ranks->skips[second];
 }
 
@@ -510,8 +516,8 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         const etch_placed_carry *carry = &body->carries.at[i];
         if (!is_carried(ranks, loop, i))
             continue;
-        const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
-        handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
+        etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
+        handed[i] = init ? handed_on(ranks, init) : zeros(ranks, carry->in);
         if (ranks->traffic && init)
             exec_traffic_leave(ranks->traffic, init);
         if (!init)
@@ -553,15 +559,13 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         if (!is_carried(ranks, loop, i))
             continue;
-        handed[i] = parts_of(ranks, body->carries.at[i].out);
+        handed[i] = handed_on(ranks, body->carries.at[i].out);
         if (ranks->traffic)
             exec_traffic_leave(ranks->traffic, body->carries.at[i].out);
     }
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
-        if (!is_carried(ranks, loop, i))
-            continue;
-        exec_array *out = memory_of(handed[i][0]);
-        if (!out->made_as || !is_derived(body)) /* what backward hands on of forward is not read */
+        exec_array *out = is_carried(ranks, loop, i) && handed[i] ? memory_of(handed[i][0]) : NULL;
+        if (out && (!out->made_as || !is_derived(body))) /* what backward hands on of forward is not read */
             out->read = ranks->now;
     }
     if (!ranks->region->loop)

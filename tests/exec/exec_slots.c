@@ -136,15 +136,92 @@ static exec_array *memory_of(exec_array *array)
     return array;
 }
 
+/* Does the message before a stage position say that it has the value? */
+static bool is_said_sent(const exec_slots *s, const etch_cut *cut, const etch_crossing *crossing,
+                         bool backward, uint32_t position)
+{
+    etch_sym *sym = s->placed->training->graph->sym;
+    const etch_expr iteration = etch_int(sym, (int64_t)position - s->chain.first[cut->segment]);
+    return exec_integer(etch_crosses(sym, s->placed->stages, cut, crossing, backward, iteration)) > 0;
+}
+
+/* Or is it zeros, which both stages have? */
+static bool is_said_read(const exec_slots *s, const etch_cut *cut, const etch_crossing *crossing,
+                         bool backward, uint32_t position)
+{
+    etch_crossing made = *crossing;
+    made.is_made = true;
+    return is_said_sent(s, cut, &made, backward, position);
+}
+
+typedef ETCH_VEC(etch_crossing) crossing_list;
+
+static void add_value(exec_slots *s, crossing_list *list, etch_value *value)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i].value == value)
+            return;
+    if (value)
+        ETCH_PUSH(s->arena, list, (etch_crossing){.value = value});
+}
+
+/* What is said to cross the cut, so many, and after that all else that loops and steps of the pass hand on:
+ * nothing makes it other than zeros, or nothing reads it. */
+static crossing_list crossings_of(exec_slots *s, const etch_cut *cut, bool backward)
+{
+    const etch_placed_region *region = backward ? s->placed->backward : s->placed->forward;
+    const etch_crossings *said = backward ? &cut->backward : &cut->forward;
+    crossing_list list = {0};
+    for (uint32_t i = 0; i < said->count; i++)
+        ETCH_PUSH(s->arena, &list, said->at[i]);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_item *item = &region->items.at[i];
+        const bool is_here =
+            item->loop && cut->inside && item->loop->position == etch_position_at(cut->segment, ETCH_ALL_OF);
+        for (uint32_t k = 0; item->loop && k < etch_loop_carries(item->loop)->count; k++) {
+            add_value(s, &list, etch_loop_carries(item->loop)->at[k].result);
+            if (is_here)
+                add_value(s, &list, etch_loop_carries(item->loop)->at[k].in);
+        }
+        for (uint32_t k = 0; item->step && k < item->step->out_count; k++)
+            add_value(s, &list, item->step->outs[k]);
+    }
+    return list;
+}
+
+static bool is_zeros(const exec_array *array)
+{
+    bool zeros = array != NULL;
+    for (size_t i = 0; zeros && i < array->size; i++)
+        zeros = array->at[i] == 0;
+    return zeros;
+}
+
+/* What nobody sends is zeros on both sides, or nobody may read it. */
+static exec_array **unsent(exec_slots *s, exec_ranks *ranks, const alive *a)
+{
+    exec_array **arrays = ETCH_NEW_ARRAY(s->arena, ranks->mesh.ranks, exec_array *);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        arrays[r] = *place_of(ranks, a, r);
+        if (!is_zeros(arrays[r]))
+            return NULL;
+    }
+    return arrays;
+}
+
 /* The message leaves when the last of its values is there. */
 static void note_send(const exec_message *message, uint32_t count)
 {
     uint32_t complete = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (message->is_unsent[i])
+            continue;
         const exec_array *array = memory_of(message->arrays[i][0]);
         complete = array->born > complete ? array->born : complete;
     }
     for (uint32_t i = 0; i < count; i++) {
+        if (message->is_unsent[i])
+            continue;
         exec_array *array = memory_of(message->arrays[i][0]);
         array->read = array->read < complete ? complete : array->read;
     }
@@ -156,13 +233,23 @@ static void send(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t m
     uint32_t position;
     const etch_cut *cut = cut_of(s, receiver, backward, &position);
     exec_message *message = message_to(s, receiver, microbatch, backward);
-    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
-    const uint32_t said = exec_integer(backward ? cut->backward_bytes : cut->forward_bytes);
-    uint32_t bytes = 0;
+    const uint32_t said_count = (backward ? &cut->backward : &cut->forward)->count;
+    const crossing_list all = crossings_of(s, cut, backward);
+    const uint32_t count = all.count;
+    uint32_t said = exec_integer(backward ? cut->backward_bytes : cut->forward_bytes), bytes = 0;
     message->arrays = ETCH_NEW_ARRAY(s->arena, count, exec_array **);
+    message->is_unsent = ETCH_NEW_ARRAY(s->arena, count, bool);
     for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
-        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+        const etch_value *value = all.at[i].value;
         const alive a = alive_at(s, value, position, backward);
+        message->is_unsent[i] = i >= said_count || !is_said_sent(s, cut, &all.at[i], backward, position);
+        if (message->is_unsent[i]) {
+            message->arrays[i] = unsent(s, ranks, &a);
+            said -= i < said_count && etch_crossing_may_be_sent(&all.at[i])
+                        ? exec_integer(etch_value_bytes(s->placed, value))
+                        : 0;
+            continue;
+        }
         message->arrays[i] = ETCH_NEW_ARRAY(s->arena, ranks->mesh.ranks, exec_array *);
         for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
             exec_array *array = *place_of(ranks, &a, r);
@@ -207,7 +294,7 @@ static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
 /* On the first rank it is memory of the stage from the begin of the action on, unless it is given: an input
  * or a weight, which is memory of nobody anywhere. */
 static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *tensor, exec_array *sent,
-                          uint32_t rank)
+                          uint32_t rank, bool is_unsent, bool is_given)
 {
     exec_array *copy = ETCH_NEW(s->arena, exec_array);
     *copy = *sent;
@@ -219,10 +306,10 @@ static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *t
     copy->before = rank == 0 ? found(ranks, sent) : NULL;
     const bool is_twice = copy->before && copy->before->born == ranks->now;
     copy->memory = is_twice ? copy->before : NULL;
-    copy->bytes = rank == 0 && !copy->memory && memory_of(sent)->bytes
+    copy->bytes = rank == 0 && !copy->memory && !is_given && memory_of(sent)->bytes
                       ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype)
                       : 0;
-    if (rank == 0)
+    if (rank == 0 && !is_unsent)
         ETCH_PUSH(s->arena, &s->received, copy);
     if (copy->bytes)
         ETCH_PUSH(ranks->env.arena, &ranks->made, copy);
@@ -234,12 +321,15 @@ static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_
     uint32_t position;
     const etch_cut *cut = cut_of(s, receiver, backward, &position);
     const exec_message *message = message_to(s, receiver, microbatch, backward);
-    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+    const crossing_list all = crossings_of(s, cut, backward);
+    const uint32_t said = (backward ? &cut->backward : &cut->forward)->count;
+    for (uint32_t i = 0; i < all.count; i++) {
+        const etch_value *value = all.at[i].value;
         const alive a = alive_at(s, value, position, backward);
-        for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
-            *place_of(ranks, &a, r) = copied(s, ranks, value->tensor, message->arrays[i][r], r);
+        for (uint32_t r = 0; message->arrays[i] && r < ranks->mesh.ranks; r++)
+            *place_of(ranks, &a, r) = copied(
+                s, ranks, value->tensor, message->arrays[i][r], r, message->is_unsent[i],
+                message->is_unsent[i] && !(i < said && is_said_read(s, cut, &all.at[i], backward, position)));
     }
 }
 
@@ -408,16 +498,6 @@ void exec_slots_run(exec_slots *s)
         s->unread += s->stages[i]->unread;
 }
 
-/* Is there a loop of several classes? */
-static bool has_classes(const exec_slots *s)
-{
-    const etch_region *forward = s->placed->training->graph->forward;
-    for (uint32_t i = 0; i < forward->items.count; i++)
-        if (forward->items.at[i].loop && forward->items.at[i].loop->bodies.count > 1)
-            return true;
-    return false;
-}
-
 /* The references keep their values as long as the slots run. */
 void exec_slots_release(exec_slots *s)
 {
@@ -430,9 +510,9 @@ const char *exec_check_slots(const etch_placed *placed, uint64_t seed)
     exec_slots *s = exec_slots_new(placed->arena, placed, seed);
     exec_slots_run(s);
     exec_slots_release(s);
-    if (!s->failure && s->unneeded && !has_classes(s))
+    if (!s->failure && s->unneeded)
         s->failure = s->unneeded;
-    if (!s->failure && s->unread && !has_classes(s))
+    if (!s->failure && s->unread)
         s->failure = etch_text(s->arena, "%u weights are on stages that do not read them", s->unread);
     return s->failure;
 }

@@ -9,7 +9,8 @@
 /* What goes from one chunk to the next for a microbatch: values alive at the cut, or cotangents. */
 typedef struct exec_message {
     bool is_sent;
-    exec_array ***arrays; /* by value of the cut and rank */
+    exec_array ***arrays; /* by value of the cut and rank; of a value that is not sent NULL, or zeros */
+    bool *is_unsent;      /* by value */
 } exec_message;
 
 typedef struct exec_slots {

@@ -91,11 +91,11 @@ static const etch_step *sum_for(const etch_placed *placed, const etch_value *val
 const char *exec_check_sums(const etch_placed *placed)
 {
     for (uint32_t c = 0; placed->stages && placed->backward && c < placed->stages->cuts.count; c++) {
-        const etch_value_list *sent = &placed->stages->cuts.at[c].backward;
+        const etch_crossings *sent = &placed->stages->cuts.at[c].backward;
         for (uint32_t i = 0; i < sent->count; i++)
             for (uint32_t k = 0; k < i; k++) {
-                const etch_step *sum = sum_for(placed, sent->at[i]);
-                if (sum && sum == sum_for(placed, sent->at[k]))
+                const etch_step *sum = sum_for(placed, sent->at[i].value);
+                if (sum && sum == sum_for(placed, sent->at[k].value))
                     return etch_text(placed->arena, "two terms of %s are sent where their sum would do",
                                      sum->outs[0]->tensor->name);
             }

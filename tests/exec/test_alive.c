@@ -34,11 +34,11 @@ static bool is_known_failure(const etch_placed *placed, const char *failure)
     return is_missing && strstr(failure, "backward") && (traits & EXEC_STAGED) && (traits & EXEC_RECOMPUTED);
 }
 
-/* Messages and weights of loops of which not every iteration reads everything may be too many. */
+/* Nothing is sent, or on a stage, that nobody reads: but what an iteration hands on from outside its loop, or
+ * begins a loop with, is taken for read. */
 static const char *check_surplus(const exec_slots *s)
 {
-    const uint32_t excuse = EXEC_CLASSES | EXEC_FEW | EXEC_PASSED;
-    if (exec_traits(s->placed) & excuse)
+    if (exec_traits(s->placed) & EXEC_OUTER)
         return NULL;
     return s->unread ? "weights are on stages that do not read them" : s->unneeded;
 }

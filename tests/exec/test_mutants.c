@@ -700,7 +700,6 @@ static const struct {
     {"identity", "grads: another", "a renaming of no dim is the identity"},
     {"transpose", "grads: another", "likewise"},
     {"dropout", "grads: arguments", "cotangent and mask commute"},
-    {"gather", "linear: each", "its result has dims that the table lacks, so no partial sum passes"},
     {"scatter", "linear: each", "its result has the dim that the rows lack, so no partial sum passes"},
     {"broadcast", "linear: no", "likewise"},
     {"topk", "linear: each", "its result has choices, which scores lack"},

@@ -182,7 +182,8 @@ static void send_too_much(etch_placed *placed)
 {
     etch_cut *cut = &placed->stages->cuts.at[0];
     etch_value *more = result_called(placed, "e");
-    ETCH_PUSH(placed->arena, &cut->forward, more);
+    ETCH_PUSH(placed->arena, &cut->forward,
+              ((etch_crossing){.value = more, .is_read = true, .is_made = true}));
     cut->forward_bytes =
         etch_add(placed->training->graph->sym, cut->forward_bytes, etch_value_bytes(placed, more));
 }

@@ -152,8 +152,8 @@ static void residual_at_every_cut(etch_arena *arena)
         ck_assert_int_eq(sample_value(cut->backward_bytes), 2048);
         ck_assert_uint_eq(cut->forward.count, 1);
         for (uint32_t axis = 0; axis < placed->plan->mesh.count; axis++) {
-            ck_assert_ptr_ne(cut->forward.at[0]->place[axis], ETCH_PARTIAL);
-            ck_assert_ptr_ne(cut->backward.at[0]->place[axis], ETCH_PARTIAL);
+            ck_assert_ptr_ne(cut->forward.at[0].value->place[axis], ETCH_PARTIAL);
+            ck_assert_ptr_ne(cut->backward.at[0].value->place[axis], ETCH_PARTIAL);
         }
     }
 }
@@ -166,7 +166,7 @@ END_TEST
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
-static const etch_positions *uses_of(const etch_placed *placed, const char *name)
+static const etch_stage_uses *uses_of(const etch_placed *placed, const char *name)
 {
     const etch_graph *graph = placed->training->graph;
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -211,7 +211,7 @@ static void a_weight_of_all_layers_is_shared(etch_arena *arena)
     sample_loss(x, out);
     set_stages(x, units, 2);
     const etch_placed *placed = sample_place(x);
-    const etch_positions *uses = uses_of(placed, "gain");
+    const etch_stage_uses *uses = uses_of(placed, "gain");
     const end_works shared = end_shared_reductions(placed);
     ck_assert_uint_eq(shared.count, 1);
     ck_assert_int_eq(sample_value(shared.at[0].bytes), 4 * 32);
@@ -243,6 +243,15 @@ static int64_t at(sample *x, etch_expr expr, int64_t layers, int64_t stages, int
     return sample_value(etch_subst(x->sym, expr, 3, vars, values));
 }
 
+/* As many messages, before the same iterations. */
+static void check_ends(sample *x, const etch_iterations *bound, const etch_iterations *open, int64_t layers,
+                       int64_t stages, int64_t stage)
+{
+    ck_assert_uint_eq(bound->count, open->count);
+    for (uint32_t i = 0; i < bound->count; i++)
+        ck_assert_int_eq(sample_value(bound->at[i]), at(x, open->at[i], layers, stages, stage));
+}
+
 static void check_view(sample *x, const etch_stage_view *bound, const etch_stage_view *open, int64_t layers,
                        int64_t stages, int64_t stage)
 {
@@ -251,8 +260,8 @@ static void check_view(sample *x, const etch_stage_view *bound, const etch_stage
             ck_assert_int_eq(sample_value(bound->shares[i][side]),
                              at(x, open->shares[i][side], layers, stages, stage));
         ck_assert_int_eq(bound->held[i], open->held[i]);
-        ck_assert_int_eq(sample_value(bound->forward[i]), at(x, open->forward[i], layers, stages, stage));
-        ck_assert_int_eq(sample_value(bound->backward[i]), at(x, open->backward[i], layers, stages, stage));
+        check_ends(x, &bound->forward[i], &open->forward[i], layers, stages, stage);
+        check_ends(x, &bound->backward[i], &open->backward[i], layers, stages, stage);
     }
 }
 
@@ -311,7 +320,7 @@ static void stages_hold_everything_once(etch_arena *arena)
                 const etch_stage_view *view = etch_stage_view_of(placed, &n, stage);
                 for (uint32_t k = 0; k < 3; k++) {
                     sums[k] += sample_value(view->shares[k][ETCH_ALL_OF]);
-                    sends += sample_value(view->forward[k]) + sample_value(view->backward[k]);
+                    sends += view->forward[k].count + view->backward[k].count;
                 }
             }
             for (uint32_t k = 0; k < 3; k++)

@@ -169,8 +169,8 @@ static void set_position(etch_step_task *task, etch_position home)
 static void make_late(const victim *x)
 {
     set_position(victim_task(x->forward, "gather"), etch_position_at(2, ETCH_ALL_OF));
-    etch_positions *uses = &x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id];
-    uses->at[0] = etch_position_at(2, ETCH_ALL_OF);
+    etch_stage_uses *uses = &x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id];
+    uses->at[0].position = etch_position_at(2, ETCH_ALL_OF);
 }
 
 static void make_nowhere(const victim *x)
@@ -302,7 +302,7 @@ static void message_bytes(const victim *x)
 
 static void send_partial(const victim *x)
 {
-    x->placed->stages->cuts.at[1].forward.at[0]->place[DP] = ETCH_PARTIAL;
+    x->placed->stages->cuts.at[1].forward.at[0].value->place[DP] = ETCH_PARTIAL;
 }
 
 /* ---- weight groups ------------------------------------------------------------------------------------- */
@@ -648,7 +648,7 @@ static void used_everywhere(const victim *x)
     for (uint32_t i = 0; i < x->placed->training->graph->weights.count; i++) {
         const etch_tensor *weight = x->placed->training->graph->weights.at[i];
         if (strcmp(weight->name, "gain") == 0)
-            x->placed->stages->uses[weight->id].at[0] = etch_position_at(1, ETCH_ALL_OF);
+            x->placed->stages->uses[weight->id].at[0].position = etch_position_at(1, ETCH_ALL_OF);
     }
 }
 

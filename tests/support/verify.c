@@ -154,8 +154,9 @@ static bool check_message(verifying *v, uint32_t i, etch_phase phase, const etch
         return verify_wrong(v, "message %u is not sent in each microbatch", (unsigned)i);
     terms bytes = {0};
     for (uint32_t k = 0; k < (phase == ETCH_FORWARD ? cut->forward.count : cut->backward.count); k++) {
-        const etch_value *value = phase == ETCH_FORWARD ? cut->forward.at[k] : cut->backward.at[k];
-        ETCH_PUSH(v->scratch, &bytes, etch_value_bytes(v->placed, value));
+        const etch_value *value = (phase == ETCH_FORWARD ? &cut->forward : &cut->backward)->at[k].value;
+        if (etch_crossing_may_be_sent(&(phase == ETCH_FORWARD ? &cut->forward : &cut->backward)->at[k]))
+            ETCH_PUSH(v->scratch, &bytes, etch_value_bytes(v->placed, value));
     }
     if (!verify_same(v, task->bytes, etch_sum(v->sym, bytes.count, bytes.at)))
         return verify_wrong(v, "message %u has not the bytes of what is alive there", (unsigned)i);
@@ -192,9 +193,9 @@ const char *verify_messages(const etch_placed *placed)
     for (uint32_t i = 0; placed->stages && i < placed->stages->cuts.count; i++) {
         const etch_cut *cut = &placed->stages->cuts.at[i];
         for (uint32_t k = 0; k < cut->forward.count && !wrong; k++)
-            wrong = partial_sum(placed, cut, cut->forward.at[k]);
+            wrong = partial_sum(placed, cut, cut->forward.at[k].value);
         for (uint32_t k = 0; k < cut->backward.count && !wrong; k++)
-            wrong = partial_sum(placed, cut, cut->backward.at[k]);
+            wrong = partial_sum(placed, cut, cut->backward.at[k].value);
     }
     return wrong;
 }

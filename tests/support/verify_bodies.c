@@ -23,6 +23,7 @@ typedef struct walk {
     uint32_t *runs;            /* by step id: in how many tasks it is */
     ETCH_VEC(made_body) made;
     bool backward;
+    bool idle;                 /* in a body of which no iteration runs: it reads nothing */
     etch_position position;    /* of the task or loop of the top level at work */
     etch_position reads_since; /* where that begins to read */
 } walk;
@@ -177,11 +178,11 @@ static bool is_reached(const walk *w, const etch_value *made, etch_position read
 static bool is_noted_use(const walk *w, const etch_tensor *weight)
 {
     const etch_stages *stages = w->v->placed->stages;
-    if (!stages || (weight->region->loop && etch_position_is_loop(stages, w->position)))
+    if (!stages || w->idle || (weight->region->loop && etch_position_is_loop(stages, w->position)))
         return true;
-    const etch_positions *uses = &stages->uses[weight->id];
+    const etch_stage_uses *uses = &stages->uses[weight->id];
     for (uint32_t i = 0; i < uses->count; i++)
-        if (one_position(w, uses->at[i]) == one_position(w, w->position))
+        if (one_position(w, uses->at[i].position) == one_position(w, w->position))
             return true;
     return false;
 }
@@ -336,12 +337,15 @@ static bool walk_loop_body(walk *w, const etch_step_repeat *repeat, uint32_t k)
     const etch_placed_region *region = repeat->loop->bodies.at[k];
     const etch_region *forward = etch_forward_body(region->of);
     const uint32_t others = w->made.count;
+    const bool idle = w->idle;
     if (repeat->bodies.at[k]->region != region)
         return verify_wrong(w->v, "%s is of another loop, or another class", body_name(w, region));
     if (w->backward)
         see_made(w, forward, true);
+    w->idle = idle || etch_is_zero(region->of->count);
     if (!walk_body(w, repeat->bodies.at[k], region))
         return false;
+    w->idle = idle;
     /* bodies inside of it have come behind those that were seen */
     const uint32_t all = w->made.count;
     w->made.count = others;

@@ -67,9 +67,10 @@ static bool same_uses(const verifying *v, const etch_tensor *a, const etch_tenso
     const etch_stages *stages = v->placed->stages;
     if (!stages)
         return true;
-    const etch_positions *left = &stages->uses[a->id], *right = &stages->uses[b->id];
+    const etch_stage_uses *left = &stages->uses[a->id], *right = &stages->uses[b->id];
     for (uint32_t i = 0; i < left->count && i < right->count; i++)
-        if (left->at[i] != right->at[i])
+        if (left->at[i].position != right->at[i].position || left->at[i].body != right->at[i].body ||
+            left->at[i].runs != right->at[i].runs)
             return false;
     return left->count == right->count;
 }
@@ -260,8 +261,9 @@ static bool check_tasks(const ending *e)
 static bool may_be_shared(const verifying *v, const etch_tensor *weight)
 {
     const etch_stages *stages = v->placed->stages;
-    const etch_positions *uses = stages ? &stages->uses[weight->id] : NULL;
-    return uses && (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0])));
+    const etch_stage_uses *uses = stages ? &stages->uses[weight->id] : NULL;
+    return uses &&
+           (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0].position)));
 }
 
 static bool check_weight(const ending *e, const etch_tensor *weight)

@@ -6,7 +6,6 @@ typedef struct visit {
     const etch_step_task *task;
     const etch_step_contribution *contribution;
     etch_expr runs;
-    bool by_class; /* it is in a loop whose iterations differ */
 } visit;
 
 typedef ETCH_VEC(visit) visits;
@@ -22,7 +21,6 @@ typedef struct viewing {
     etch_expr *sent; /* by message */
     bool *reads;     /* by tensor id: a stage computes with the weight */
     bool *read;      /* and any stage does */
-    bool *idle;      /* a loop names it that has no iterations, or has some that do not read it */
 } viewing;
 
 typedef struct collecting {
@@ -41,20 +39,11 @@ static bool is_below(const verifying *v, etch_expr a, etch_expr b)
     return etch_is_constant(a) && etch_is_constant(b) && etch_constant_compare(v->sym, a, b) < 0;
 }
 
-static bool is_by_class(const etch_region *body)
-{
-    for (; body; body = body->parent)
-        if (body->loop && body->loop->bodies.count > 1)
-            return true;
-    return false;
-}
-
 static void collect(void *data, const etch_step_task *task, const etch_step_contribution *contribution,
                     const etch_task_place *place)
 {
     const collecting *c = data;
-    const visit one = {task, contribution, bind(&c->x->v, c->x->bound, place->runs),
-                       is_by_class(place->body)};
+    const visit one = {task, contribution, bind(&c->x->v, c->x->bound, place->runs)};
     visits *into = task->kind == ETCH_TASK_MESSAGE ? c->messages : c->tasks;
     ETCH_PUSH(c->x->v.scratch, into, one);
 }
@@ -107,9 +96,7 @@ static void note_weights(const etch_step_task *task, bool *noted)
         }
 }
 
-/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. A stage
- * that has iterations of a loop holds what others of them read, too, and where there are none, what they
- * would: of such weights only the first half is asked. */
+/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. */
 static bool check_updates(viewing *x, const visits *here, uint32_t stage)
 {
     for (uint32_t i = 0; i < here->count; i++) {
@@ -118,8 +105,7 @@ static bool check_updates(viewing *x, const visits *here, uint32_t stage)
             continue;
         const etch_tensor *weight = one->contribution->tensor;
         const bool updates = !etch_is_zero(one->runs);
-        const bool decided = x->reads[weight->id] || (x->read[weight->id] && !x->idle[weight->id]);
-        if (updates != x->reads[weight->id] && decided)
+        if (updates != x->reads[weight->id] && x->read[weight->id])
             return verify_wrong(&x->v, "stage %u %s weight %s and %s it", (unsigned)stage,
                                 x->reads[weight->id] ? "reads" : "does not read", weight->name,
                                 updates ? "updates" : "does not update");
@@ -127,10 +113,27 @@ static bool check_updates(viewing *x, const visits *here, uint32_t stage)
     return true;
 }
 
+/* A message has what always crosses the cut, and of all else what does cross it there. */
+static bool add_messages(viewing *x, const visits *messages, uint32_t stage)
+{
+    verifying *v = &x->v;
+    etch_expr sent = NULL;
+    for (uint32_t i = 0, task = 0; i < messages->count; i++) {
+        const visit *one = &messages->at[i];
+        while (v->program->messages.at[task] != one->task)
+            task++;
+        if (!one->contribution->crossing)
+            x->sent[task] = etch_add(v->sym, x->sent[task], sent = one->runs);
+        else if (!sent || is_below(v, sent, one->runs))
+            return verify_wrong(v, "stage %u sends %s too often", (unsigned)stage, name_of(x, one));
+    }
+    return true;
+}
+
 static bool add_stage(viewing *x, const visits *here, const visits *messages, uint32_t stage)
 {
     verifying *v = &x->v;
-    if (here->count != x->all.count || messages->count != v->program->messages.count)
+    if (here->count != x->all.count)
         return verify_wrong(v, "stage %u has another number of contributions", (unsigned)stage);
     for (uint32_t i = 0; i < here->count; i++) {
         const visit *one = &here->at[i];
@@ -146,13 +149,9 @@ static bool add_stage(viewing *x, const visits *here, const visits *messages, ui
         if (!etch_is_zero(one->runs)) {
             note_weights(one->task, x->reads);
             note_weights(one->task, x->read);
-        } else if (one->by_class || etch_is_zero(x->all.at[i].runs)) {
-            note_weights(one->task, x->idle);
         }
     }
-    for (uint32_t i = 0; i < messages->count; i++)
-        x->sent[i] = etch_add(v->sym, x->sent[i], messages->at[i].runs);
-    return true;
+    return add_messages(x, messages, stage);
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------- */
@@ -267,7 +266,6 @@ static bool view_stages(viewing *x)
     x->most = zeros(x, x->all.count);
     x->sent = zeros(x, program->messages.count);
     x->read = ETCH_NEW_ARRAY(x->v.scratch, tensors, bool);
-    x->idle = ETCH_NEW_ARRAY(x->v.scratch, tensors, bool);
     for (uint32_t stage = 0; stage < stages; stage++) {
         visits messages = {0};
         collecting one = {x, &here[stage], &messages};

@@ -10,6 +10,8 @@ typedef struct listing {
     /* by weight */
     etch_tensor **gradients;
     const bool *weight_gradients;
+    /* NULL: everything is on one stage */
+    const etch_stage_view *view;
     etch_cost_list *out;
 } listing;
 
@@ -216,12 +218,12 @@ static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr
     return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
 
-/* `item` as payload and as traffic of a ring. */
-static void push_comm(const listing *l, etch_cost item)
+/* `item` as payload and as traffic of a ring of so many ranks. */
+static void push_comm(const listing *l, etch_cost item, etch_expr ranks)
 {
     item.measure = ETCH_COMM;
     push(l, item);
-    etch_expr share = ring_share(l->sym, item.collective, etch_group_size(l->placed, item.axes));
+    etch_expr share = ring_share(l->sym, item.collective, ranks);
     item.measure = ETCH_WIRE;
     item.each = etch_mul(l->sym, item.each, share);
     push(l, item);
@@ -257,6 +259,14 @@ static void list_traffic(const listing *l, etch_cost item, const etch_step_contr
     push(l, item);
 }
 
+/* Of what stages that share a weight add up, these. */
+static etch_expr ranks_of(const listing *l, const etch_step_task *task)
+{
+    if (task->end == ETCH_END_REDUCE_SHARED && l->view)
+        return etch_stage_users(l->sym, l->view, etch_weight_group_uses(l->placed, task->group));
+    return etch_group_size(l->placed, task->axes);
+}
+
 static void list_payload(const listing *l, etch_cost item, const etch_step_task *task,
                          const etch_step_contribution *c)
 {
@@ -267,7 +277,7 @@ static void list_payload(const listing *l, etch_cost item, const etch_step_task 
     item.provenance = task->provenance;
     if (task->end)
         item.provenance.tensor = c->tensor;
-    push_comm(l, item);
+    push_comm(l, item, ranks_of(l, task));
 }
 
 /* One contribution to the step of a rank. */
@@ -324,6 +334,7 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
         .sym = placed->training->graph->sym,
         .arena = placed->arena,
         .weight_gradients = etch_weight_gradients(placed->training),
+        .view = placed->stages ? stage : NULL,
         .out = out,
     };
     /* a value makes about two items, and lists of them are long to copy */

@@ -48,11 +48,7 @@ static void make_step(etch_live_walk *w, const etch_live_item *item, bool is_her
 /* Does the stage run what is at the position? */
 static bool runs_at(const etch_live_walk *w, etch_position position)
 {
-    etch_positions one = {0};
-    if (!w->program->view || position == ETCH_NO_POSITION)
-        return true;
-    ETCH_PUSH(w->arena, &one, position);
-    return !etch_is_zero(etch_stage_presence(w->sym, w->program->view, &one));
+    return !w->program->view || position == ETCH_NO_POSITION || etch_stage_holds(w->program->view, position);
 }
 
 static void run_region(etch_live_walk *w, const etch_live_region *region, bool is_here, etch_live_counts *out)

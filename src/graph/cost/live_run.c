@@ -486,6 +486,7 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
         bind(r, body->carries.at[k].in, handed[k]);
     run_region(r, body, chunk);
     begin_event(r, chunk);
+    event_now(r)->hands_on = true;
     for (uint32_t k = 0; k < body->carries.count; k++) {
         handed[k] = etch_live_memory_of(r, body->carries.at[k].out);
         if (handed[k] && r->memories.at[handed[k]].is_forward != r->is_backward)

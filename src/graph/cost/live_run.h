@@ -53,6 +53,8 @@ typedef struct etch_live_event {
     uint32_t chunk;
     ETCH_VEC(uint32_t) makes;
     ETCH_VEC(uint32_t) reads;
+    /* an iteration ends, and hands on */
+    bool hands_on;
 } etch_live_event;
 
 /* The name of a gathered copy. */

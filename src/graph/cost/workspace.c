@@ -37,6 +37,12 @@ typedef struct workspace {
 
 /* ---- actions ------------------------------------------------------------------------------------------- */
 
+/* Is it there in this action? */
+static bool is_there(const workspace *w, uint32_t memory)
+{
+    return w->last[memory] && w->intervals.at[w->last[memory] - 1].death >= w->begin;
+}
+
 /* The interval of this action, which the memory begins with it unless something has made it since. */
 static interval *interval_of(workspace *w, uint32_t memory, uint32_t birth)
 {
@@ -87,8 +93,8 @@ static uint32_t cut_memory(const workspace *w, const etch_value *value, bool aft
     return etch_live_memory_of(w->run, value->id);
 }
 
-/* The cut before a chunk of the stage, or after it; NULL: the chain ends there. */
-static const etch_cut *cut_of(const workspace *w, uint32_t chunk, bool after)
+/* The cut before a chunk of the stage, or after it, and where; NULL: the chain ends there. */
+static const etch_cut *cut_of(const workspace *w, uint32_t chunk, bool after, etch_expr *iteration)
 {
     const etch_stages *stages = w->view->stages;
     const etch_layer_interval *end = NULL;
@@ -102,6 +108,7 @@ static const etch_cut *cut_of(const workspace *w, uint32_t chunk, bool after)
             }
     if (!end)
         return NULL;
+    *iteration = after ? end->high : end->low;
     inside = after ? end->high != stages->segments.at[segment].count : !etch_is_zero(end->low);
     for (uint32_t i = 0; i < stages->cuts.count; i++)
         if (stages->cuts.at[i].segment == segment + (after && !inside) && stages->cuts.at[i].inside == inside)
@@ -119,14 +126,17 @@ typedef ETCH_VEC(sent_value) message;
 /* What is received or sent at an end of the chunk: after it, or before. */
 static message message_at(const workspace *w, bool after, bool is_backward)
 {
-    const etch_cut *cut = w->view ? cut_of(w, w->chunk, after) : NULL;
-    const uint32_t count = !cut ? 0 : is_backward ? cut->backward.count : cut->forward.count;
+    etch_expr iteration = NULL;
+    const etch_cut *cut = w->view ? cut_of(w, w->chunk, after, &iteration) : NULL;
+    const etch_crossings none = {0}, *list = !cut ? &none : is_backward ? &cut->backward : &cut->forward;
     message all = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_value *value = is_backward ? cut->backward.at[i] : cut->forward.at[i];
-        const uint32_t memory = cut_memory(w, value, after, is_backward);
-        if (memory)
-            ETCH_PUSH(w->arena, &all, (sent_value){value->id, memory});
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t memory = cut_memory(w, list->at[i].value, after, is_backward);
+        etch_crossing read = list->at[i];
+        read.is_made = true; /* zeros are memory of both stages */
+        if (memory &&
+            !etch_is_zero(etch_crosses(w->sym, w->view->stages, cut, &read, is_backward, iteration)))
+            ETCH_PUSH(w->arena, &all, (sent_value){read.value->id, memory});
     }
     return all;
 }
@@ -161,7 +171,8 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
         for (uint32_t k = 0; k < event->makes.count; k++)
             interval_of(w, event->makes.at[k], w->now)->death = w->now;
         for (uint32_t k = 0; k < event->reads.count; k++)
-            interval_of(w, event->reads.at[k], w->begin)->death = w->now;
+            if (!event->hands_on || is_there(w, event->reads.at[k])) /* what nobody sends is not handed on */
+                interval_of(w, event->reads.at[k], w->begin)->death = w->now;
     }
     send(w, is_backward);
 }

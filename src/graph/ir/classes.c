@@ -35,6 +35,11 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b)
     return etch_at_least(sym, b, a, NULL) == ETCH_YES ? a : etch_min(sym, a, b);
 }
 
+etch_expr etch_some(etch_sym *sym, etch_expr amount)
+{
+    return etch_is_zero(amount) ? amount : etch_smaller(sym, amount, etch_int(sym, 1));
+}
+
 /* How many of 0, 1, .. to before `end` are `residue` modulo `period`. */
 static etch_expr count_below(etch_sym *sym, etch_expr end, uint32_t residue, uint32_t period)
 {

@@ -343,6 +343,8 @@ bool etch_choice_has_weight(const etch_choice *selected, const etch_tensor *weig
 /* As etch_max and etch_min, simpler where facts tell which of the two it is. */
 etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
+/* 1 where the amount, an integer and not below 0, is not 0, else 0. */
+etch_expr etch_some(etch_sym *sym, etch_expr amount);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */

@@ -17,7 +17,42 @@ typedef struct etch_stage_segment {
     etch_expr first, count;
 } etch_stage_segment;
 
-typedef ETCH_VEC(etch_value *) etch_value_list;
+/* Where something of the chain reads a value or a weight, or makes a value. */
+typedef struct etch_stage_use {
+    etch_position position;
+    /* of a loop whose iterations are layers: those of this class; NULL: all */
+    const etch_region *body;
+    /* how often there, in each of these iterations: what loops inside are counted may be 0 */
+    etch_expr runs;
+} etch_stage_use;
+
+/* Along the chain, each place once. */
+typedef ETCH_VEC(etch_stage_use) etch_stage_uses;
+
+/* How often, on all stages together. */
+etch_expr etch_stage_use_total(etch_sym *sym, const etch_stage_use *use);
+
+/* What a loop does with the values that it carries. */
+typedef struct etch_carrying etch_carrying;
+
+/* A value that goes over a cut where something reads it behind the cut, and something has made it. */
+typedef struct etch_crossing {
+    etch_value *value;
+    /* something surely does; else these, of which there may be none in the iterations there */
+    bool is_read, is_made;
+    etch_stage_uses reads, makes;
+    /* of a value that a loop carries over a cut inside of it: which it is, in place of `reads` */
+    const etch_carrying *carrying;
+    uint32_t carried;
+} etch_crossing;
+
+typedef ETCH_VEC(etch_crossing) etch_crossings;
+
+/* Else nothing makes it other than zeros. */
+static inline bool etch_crossing_may_be_sent(const etch_crossing *crossing)
+{
+    return crossing->is_made || crossing->makes.count > 0;
+}
 
 /* Where a chain may be cut: before a segment, or between the iterations of a loop. What is alive there goes
  * to the next stage in one message for each microbatch; backward, cotangents go the other way. A loop-carried
@@ -26,12 +61,10 @@ typedef struct etch_cut {
     uint32_t segment;
     /* the segment's loop; else before the segment */
     bool inside;
-    etch_value_list forward, backward;
-    /* of one rank and message */
+    etch_crossings forward, backward;
+    /* of one rank and message, at most */
     etch_expr forward_bytes, backward_bytes;
 } etch_cut;
-
-typedef ETCH_VEC(etch_position) etch_positions;
 
 /* The chain that a plan's stage line makes of the model. */
 typedef struct etch_stages {
@@ -44,9 +77,9 @@ typedef struct etch_stages {
     ETCH_VEC(etch_cut) cuts;
     /* by op id: the segment that it is listed in, or ETCH_NO_SEGMENT */
     uint32_t *segment_of_op;
-    /* by tensor id of a weight: where it is used, each once, ascending; empty where each iteration of a loop
-     * of the chain has its own */
-    etch_positions *uses;
+    /* by tensor id of a weight: where it is used; empty where each iteration of a loop of the chain has its
+     * own */
+    etch_stage_uses *uses;
 } etch_stages;
 
 /* Is it the stage position of a loop whose iterations are layers? */
@@ -55,8 +88,12 @@ bool etch_position_is_loop(const etch_stages *stages, etch_position position);
 etch_position etch_stage_position_of(const etch_placed *placed, const etch_loop *loop);
 /* Where the weights of a weight group are used: NULL where there are no stages; empty for a loop of the
  * chain, where each iteration has its own. */
-const etch_positions *etch_weight_group_uses(const etch_placed *placed,
-                                             const etch_weight_group *weight_group);
+const etch_stage_uses *etch_weight_group_uses(const etch_placed *placed,
+                                              const etch_weight_group *weight_group);
+/* 1 where a value goes over the cut before this iteration of its segment (of a cut before the segment any),
+ * else 0. `backward`: on its way back. */
+etch_expr etch_crosses(etch_sym *sym, const etch_stages *stages, const etch_cut *cut,
+                       const etch_crossing *crossing, bool backward, etch_expr iteration);
 
 /* ---- one stage ----------------------------------------------------------------------------------------- */
 
@@ -70,30 +107,8 @@ typedef struct etch_layer_interval {
 
 typedef ETCH_VEC(etch_layer_interval) etch_layer_intervals;
 
-/* The layers that one stage holds, as numbers or as formulas. */
-typedef struct etch_stage_view {
-    const etch_stages *stages;
-    /* by segment and side: layers */
-    etch_expr (*shares)[ETCH_SIDES];
-    /* by segment: where the layers are, chunk by chunk */
-    etch_layer_intervals *ranges;
-    /* by segment, by class of its loop: iterations, where they have been asked for */
-    etch_expr **iterations;
-    /* by segment: is there any of it? */
-    bool *held;
-    /* by segment: is that all of it? */
-    bool *whole;
-    /* by cut: messages of a microbatch that the stage sends there */
-    etch_expr *forward, *backward;
-} etch_stage_view;
-
-/* Layers of the chain, or iterations, from `first` to before `end`. */
-typedef struct etch_bound_interval {
-    uint64_t first, end;
-} etch_bound_interval;
-
-/* What both have; first == end == 0: nothing. */
-etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b);
+/* Where a cut is: before these iterations of its segment. */
+typedef ETCH_VEC(etch_expr) etch_iterations;
 
 /* Sizes of a bound chain. */
 typedef struct etch_stage_numbers {
@@ -104,6 +119,34 @@ typedef struct etch_stage_numbers {
     /* layers of each model chunk, or NULL: spread evenly */
     const uint64_t *counts;
 } etch_stage_numbers;
+
+/* The layers that one stage holds, as numbers or as formulas. */
+typedef struct etch_stage_view {
+    const etch_stages *stages;
+    /* of the chain; NULL: formulas, for so many stages */
+    const etch_stage_numbers *numbers;
+    etch_expr stage_count;
+    /* by segment and side: layers */
+    etch_expr (*shares)[ETCH_SIDES];
+    /* by segment: where the layers are, chunk by chunk */
+    etch_layer_intervals *ranges;
+    /* by segment, by class of its loop: iterations, where they have been asked for */
+    etch_expr **iterations;
+    /* by segment: is there any of it? */
+    bool *held;
+    /* by segment: is that all of it? */
+    bool *whole;
+    /* by cut: where the stage sends messages there, each microbatch one */
+    etch_iterations *forward, *backward;
+} etch_stage_view;
+
+/* Layers of the chain, or iterations, from `first` to before `end`. */
+typedef struct etch_bound_interval {
+    uint64_t first, end;
+} etch_bound_interval;
+
+/* What both have; first == end == 0: nothing. */
+etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b);
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
@@ -130,10 +173,17 @@ etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
 /* Those of them, at the stage position of a loop, that are iterations of the class of `body`. */
 etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,
                                 const etch_region *body);
+/* How often the messages that it sends at a cut for a microbatch have the value; NULL: how many they are. */
+etch_expr etch_stage_sends(etch_sym *sym, const etch_stage_view *view, uint32_t cut,
+                           const etch_crossing *crossing, bool backward);
+/* Does it hold anything of a stage position? */
+bool etch_stage_holds(const etch_stage_view *view, etch_position position);
+/* How many stages share a weight with these uses. */
+etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when
  * other stages use it as well. */
-etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
-etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
-etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
+etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
 
 #endif

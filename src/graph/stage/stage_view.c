@@ -99,12 +99,10 @@ static viewing begin(const etch_placed *placed)
     }
     v.view->held = ETCH_NEW_ARRAY(placed->arena, segments, bool);
     v.view->whole = ETCH_NEW_ARRAY(placed->arena, segments, bool);
-    v.view->forward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_expr);
-    v.view->backward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_expr);
+    v.view->forward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_iterations);
+    v.view->backward = ETCH_NEW_ARRAY(placed->arena, cuts, etch_iterations);
     for (uint32_t i = 0; i < segments * ETCH_SIDES; i++)
         *share_at(v.view, i) = v.zero;
-    for (uint32_t i = 0; i < cuts; i++)
-        v.view->forward[i] = v.view->backward[i] = v.zero;
     return v;
 }
 
@@ -176,16 +174,22 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
 {
     viewing v = begin(placed);
     const uint64_t model_chunks = model_chunk_count(n);
+    etch_stage_numbers *numbers = ETCH_NEW(placed->arena, etch_stage_numbers);
+    *numbers = *n;
+    v.view->numbers = numbers;
     for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
         const etch_bound_interval held = etch_layers_of_chunk(n, model_chunk);
         for (uint32_t i = 0; i < v.stages->segments.count * ETCH_SIDES; i++)
             add_layers(&v, i, etch_layers_of_position(n, i), held, (uint32_t)(model_chunk / n->stages));
         for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
             const etch_cut *cut = &v.stages->cuts.at[i];
+            const uint64_t first =
+                etch_layers_of_position(n, etch_position_at(cut->segment, ETCH_ALL_OF)).first;
             if (model_chunk + 1 < model_chunks && etch_cut_is_before(n, cut, held.end))
-                v.view->forward[i] = etch_add(v.sym, v.view->forward[i], v.one);
+                ETCH_PUSH(placed->arena, &v.view->forward[i], etch_int(v.sym, (int64_t)(held.end - first)));
             if (model_chunk > 0 && etch_cut_is_before(n, cut, held.first))
-                v.view->backward[i] = etch_add(v.sym, v.view->backward[i], v.one);
+                ETCH_PUSH(placed->arena, &v.view->backward[i],
+                          etch_int(v.sym, (int64_t)(held.first - first)));
         }
     }
     return v.view;
@@ -247,6 +251,19 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
     }
 }
 
+/* Every cut is between two iterations: where a chunk begins or ends, but the first or the last of all. */
+static void add_ends(const viewing *v, uint32_t loop, bool first, bool last)
+{
+    const etch_layer_intervals *ranges = &v->view->ranges[loop];
+    for (uint32_t i = 0; i < v->stages->cuts.count; i++)
+        for (uint32_t k = 0; v->stages->cuts.at[i].inside && k < ranges->count; k++) {
+            if (!last || k + 1 < ranges->count)
+                ETCH_PUSH(v->placed->arena, &v->view->forward[i], ranges->at[k].high);
+            if (!first || k > 0)
+                ETCH_PUSH(v->placed->arena, &v->view->backward[i], ranges->at[k].low);
+        }
+}
+
 /* All of a block. */
 static void hold_block(const viewing *v, uint32_t segment, uint32_t chunk)
 {
@@ -264,6 +281,7 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     if (loop == UINT32_MAX || v.stages->line->counts)
         return NULL;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
+    v.view->stage_count = stages;
     etch_expr stage = first ? v.zero : last ? etch_sub(v.sym, stages, v.one) : number;
     for (uint32_t i = 0; i < segments; i++)
         if (i < loop ? first : i > loop && last)
@@ -275,11 +293,7 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     shares[ETCH_FIRST_OF] = first ? v.one : v.zero;
     shares[ETCH_LAST_OF] = last ? v.one : v.zero;
     add_ranges(&v, loop, stages, chunks, stage, first, last);
-    for (uint32_t i = 0; i < v.stages->cuts.count; i++) /* every cut is between two iterations */
-        if (v.stages->cuts.at[i].inside) {
-            v.view->forward[i] = etch_int(v.sym, chunks - last);
-            v.view->backward[i] = etch_int(v.sym, chunks - first);
-        }
+    add_ends(&v, loop, first, last);
     return v.view;
 }
 
@@ -289,6 +303,8 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
                                             uint32_t chunk)
 {
     viewing v = begin(placed);
+    v.view->numbers = of->numbers;
+    v.view->stage_count = of->stage_count;
     for (uint32_t i = 0; i < v.stages->segments.count; i++) {
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];
@@ -333,40 +349,4 @@ etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch
         sum = etch_add(sym, sum, etch_class_count(sym, body, held->low, held->high));
     }
     return *count = sum;
-}
-
-/* 1 when the stage holds anything of it, else 0. */
-static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_position position)
-{
-    if (etch_position_side(position) == ETCH_ALL_OF)
-        return etch_int(sym, view->held[etch_position_segment(position)]);
-    return etch_stage_share(view, position);
-}
-
-etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
-{
-    const uint32_t segment = etch_position_segment(uses->at[0]);
-    if (etch_position_is_loop(view->stages, uses->at[0]))
-        return presence(sym, view, etch_position_at(segment, ETCH_FIRST_OF));
-    return presence(sym, view, uses->at[0]);
-}
-
-etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
-{
-    etch_expr held = etch_int(sym, 0);
-    for (uint32_t i = 0; i < uses->count; i++)
-        held = etch_max(sym, held, presence(sym, view, uses->at[i]));
-    return held;
-}
-
-etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses)
-{
-    bool all = true;
-    for (uint32_t i = 0; i < uses->count; i++) {
-        const uint32_t segment = etch_position_segment(uses->at[i]);
-        all = all && (etch_position_side(uses->at[i]) == ETCH_ALL_OF
-                          ? view->whole[segment]
-                          : etch_stage_share(view, uses->at[i]) == etch_int(sym, 1));
-    }
-    return all ? etch_int(sym, 0) : etch_stage_presence(sym, view, uses);
 }

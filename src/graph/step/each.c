@@ -14,12 +14,18 @@ typedef struct walk {
 
 /* ---- forward and backward ------------------------------------------------------------------------------ */
 
-static void visit_task(const walk *w, const etch_step_task *task, etch_task_place place)
+static void visit_one(const walk *w, const etch_step_task *task, const etch_step_contribution *c,
+                      etch_task_place place)
 {
     if (task->when == ETCH_EACH_MICROBATCH)
         place.runs = etch_mul(w->sym, w->program->micro, place.runs);
+    w->visit(w->data, task, c, &place);
+}
+
+static void visit_task(const walk *w, const etch_step_task *task, etch_task_place place)
+{
     for (uint32_t i = 0; i < task->contributions.count; i++)
-        w->visit(w->data, task, &task->contributions.at[i], &place);
+        visit_one(w, task, &task->contributions.at[i], place);
 }
 
 /* How often a body of a loop of the top level runs in a microbatch. */
@@ -54,14 +60,19 @@ static void visit_body(const walk *w, const etch_step_body *body, etch_task_plac
     }
 }
 
+/* Not all messages at a cut have all that crosses it. */
 static void visit_messages(const walk *w)
 {
     const etch_step_tasks *messages = &w->program->messages;
     for (uint32_t i = 0; w->view && i < messages->count; i++) {
-        const uint32_t cut = (uint32_t)(messages->at[i]->cut - w->stages->cuts.at);
-        const bool forward = messages->at[i]->phase == ETCH_FORWARD;
-        visit_task(w, messages->at[i],
-                   (etch_task_place){forward ? w->view->forward[cut] : w->view->backward[cut], NULL});
+        const etch_step_task *task = messages->at[i];
+        const uint32_t cut = (uint32_t)(task->cut - w->stages->cuts.at);
+        for (uint32_t k = 0; k < task->contributions.count; k++) {
+            const etch_step_contribution *c = &task->contributions.at[k];
+            const etch_expr runs =
+                etch_stage_sends(w->sym, w->view, cut, c->crossing, task->phase == ETCH_BACKWARD);
+            visit_one(w, task, c, (etch_task_place){runs, NULL});
+        }
     }
 }
 
@@ -73,7 +84,7 @@ static etch_expr groups_of(const walk *w, etch_end_role role, const etch_weight_
 {
     const bool shared = role == ETCH_END_REDUCE_SHARED;
     const etch_expr count = group && group->body ? group->body->count : etch_int(w->sym, 1);
-    const etch_positions *uses = group && w->view ? etch_weight_group_uses(w->program->placed, group) : NULL;
+    const etch_stage_uses *uses = group && w->view ? etch_weight_group_uses(w->program->placed, group) : NULL;
     if (shared && (!uses || uses->count == 0))
         return etch_int(w->sym, 0);
     if (!uses)
@@ -101,9 +112,7 @@ static void visit_ending(const walk *w, const etch_step_task *task, const etch_s
     etch_task_place place = {groups_of(w, task->end, c->group), body_around(c->tensor)};
     if (c->copies)
         place.runs = etch_mul(w->sym, place.runs, c->copies);
-    if (task->when == ETCH_EACH_MICROBATCH)
-        place.runs = etch_mul(w->sym, place.runs, w->program->micro);
-    w->visit(w->data, task, c, &place);
+    visit_one(w, task, c, place);
 }
 
 /* Of a weight comes first what is done for its group alone, then what stages do together, and last what is

@@ -212,10 +212,10 @@ static void add_collectives(const ending *e, const etch_weight_group *group, uin
 }
 
 /* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration. */
-static bool may_be_shared(const ending *e, const etch_positions *uses)
+static bool may_be_shared(const ending *e, const etch_stage_uses *uses)
 {
-    return uses &&
-           (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(e->placed->stages, uses->at[0])));
+    return uses && (uses->count > 1 ||
+                    (uses->count == 1 && etch_position_is_loop(e->placed->stages, uses->at[0].position)));
 }
 
 /* Stages that use the same weights add up their gradients. */

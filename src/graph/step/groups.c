@@ -2,8 +2,6 @@
  * differently, and together where they are of one root.
  *
  * requires: the chain of stages, zero_axes. provides: placed->weight_groups. */
-#include <string.h>
-
 #include "graph/step/step_int.h"
 
 /* The line whose root has the weight; NULL: none. */
@@ -17,8 +15,12 @@ static bool are_used_alike(const etch_placed *placed, const etch_tensor *a, cons
 {
     if (!placed->stages)
         return true;
-    const etch_positions *x = &placed->stages->uses[a->id], *y = &placed->stages->uses[b->id];
-    return x->count == y->count && (x->count == 0 || memcmp(x->at, y->at, x->count * sizeof *x->at) == 0);
+    const etch_stage_uses *x = &placed->stages->uses[a->id], *y = &placed->stages->uses[b->id];
+    bool alike = x->count == y->count;
+    for (uint32_t i = 0; alike && i < x->count; i++)
+        alike = x->at[i].position == y->at[i].position && x->at[i].body == y->at[i].body &&
+                x->at[i].runs == y->at[i].runs;
+    return alike;
 }
 
 /* The group of the weight, which is one of `whole`. Those made of this one begin with `first`. */

@@ -86,7 +86,7 @@ void etch_halves_find(const etch_placed *placed)
         begin_with_weights(&h, placed->regions.at[i]);
     for (uint32_t i = 0; i < stages->cuts.count; i++)
         for (uint32_t k = 0; k < stages->cuts.at[i].backward.count; k++)
-            need(&h, stages->cuts.at[i].backward.at[k]);
+            need(&h, stages->cuts.at[i].backward.at[k].value);
     do {
         h.changed = false;
         for (uint32_t i = placed->regions.count; i-- > 0;)

@@ -114,6 +114,26 @@ static etch_step_body *body_of(const builder *b, const etch_placed_region *regio
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
+/* What crosses in every message is one contribution, all else is one each. */
+static void add_crossings(const builder *b, etch_step_task *task, const etch_crossings *crossings)
+{
+    etch_step_contribution c = {.scope = b->placed->training->graph->scopes.at[0],
+                                .span = b->placed->stages->line->span,
+                                .payload = etch_int(b->sym, 0)};
+    for (uint32_t i = 0; i < crossings->count; i++)
+        if (crossings->at[i].is_read && crossings->at[i].is_made)
+            c.payload = etch_add(b->sym, c.payload, etch_value_bytes(b->placed, crossings->at[i].value));
+    ETCH_PUSH(b->arena, &task->contributions, c);
+    for (uint32_t i = 0; i < crossings->count; i++) {
+        if ((crossings->at[i].is_read && crossings->at[i].is_made) ||
+            !etch_crossing_may_be_sent(&crossings->at[i]))
+            continue;
+        c.crossing = &crossings->at[i];
+        c.payload = etch_value_bytes(b->placed, crossings->at[i].value);
+        ETCH_PUSH(b->arena, &task->contributions, c);
+    }
+}
+
 static etch_step_task *message_of(const builder *b, etch_phase phase, const etch_cut *cut, etch_expr bytes)
 {
     const etch_span line = b->placed->stages->line->span;
@@ -126,9 +146,7 @@ static etch_step_task *message_of(const builder *b, etch_phase phase, const etch
                              .flop = etch_int(b->sym, 0),
                              .bytes = bytes,
                              .cut = cut};
-    const etch_step_contribution c = {
-        .scope = b->placed->training->graph->scopes.at[0], .span = line, .payload = bytes};
-    ETCH_PUSH(b->arena, &task->contributions, c);
+    add_crossings(b, task, phase == ETCH_BACKWARD ? &cut->backward : &cut->forward);
     return task;
 }
 

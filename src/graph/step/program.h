@@ -61,6 +61,8 @@ typedef struct etch_step_contribution {
     etch_expr read, written;
     /* bytes that the rank puts into the collective, or into the message */
     etch_expr payload;
+    /* of a message: what not all messages there have; NULL: what all have */
+    const etch_crossing *crossing;
     /* bytes that outlive the run */
     etch_expr cached;
     /* how often one run of the task does it: copies of the weight in its group */

@@ -89,6 +89,20 @@ static bool same_classes(const choosing *c, uint32_t segment, const etch_stage_v
     return true;
 }
 
+/* Do both send the same at the cut, as often? */
+static bool same_messages(const choosing *c, uint32_t cut, bool back, const etch_stage_view *a,
+                          const etch_stage_view *b)
+{
+    const etch_cut *at = &c->stages->cuts.at[cut];
+    const etch_crossings *all = back ? &at->backward : &at->forward;
+    etch_sym *sym = c->session->sym;
+    bool same = etch_stage_sends(sym, a, cut, NULL, back) == etch_stage_sends(sym, b, cut, NULL, back);
+    for (uint32_t i = 0; same && i < all->count; i++)
+        same = etch_stage_sends(sym, a, cut, &all->at[i], back) ==
+               etch_stage_sends(sym, b, cut, &all->at[i], back);
+    return same;
+}
+
 static bool same_view(const choosing *c, const etch_stage_view *a, const etch_stage_view *b)
 {
     for (uint32_t i = 0; i < c->stages->segments.count; i++)
@@ -96,8 +110,9 @@ static bool same_view(const choosing *c, const etch_stage_view *a, const etch_st
             if (a->shares[i][side] != b->shares[i][side])
                 return false;
     for (uint32_t i = 0; i < c->stages->cuts.count; i++)
-        if (a->forward[i] != b->forward[i] || a->backward[i] != b->backward[i])
-            return false;
+        for (int back = 0; back < 2; back++)
+            if (!same_messages(c, i, back, a, b))
+                return false;
     for (uint32_t i = 0; i < c->stages->segments.count; i++)
         if (!same_classes(c, i, a, b))
             return false;

@@ -77,19 +77,19 @@ static etch_expr copies_of(const etch_plan_viewing *v, const etch_cost *cost)
     return etch_int(v->view.sym, 1);
 }
 
-typedef struct value_range {
-    etch_value *const *at;
-    uint32_t count;
-} value_range;
+typedef ETCH_VEC(etch_value *) value_list;
 
 /* What a message between stages takes: what is alive where the chain is cut, or its gradients. */
-static value_range alive_at(const etch_cost *cost)
+static value_list alive_at(const etch_plan_viewing *v, const etch_cost *cost)
 {
     const etch_cut *cut = cost->provenance.cut;
-    if (!cut)
-        return (value_range){0};
-    return cost->phase == ETCH_FORWARD ? (value_range){cut->forward.at, cut->forward.count}
-                                       : (value_range){cut->backward.at, cut->backward.count};
+    const etch_crossings none = {0};
+    const etch_crossings *all = !cut ? &none : cost->phase == ETCH_FORWARD ? &cut->forward : &cut->backward;
+    value_list list = {0};
+    for (uint32_t i = 0; i < all->count; i++)
+        if (etch_crossing_may_be_sent(&all->at[i]))
+            ETCH_PUSH(v->view.arena, &list, all->at[i].value);
+    return list;
 }
 
 static void add_moved(etch_plan_viewing *v, etch_shown_collective *row, const etch_tensor *tensor)
@@ -98,13 +98,14 @@ static void add_moved(etch_plan_viewing *v, etch_shown_collective *row, const et
     etch_view_mention(&v->view, tensor);
 }
 
-/* All items of a collective happen equally often. */
+/* All items of a collective happen equally often, but those of a message, of which some have not all. */
 static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage)
 {
     etch_sym *sym = v->view.sym;
     etch_session *session = v->view.session;
     etch_shown_collective *row = collective_for(v, cost);
-    if (!row)
+    const bool first = !row;
+    if (first)
         row = add_collective(v, cost, stage);
     const etch_expr total = etch_cost_total(session, v->view.p, cost, etch_mul(sym, cost->each, cost->times));
     const etch_expr copies = copies_of(v, cost);
@@ -113,13 +114,14 @@ static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage
         return;
     }
     row->bytes[stage] = etch_add(sym, row->bytes[stage], total);
-    row->times[stage] = etch_div(sym, cost->times, copies);
+    const etch_expr times = etch_div(sym, cost->times, copies);
+    row->times[stage] = etch_is_zero(row->times[stage]) ? times : etch_larger(sym, row->times[stage], times);
     if (row->stage != stage)
         return;
     row->each = etch_add(sym, row->each, etch_mul(sym, cost->each, copies));
     if (cost->tensor)
         add_moved(v, row, cost->tensor);
-    const value_range alive = alive_at(cost);
+    const value_list alive = first ? alive_at(v, cost) : (value_list){0};
     for (uint32_t i = 0; i < alive.count; i++)
         add_moved(v, row, alive.at[i]->tensor);
     etch_view_mention_scope(&v->view, etch_view_scope(&v->view, cost->scope));
@@ -269,7 +271,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     add_tensors(v, shown, &row);
     if (cost->body)
         row.loop = etch_view_loop_at(&v->view, cost->body);
-    const value_range alive = alive_at(cost);
+    const value_list alive = alive_at(v, cost);
     if (alive.count)
         row.bytes_by_dims = etch_plan_bytes_by_dims(v, alive.at, alive.count);
     if (!step)
