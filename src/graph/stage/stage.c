@@ -10,120 +10,12 @@
  * pin asks for, runs with the producer, every other move with its first consumer. */
 #include "graph/stage/stage_int.h"
 
-bool etch_position_is_loop(const etch_stages *stages, etch_position position)
-{
-    return etch_position_side(position) == ETCH_ALL_OF &&
-           stages->segments.at[etch_position_segment(position)].loop;
-}
-
 static etch_position *no_positions(const etch_staging *s)
 {
     etch_position *positions = ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, etch_position);
     for (uint32_t i = 0; i < s->placed->value_count; i++)
         positions[i] = ETCH_NO_POSITION;
     return positions;
-}
-
-/* ---- an item of the top level -------------------------------------------------------------------------- */
-
-static bool is_view(const etch_placed_item *item)
-{
-    return item->step && item->step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(item->step->op);
-}
-
-etch_position *etch_stage_item_position(const etch_placed_item *item)
-{
-    return item->step ? &item->step->position : &item->loop->position;
-}
-
-/* The results of an item, a view has none of its own; of a loop without a reader NULL. */
-uint32_t etch_stage_result_count(const etch_placed_item *item)
-{
-    if (item->loop)
-        return etch_loop_carries(item->loop)->count;
-    return is_view(item) ? 0 : item->step->out_count;
-}
-
-etch_value *etch_stage_result_at(const etch_placed_item *item, uint32_t k)
-{
-    return item->step ? item->step->outs[k] : etch_loop_carries(item->loop)->at[k].result;
-}
-
-static void add_read(const etch_staging *s, etch_stage_reads *out, etch_stage_read r)
-{
-    if (r.value)
-        ETCH_PUSH(s->p->arena, out, r);
-}
-
-static void add_operands(const etch_staging *s, const etch_placed_item *item, etch_stage_read like,
-                         etch_stage_reads *out)
-{
-    for (uint32_t i = 0; !is_view(item) && i < item->step->in_count; i++) {
-        like.value = item->step->ins[i];
-        add_read(s, out, like);
-    }
-}
-
-/* What a loop inside of one begins with, and hands on. */
-static void add_carried(const etch_staging *s, const etch_placed_loop *loop, etch_stage_read like,
-                        etch_stage_reads *out)
-{
-    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
-        like.value = etch_loop_carries(loop)->at[i].init;
-        add_read(s, out, like);
-    }
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
-            like.value = loop->bodies.at[k]->carries.at[i].out;
-            like.in = loop->bodies.at[k]->of;
-            add_read(s, out, like);
-        }
-}
-
-/* What an iteration of a class reads, and hands on. */
-static void add_body(const etch_staging *s, const etch_placed_region *body, etch_stage_reads *out)
-{
-    const etch_stage_read hands = {.how = ETCH_READ_HANDS, .body = body->of, .in = body->of};
-    for (uint32_t i = 0; i < body->carries.count; i++) {
-        etch_stage_read like = hands;
-        like.value = body->carries.at[i].out;
-        add_read(s, out, like);
-    }
-    for (etch_placed_cursor at = {.root = body}; etch_placed_cursor_next(&at);) {
-        const etch_stage_read like = {.how = ETCH_READ, .body = body->of, .in = at.in->of};
-        if (at.item->step)
-            add_operands(s, at.item, like, out);
-        else
-            add_carried(s, at.item->loop, like, out);
-    }
-}
-
-/* What an item reads, a loop at any depth. Values that a loop makes itself have no stage position, so that
- * reading them says nothing. */
-static etch_stage_reads reads_of(const etch_staging *s, const etch_placed_item *item)
-{
-    etch_stage_reads out = {0};
-    const etch_stage_read begins = {.how = ETCH_READ_BEGINS}, plain = {.how = ETCH_READ};
-    if (item->step)
-        add_operands(s, item, plain, &out);
-    for (uint32_t i = 0; item->loop && i < etch_loop_carries(item->loop)->count; i++) {
-        etch_stage_read like = begins;
-        like.value = etch_loop_carries(item->loop)->at[i].init;
-        add_read(s, &out, like);
-    }
-    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-        add_body(s, item->loop->bodies.at[k], &out);
-    return out;
-}
-
-static etch_stage_pass pass_of(const etch_staging *s, const etch_placed_region *region)
-{
-    etch_stage_pass out = {.count = region ? region->items.count : 0};
-    out.items = region ? region->items.at : NULL;
-    out.reads = ETCH_NEW_ARRAY(s->p->arena, out.count, etch_stage_reads);
-    for (uint32_t i = 0; i < out.count; i++)
-        out.reads[i] = reads_of(s, &out.items[i]);
-    return out;
 }
 
 /* ---- stage positions ----------------------------------------------------------------------------------- */
@@ -133,30 +25,6 @@ static etch_position nearer(const etch_staging *s, etch_position a, etch_positio
     if (a == ETCH_NO_POSITION || b == ETCH_NO_POSITION)
         return a == ETCH_NO_POSITION ? b : a;
     return (a > b) == (later != s->backward) ? a : b;
-}
-
-etch_position etch_stage_made_at(const etch_staging *s, etch_value *value)
-{
-    return s->made_at[etch_value_root(value)->id];
-}
-
-/* The iterations of a loop that come first and last in the order of the region. */
-static etch_position side_of_loop(const etch_staging *s, etch_position position, bool begin)
-{
-    const etch_side side = begin == s->backward ? ETCH_LAST_OF : ETCH_FIRST_OF;
-    return etch_position_is_loop(s->stages, position)
-               ? etch_position_at(etch_position_segment(position), side)
-               : position;
-}
-
-etch_position etch_stage_loop_begin(const etch_staging *s, etch_position position)
-{
-    return side_of_loop(s, position, true);
-}
-
-static etch_position loop_end(const etch_staging *s, etch_position position)
-{
-    return side_of_loop(s, position, false);
 }
 
 static etch_position position_of_op(const etch_staging *s, const etch_op *op)
@@ -190,7 +58,7 @@ static void set_made(const etch_staging *s, const etch_placed_item *item, etch_p
 {
     for (uint32_t k = 0; k < etch_stage_result_count(item); k++)
         if (etch_stage_result_at(item, k))
-            s->made_at[etch_stage_result_at(item, k)->id] = item->loop ? loop_end(s, at) : at;
+            s->made_at[etch_stage_result_at(item, k)->id] = item->loop ? etch_stage_loop_end(s, at) : at;
 }
 
 static void set_position(const etch_staging *s, const etch_placed_item *item, const etch_stage_reads *reads)
@@ -235,10 +103,10 @@ static void set_positions(etch_staging *s, const etch_stage_pass *of, bool backw
     s->backward = backward;
     s->first = no_positions(s);
     for (uint32_t i = 0; i < of->count; i++)
-        if (!is_view(&of->items[i]))
+        if (!etch_stage_is_view(&of->items[i]))
             set_position(s, &of->items[i], &of->reads[i]);
     for (uint32_t i = of->count; i-- > 0;)
-        if (is_view(&of->items[i]))
+        if (etch_stage_is_view(&of->items[i]))
             of->items[i].step->position = ETCH_NO_POSITION; /* it does nothing */
         else
             settle(s, &of->items[i], &of->reads[i]);
@@ -288,7 +156,7 @@ static void check_order(etch_staging *s)
  * that unit: from there it goes along the chain. */
 static void make_copies_early(const etch_staging *s, etch_value *value, etch_position at)
 {
-    const etch_position position = loop_end(s, at);
+    const etch_position position = etch_stage_loop_end(s, at);
     value = etch_value_root(value);
     while (!s->made_backward[value->id] && s->made_at[value->id] != ETCH_NO_POSITION &&
            s->made_at[value->id] > position && value->step && value->step->collective != ETCH_NO_COLLECTIVE) {
@@ -305,7 +173,7 @@ static void check_backward_read(const etch_staging *s, etch_value *value, etch_p
     const etch_position made = etch_stage_made_at(s, value);
     const bool recomputed = s->made_backward[value->id];
     if (s->p->failed || made == ETCH_NO_POSITION ||
-        (recomputed ? made >= etch_stage_loop_begin(s, at) : made <= loop_end(s, at)))
+        (recomputed ? made >= etch_stage_loop_begin(s, at) : made <= etch_stage_loop_end(s, at)))
         return;
     const char *name = value->tensor->name, *unit = unit_at(s, at), *maker = unit_at(s, made);
     etch_diag *diag =
@@ -343,8 +211,8 @@ static void mark_backward_values(const etch_staging *s)
 
 static void find_positions(etch_staging *s)
 {
-    s->forward_pass = pass_of(s, s->placed->forward);
-    s->backward_pass = pass_of(s, s->placed->backward);
+    s->forward_pass = etch_stage_pass_of(s, s->placed->forward);
+    s->backward_pass = etch_stage_pass_of(s, s->placed->backward);
     s->made_at = no_positions(s);
     set_positions(s, &s->forward_pass, false);
     set_positions(s, &s->backward_pass, true);

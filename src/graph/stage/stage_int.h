@@ -50,13 +50,19 @@ typedef struct etch_staging {
     bool *made_backward;
 } etch_staging;
 
+/* ---- stage_items.c ------------------------------------------------------------------------------------- */
+
 /* Of an item of the top level. A view has no results of its own; one of a loop that nobody reads is NULL. */
+bool etch_stage_is_view(const etch_placed_item *item);
 etch_position *etch_stage_item_position(const etch_placed_item *item);
 uint32_t etch_stage_result_count(const etch_placed_item *item);
 etch_value *etch_stage_result_at(const etch_placed_item *item, uint32_t k);
 etch_position etch_stage_made_at(const etch_staging *s, etch_value *value);
-/* Of a loop the iteration that comes first in the order of the pass. */
+/* Of a loop the iteration that comes first, or last, in the order of the pass. */
 etch_position etch_stage_loop_begin(const etch_staging *s, etch_position position);
+etch_position etch_stage_loop_end(const etch_staging *s, etch_position position);
+/* The items of a region, NULL: of none, with what they read. */
+etch_stage_pass etch_stage_pass_of(const etch_staging *s, const etch_placed_region *region);
 /* Splits sums whose terms come from several later units. True when there were any: positions are then to be
  * found again. */
 bool etch_stage_add_on_the_way(const etch_staging *s);
