@@ -38,8 +38,8 @@ static exec_model *build_shared(etch_arena *arena, uint32_t micro, uint32_t laye
     for (uint32_t i = 0; i < 2; i++) {
         x = exec_repeat(m, i ? "second" : "first", layers, x);
         etch_tensor *g = exec_product(m, "g", x, exec_weight(m, "w", "H"), "B S H");
-        etch_tensor *h = exec_product(m, "h", exec_call_row(m, "a", "gelu", "", g, NULL, NULL), shared,
-                                      "B S H");
+        etch_tensor *h =
+            exec_product(m, "h", exec_call_row(m, "a", "gelu", "", g, NULL, NULL), shared, "B S H");
         x = exec_end(m, exec_sum(m, "x", x, h));
     }
     exec_head_loss(m, exec_sum(m, "y", x, shared), head);
