@@ -77,7 +77,7 @@ static bool read_count(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
 
 static bool read_buffers(etch_spec *spec, const etch_ast_expr *value, etch_quantity *q)
 {
-    q->buffers = value->truth;
+    q->buffers = value->kind == ETCH_AST_TRUTH && value->truth;
     q->buffers_span = value->span;
     if (value->kind == ETCH_AST_TRUTH)
         return true;

@@ -112,7 +112,7 @@ class Planted(unittest.TestCase):
                          f"3*batch")
 
     def test_a_term_of_a_long_formula(self):
-        self.assertFound(self.compare('out = out.replace("layers - stage + 1", "layers - stage + 2")', PEAK),
+        self.assertFound(self.compare('out = out.replace("layers - stage + 2", "layers - stage + 3")', PEAK),
                          PEAK)
 
     def test_a_formula_of_the_same_numbers_at_small_points_only(self):

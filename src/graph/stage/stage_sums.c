@@ -76,6 +76,7 @@ bool etch_stage_add_on_the_way(const etch_staging *s)
     const etch_placed_region *region = s->placed->backward;
     bool any = false;
     for (uint32_t i = 0; region && i < region->items.count; i++) {
+        const uint32_t count_before = region->items.count;
         etch_step *step = region->items.at[i].step;
         if (!step || !step->op || step->op->row->use != ETCH_USE_TOTAL)
             continue;
@@ -86,6 +87,7 @@ bool etch_stage_add_on_the_way(const etch_staging *s)
                 count++;
             add_first(s, step, count);
         }
+        i += region->items.count - count_before; /* sums that were put in front: they have no position yet */
     }
     return any;
 }
