@@ -1,47 +1,9 @@
 /* etch assemble: Chakra traces from their text form. */
 #include "cli_int.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Reads a file to its end; it may be standard input. From malloc; NULL with errno when that fails. */
-static char *read_stream(FILE *file, size_t *length)
-{
-    size_t capacity = 1 << 16;
-    char *text = malloc(capacity);
-    *length = 0;
-    while (text) {
-        *length += fread(text + *length, 1, capacity - *length, file);
-        if (*length < capacity)
-            break;
-        char *wider = capacity <= SIZE_MAX / 2 ? realloc(text, capacity * 2) : NULL;
-        if (!wider)
-            free(text);
-        text = wider;
-        capacity *= 2;
-    }
-    if (text && ferror(file)) {
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
-static char *read_text(const char *path, size_t *length)
-{
-    const bool standard = strcmp(path, "-") == 0;
-    errno = 0;
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    char *text = file ? read_stream(file, length) : NULL;
-    if (!text)
-        fprintf(stderr, "etch: cannot read '%s': %s\n", path, errno ? strerror(errno) : "read error");
-    if (file && !standard)
-        fclose(file);
-    return text;
-}
 
 static bool print_json(const etch_assembled *result)
 {
@@ -60,8 +22,8 @@ cli_exit cli_assemble(const cli_arguments *arguments)
     const char *path = arguments->words[0];
     if (!arguments->output.folder)
         return cli_usage_error(arguments->command, "say where the traces go with -o DIR");
-    char *text = read_text(path, &length);
-    if (!text)
+    char *text;
+    if (cli_read_text(path, SIZE_MAX, &text, &length) != ETCH_OK)
         return CLI_IO;
     const etch_session_options options = {.struct_size = sizeof options};
     const etch_assembled *result;

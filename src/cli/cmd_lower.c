@@ -28,14 +28,17 @@ static void interrupt(int signal)
  * ignored on purpose: see nohup. */
 static void catch_signals(etch_session *session)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGXCPU, SIGHUP, SIGQUIT};
-    enum { ALWAYS = 3 };
+    static const struct {
+        int signal;
+        bool may_be_ignored;
+    } signals[] = {{SIGINT, false}, {SIGTERM, false}, {SIGXCPU, false}, {SIGHUP, true}, {SIGQUIT, true}};
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
     sigemptyset(&action.sa_mask);
     atomic_store(&writing, session);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (i < ALWAYS || (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN))
-            sigaction(signals[i], &action, NULL);
+        if (!signals[i].may_be_ignored ||
+            (sigaction(signals[i].signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+            sigaction(signals[i].signal, &action, NULL);
 }
 
 /* ---- plain ------------------------------------------------------------------------------------------ */

@@ -3,7 +3,6 @@
 
 #include "emit/emit_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -330,8 +329,7 @@ static int remove_earlier(void *data, int folder, const char *name)
 }
 
 /* Removes a folder and the files in it that `remove_entry` removes. */
-static int remove_folder(const char *path, int (*remove_entry)(void *data, int folder, const char *name),
-                         void *data)
+static int remove_folder(const char *path, etch_visit remove_entry, void *data)
 {
     int error = etch_for_each_entry(path, remove_entry, data);
     return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
