@@ -87,4 +87,12 @@ const char *point_str(etch_arena *arena, const point *p);
         }                                                                        \
     } while (0)
 
+/* A test of the suite: what holds of random expressions, by a function of an arena. */
+#define PROPERTY(name)         \
+    START_TEST(test_##name)    \
+    {                          \
+        etch_with_arena(name); \
+    }                          \
+    END_TEST
+
 #endif

@@ -385,13 +385,6 @@ static void parts_are_in_order(etch_arena *arena)
     ck_assert_uint_eq(etch_collect(sym, NULL, 2, vars, &parts), 0);
 }
 
-#define PROPERTY(name)         \
-    START_TEST(test_##name)    \
-    {                          \
-        etch_with_arena(name); \
-    }                          \
-    END_TEST
-
 PROPERTY(polynomials_have_exact_slopes)
 PROPERTY(maxima_have_exact_slopes)
 PROPERTY(quotients_follow_the_rule)

@@ -348,13 +348,6 @@ static void indices_keep_off_names(etch_arena *arena)
                      "x = i + sum(i_, 0, n, floor((i*i_ + 1)/8)) + sum(i_, 0, n, floor((i*i_ + 1)/8)^2)\n");
 }
 
-#define PROPERTY(name)         \
-    START_TEST(test_##name)    \
-    {                          \
-        etch_with_arena(name); \
-    }                          \
-    END_TEST
-
 PROPERTY(polynomials_read_back)
 PROPERTY(fractions_read_back)
 PROPERTY(everything_reads_back)

@@ -157,13 +157,6 @@ static void nothing_is_longer(etch_arena *arena)
     }
 }
 
-#define PROPERTY(name)         \
-    START_TEST(test_##name)    \
-    {                          \
-        etch_with_arena(name); \
-    }                          \
-    END_TEST
-
 PROPERTY(goldens_hold)
 PROPERTY(edges_have_their_values)
 PROPERTY(nothing_is_longer)

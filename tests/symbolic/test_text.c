@@ -142,13 +142,6 @@ static void minima_have_no_history(etch_arena *arena)
     text_has_no_history(arena, 25, &(tree_shape){"m", "", 8, 5, 9}, "m", 100);
 }
 
-#define PROPERTY(name)         \
-    START_TEST(test_##name)    \
-    {                          \
-        etch_with_arena(name); \
-    }                          \
-    END_TEST
-
 PROPERTY(polynomials_parse_back)
 PROPERTY(fractions_parse_back)
 PROPERTY(everything_parses_back)

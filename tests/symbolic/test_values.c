@@ -111,13 +111,6 @@ static void choices(etch_arena *arena)
     point_clear(&p);
 }
 
-#define PROPERTY(name)         \
-    START_TEST(test_##name)    \
-    {                          \
-        etch_with_arena(name); \
-    }                          \
-    END_TEST
-
 PROPERTY(polynomials)
 PROPERTY(laurent_polynomials)
 PROPERTY(fractions)

@@ -177,8 +177,7 @@ static bool is_told(const etch_builder *b, const etch_tensor *source)
     return false;
 }
 
-/* Where a statement says no dtype, a remark tells of one that is wider than its class: once for each tensor
- * that has been cast or declared to be so. */
+/* What has been cast, or declared: by its name, or by the cast where it has none. */
 static const char *source_text(etch_spec *spec, const etch_tensor *source)
 {
     const etch_op *cast = source->producer;
@@ -186,6 +185,8 @@ static const char *source_text(etch_spec *spec, const etch_tensor *source)
     return unnamed ? etch_text(spec->arena, "%s(%s, ..)", source->name, cast->ins[0]->name) : source->name;
 }
 
+/* Where a statement says no dtype, a remark tells of one that is wider than its class: once for each tensor
+ * that has been cast or declared to be so. */
 static void remark_widened(etch_builder *b, const etch_ast_tensor *target, const etch_tensor *value)
 {
     etch_spec *spec = b->spec;
