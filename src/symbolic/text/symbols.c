@@ -2,7 +2,16 @@
  * is arranged in the same way in all notations. */
 #include "symbolic/text/text_int.h"
 
+/* Counts stop here: what a DAG says in full may be longer than any number. The longest sum of such counts is
+ * within int64_t, and a count within a pointer of 32 bits. */
+#define MOST_SYMBOLS (UINT64_C(1) << 30)
+
 static uint64_t symbols_of_sum(etch_sym *sym, sym_style *style, etch_expr a);
+
+static uint64_t at_most(uint64_t symbols)
+{
+    return symbols < MOST_SYMBOLS ? symbols : MOST_SYMBOLS;
+}
 
 /* As one factor: in brackets unless it is a number, a variable or a call. */
 static uint64_t symbols_of_factor(etch_sym *sym, sym_style *style, etch_expr a)
@@ -71,7 +80,7 @@ uint64_t sym_symbols_of_atom(etch_sym *sym, sym_style *style, const sym_atom *at
         return 1;
     if (known_symbols(style, atom, &symbols))
         return symbols;
-    symbols = symbols_of_opaque(sym, style, atom);
+    symbols = at_most(symbols_of_opaque(sym, style, atom));
     sym_memo_put(sym, &style->symbols, atom, (const void *)(uintptr_t)(symbols + 1));
     return symbols;
 }
@@ -86,7 +95,7 @@ static uint64_t symbols_of_sum(etch_sym *sym, sym_style *style, etch_expr a)
     symbols = sym_coef_sign(a->terms[0].coef) < 0;
     for (uint32_t i = 0; i < a->count; i++)
         symbols += sym_symbols_of_term(sym, style, a->terms[i].mono, a->terms[i].coef);
-    symbols -= 1;
+    symbols = at_most(symbols - 1);
     sym_memo_put(sym, &style->symbols, a, (const void *)(uintptr_t)(symbols + 1));
     return symbols;
 }
@@ -112,7 +121,7 @@ static uint64_t symbols_of_product(etch_sym *sym, sym_style *style, const sym_mo
     }
     symbols += above == 0;
     above += above == 0;
-    return symbols + above + below - 1 + (below > 1 ? 2 : 0);
+    return at_most(symbols + above + below - 1 + (below > 1 ? 2 : 0));
 }
 
 uint64_t sym_symbols_of_term(etch_sym *sym, sym_style *style, const sym_mono *mono, sym_coef coef)

@@ -106,8 +106,8 @@ sym_fraction sym_over_denominator(etch_sym *sym, etch_expr a);
 
 /* ---- symbols.c ----------------------------------------------------------------------------------------- */
 
-/* How many names, numbers, operators and brackets a plain text of it takes, about; of a summand with its
- * sign, 0 where it is 0. */
+/* How many names, numbers, operators and brackets a plain text of it takes, about, and at most 2^30; of a
+ * summand with its sign, 0 where it is 0. */
 uint64_t sym_symbols_of_term(etch_sym *sym, sym_style *style, const sym_mono *mono, sym_coef coef);
 uint64_t sym_symbols_of_item(etch_sym *sym, sym_style *style, const sym_item *it);
 uint64_t sym_symbols_of_items(etch_sym *sym, sym_style *style, sym_items items);
