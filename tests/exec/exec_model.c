@@ -613,7 +613,10 @@ static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *l
 {
     etch_pin pin = {.selector = next_word(arena, &line)};
     for (const char *word; (word = next_word(arena, &line)) != NULL;)
-        ETCH_PUSH(arena, &pin.shards, read_shard(arena, plan, word));
+        if (strcmp(word, "..") == 0)
+            pin.rest = true;
+        else
+            ETCH_PUSH(arena, &pin.shards, read_shard(arena, plan, word));
     return pin;
 }
 

@@ -60,7 +60,7 @@ static void add_map(planner *p)
         }
 }
 
-/* Pins only dims that all tensors with the tag have. */
+/* Pins only dims that all tensors with the tag have; what it leaves out is whole, or as the map says. */
 static void add_pin(planner *p, const char *tag)
 {
     etch_dim *common[8];
@@ -85,6 +85,8 @@ static void add_pin(planner *p, const char *tag)
         return;
     etch_buf_printf(&p->text, " pin %s", tag);
     add_shards(p, common, count);
+    if (exec_mix(p->dice->state, tagged) % 3 == 0)
+        etch_buf_puts(&p->text, " ..");
 }
 
 /* Of any level, with its options. */

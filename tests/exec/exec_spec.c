@@ -646,7 +646,7 @@ static void write_map(const etch_plan *plan, etch_buf *out, const char *before, 
     for (uint32_t i = 0; i < pin_count; i++) {
         etch_buf_printf(out, "%spin %s [", before, pins[i].selector);
         write_shards(plan, out, pins[i].shards.at, pins[i].shards.count);
-        etch_buf_puts(out, "]\n");
+        etch_buf_puts(out, !pins[i].rest ? "]\n" : pins[i].shards.count ? ", ..]\n" : "..]\n");
     }
 }
 
