@@ -11,11 +11,11 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M=32 M'=32 L=4 B'=8";
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M=32 M'=32 L=4 B'=8 Z=2 Y=4";
 static const char *const odd_sizes[] = {
-    "B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4 B'=8",
-    "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3 B'=4",
-    "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2 B'=12"};
+    "B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4 B'=8 Z=2 Y=3",
+    "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3 B'=4 Z=2 Y=2",
+    "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2 B'=12 Z=4 Y=2"};
 const char *const exec_inner_dims[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
 const char *const exec_expert_dims[] = {"E", "C", "Q"};
 enum { INNER = EXEC_INNER_DIMS, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
@@ -261,12 +261,23 @@ static void add_view(scene *s)
                      : exec_slice(s->m, fresh(s, "v"), x, from, to));
 }
 
+/* A sequence in chunks, and as it was. */
+static void add_chunks(scene *s, etch_tensor *x)
+{
+    etch_tensor *chunks = exec_regroup(s->m, fresh(s, "v"), x, "S", "Z Y");
+    keep(s, exec_regroup(s->m, fresh(s, "v"), squashed(s, chunks), "Z Y", "S"));
+}
+
 /* Two dims as one, and back: the same dims, or others that are inside. */
 static void add_regrouped(scene *s)
 {
     static const char *const pairs[][2] = {{"S H", "M"}, {"H S", "M"}, {"F K", "M'"}};
     etch_tensor *x = any_value(s);
     uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
+    if (etch_has_dim(x, exec_model_dim(s->m, "S")) && exec_mix(s->dice->state, pair) % 2) {
+        add_chunks(s, x);
+        return;
+    }
     const char *outer = pair == 0   ? "S"
                         : pair == 1 ? "H"
                                     : "F",

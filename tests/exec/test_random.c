@@ -56,13 +56,17 @@ static void expect_nothing(const instance *i, const char *failure)
                  i->number, failure);
 }
 
-/* A plan may be refused, with a reason. */
+/* A plan may be refused, with a reason, or ask for other sizes. */
 static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally *t)
 {
     const instance i = instance_of(arena, seed, number, exec_random_model);
     etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         expect_nothing(&i, etch_error_count(i.m->diags) > 0 ? NULL : "refused without a reason");
+        t->refused++;
+        return;
+    }
+    if (!exec_requirements_hold(placed)) {
         t->refused++;
         return;
     }
