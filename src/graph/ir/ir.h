@@ -347,6 +347,10 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_some(etch_sym *sym, etch_expr amount);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
+/* How often a region runs in one run of `around`, which is around it; NULL: in a microbatch. */
+etch_expr etch_runs_in(etch_sym *sym, const etch_region *region, const etch_region *around);
+/* The body of the innermost loop that a tensor is made in; NULL: in none. */
+const etch_region *etch_body_around(const etch_tensor *tensor);
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
 const etch_region *etch_forward_body(const etch_region *body);
 /* Is the region, or one around it, a body of the loop? NULL is in none. */

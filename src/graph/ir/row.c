@@ -28,6 +28,16 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
     return ETCH_FACTOR_PASS;
 }
 
+bool etch_op_has_dim(const etch_op *op, const etch_dim *dim)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        has = has || etch_has_dim(op->ins[i], dim);
+    for (uint32_t i = 0; i < op->out_count; i++)
+        has = has || etch_has_dim(op->outs[i], dim);
+    return has;
+}
+
 uint32_t etch_op_index(const etch_op *op, uint32_t slot)
 {
     uint32_t index = slot;

@@ -311,6 +311,8 @@ bool etch_op_reads_result(const etch_op *op, uint32_t at);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
+/* Has an operand or a result the dim? */
+bool etch_op_has_dim(const etch_op *op, const etch_dim *dim);
 /* Has an operand a dim that the first result lacks? */
 bool etch_op_sums(const etch_op *op);
 /* How the op divides its work. All zero: every element of a dim has an equal part. */

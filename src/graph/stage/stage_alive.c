@@ -112,16 +112,6 @@ static etch_stage_uses *uses_of(const finding *f, etch_value *value)
     return &f->reads[etch_value_root(value)->id];
 }
 
-/* How often a region runs in one run of the one around it that is not counted. */
-static etch_expr runs_in(const finding *f, const etch_region *region, const etch_region *around)
-{
-    etch_expr runs = f->one;
-    for (; region && region != around; region = region->parent)
-        if (region->loop)
-            runs = etch_mul(f->sym, runs, region->count);
-    return runs;
-}
-
 /* So many uses by a class of a loop, or by a step, at this position. */
 static etch_stage_use use_at(const finding *f, etch_position at, const etch_region *body, etch_expr runs)
 {
@@ -143,7 +133,7 @@ static void treat(const finding *f, etch_carrying *c, const etch_placed_region *
         const etch_stage_read *r = &reads->at[i];
         if (r->how != ETCH_READ || r->body != body->of || etch_value_root(r->value) != in)
             continue;
-        c->reads[at] = etch_add(f->sym, c->reads[at], runs_in(f, r->in, body->of));
+        c->reads[at] = etch_add(f->sym, c->reads[at], etch_runs_in(f->sym, r->in, body->of));
         if (is_sure(f, c->reads[at]))
             c->reads[at] = f->one;
     }
@@ -190,7 +180,7 @@ static void look_at_item(const finding *f, const etch_placed_item *item, const e
     for (uint32_t k = 0; k < reads->count; k++) {
         const etch_stage_read *r = &reads->at[k];
         if (r->how != ETCH_READ_BEGINS)
-            add_use(f, uses_of(f, r->value), use_at(f, at, r->body, runs_in(f, r->in, r->body)));
+            add_use(f, uses_of(f, r->value), use_at(f, at, r->body, etch_runs_in(f->sym, r->in, r->body)));
     }
 }
 
@@ -417,7 +407,7 @@ static void note_use(const finding *f, const etch_placed_item *item, const etch_
     if (weight->region->loop)
         body = NULL;
     add_use(f, &f->stages->uses[weight->id],
-            use_at(f, at, body, runs_in(f, r->in, body ? body : weight->region)));
+            use_at(f, at, body, etch_runs_in(f->sym, r->in, body ? body : weight->region)));
 }
 
 /* The forward pass says where weights are: backward runs where forward does. A weight that nothing reads is
