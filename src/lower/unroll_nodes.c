@@ -83,8 +83,7 @@ static uint32_t add_name(etch_unroller *u, const etch_task *task)
 
 static int compare_ids(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    return etch_order(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 /* Sorts `count` ids and drops repetitions; returns how many are left. */
@@ -115,18 +114,17 @@ void etch_unroll_wait(etch_unroller *u, uint32_t maker)
 
 static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *node)
 {
-    etch_sums *sums = u->sums;
+    const uint32_t families = u->job->family_count, collectives = ETCH_COMM_KINDS * families;
     if (task->type == ETCH_NODE_COMP) {
-        sums->flop += task->flop;
-        sums->padded_flop += node->flop - task->flop;
-        sums->bytes += task->bytes;
-        sums->padded_bytes += node->bytes - task->bytes;
+        u->total->flop += task->flop;
+        u->total->padded_flop += node->flop - task->flop;
+        u->total->bytes += task->bytes;
+        u->total->padded_bytes += node->bytes - task->bytes;
         return;
     }
-    etch_comm_total *row = task->type == ETCH_NODE_SEND ? &sums->send
-                           : task->type == ETCH_NODE_RECV
-                               ? &sums->recv
-                               : &sums->comm[task->collective * u->job->family_count + task->family];
+    etch_comm_total *row = &u->comm[task->type == ETCH_NODE_COLL   ? task->collective * families + task->family
+                                    : task->type == ETCH_NODE_SEND ? collectives
+                                                                   : collectives + 1];
     row->bytes += task->bytes;
     row->padded += node->bytes - task->bytes;
     row->count++;

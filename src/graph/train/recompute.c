@@ -290,7 +290,7 @@ static void want_op(etch_deriver *d, op_list *wanted, const etch_op *op)
 static int by_id(const void *a, const void *b)
 {
     const etch_op *const *x = a, *const *y = b;
-    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+    return etch_order((*x)->id, (*y)->id);
 }
 
 /* Makes the value again where its op is undone, and before it what the op reads. */
