@@ -244,4 +244,7 @@ typedef ETCH_VEC(etch_interval) etch_intervals;
 bool etch_intervals_read(etch_arena *arena, const char *text, etch_intervals *out);
 bool etch_intervals_hold(const etch_intervals *intervals, uint32_t number);
 
+/* Sorts ids and drops repetitions; returns how many are left. */
+uint32_t etch_sort_ids(uint32_t *ids, uint32_t count);
+
 #endif

@@ -484,12 +484,6 @@ static void derive_body(etch_deriver *d, const undoing *u, uint32_t class)
     }
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The values from outside the loop that some class contributes to, each once, by id. */
 static ids_list outer_ids(const etch_deriver *d, const undoing *u)
 {
@@ -500,13 +494,7 @@ static ids_list outer_ids(const etch_deriver *d, const undoing *u)
             if (u->terms[k]->to[id].count)
                 ETCH_PUSH(d->graph->arena, &ids, id);
         }
-    if (ids.count > 0)
-        qsort(ids.at, ids.count, sizeof *ids.at, by_id);
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < ids.count; i++)
-        if (left == 0 || ids.at[left - 1] != ids.at[i])
-            ids.at[left++] = ids.at[i];
-    ids.count = left;
+    ids.count = etch_sort_ids(ids.at, ids.count);
     return ids;
 }
 
