@@ -121,6 +121,11 @@ typedef struct etch_dim_view {
 /* Dims in the making, and as they are then. */
 typedef ETCH_VEC(etch_dim *) etch_dim_list;
 #define ETCH_DIMS(list) ((etch_dim_view){(list).at, (list).count})
+/* Those of a tensor. */
+static inline etch_dim_view etch_dims_of(const etch_tensor *tensor)
+{
+    return (etch_dim_view){tensor->dims, tensor->rank};
+}
 
 /* The attributes of an op beside its operands. Unused fields are zero. */
 typedef struct etch_attrs {
@@ -304,7 +309,7 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
 /* Has `a` all dims of `b`? */
 bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 /* "[B,S,H]", for messages; "?" for a NULL dim. */
-const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
+const char *etch_dims_text(etch_arena *arena, etch_dim_view dims);
 /* "q[B,S,H]", for messages. */
 const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
 /* Is it known at the builder's place, by facts or by the branch, that a >= b, or a > b? */

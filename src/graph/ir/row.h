@@ -336,7 +336,7 @@ bool etch_dim_among(etch_dim_view dims, const etch_dim *dim);
 /* The first dim of `t` that neither `a` nor `b` (may be NULL) has, nor `less`; NULL: there is none. */
 const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
                                 etch_dim_view less);
-bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
+bool etch_dims_same(etch_dim_view a, etch_dim_view b);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
                     etch_dim_list *out);
@@ -357,7 +357,7 @@ etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
-                             etch_dim *const *dims, uint32_t rank, etch_span span);
+                             etch_dim_view dims, etch_span span);
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                      uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span);
 /* A further body of a loop, which stands in `parent`. */

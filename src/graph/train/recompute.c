@@ -160,8 +160,7 @@ etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor)
 
 static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
 {
-    etch_tensor *copy =
-        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
+    etch_tensor *copy = etch_tensor_new(d->graph, of->name, of->kind, of->dtype, etch_dims_of(of), of->span);
     uint32_t id = copy->id;
     *copy = *of;
     copy->id = id;
