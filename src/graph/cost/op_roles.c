@@ -47,11 +47,6 @@ static bool masks(const etch_op *op)
     return op->row->hides && op->row->hides(op);
 }
 
-static bool is_elementwise(const etch_op *op)
-{
-    return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
-}
-
 /* ---- along the program: where values come from --------------------------------------------------------- */
 
 static void note_sequence(const marking *m, const etch_dim *dim)
@@ -85,7 +80,7 @@ static void pass_forward(const marking *m, const etch_op *op)
             continue;
         if (etch_op_is_matmul(op))
             role(m, op, ETCH_OP_MASKED);
-        masked = masked || (is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
+        masked = masked || (etch_op_is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
     }
     for (uint32_t i = 0; i < op->out_count; i++) {
         result_roles *result = &m->of[op->outs[i]->id];
@@ -118,7 +113,7 @@ static void pass_backward(const marking *m, const etch_op *op)
     const result_roles result = roles_of_results(m, op);
     const bool view = etch_op_is_view(op), projection = is_projection(m, op);
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
-    const bool elementwise = is_elementwise(op);
+    const bool elementwise = etch_op_is_elementwise(op);
     if (decides && etch_op_is_matmul(op))
         role(m, op, ETCH_OP_LOGITS);
     if (result.chooses && etch_op_is_matmul(op))

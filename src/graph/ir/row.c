@@ -73,6 +73,11 @@ bool etch_op_is_view(const etch_op *op)
     return op->row->view;
 }
 
+bool etch_op_is_elementwise(const etch_op *op)
+{
+    return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
+}
+
 static const etch_dim *mapped(etch_dim_view from, etch_dim_view to, const etch_dim *dim)
 {
     for (uint32_t i = 0; dim && i < from.count; i++)

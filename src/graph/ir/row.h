@@ -308,6 +308,8 @@ const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 /* Of a derived op that reads the result or an operand of the op that it derives from, as `at`: is it the
  * result? */
 bool etch_op_reads_result(const etch_op *op, uint32_t at);
+/* Does it make each element of one of each operand: a view, or an elementwise op? */
+bool etch_op_is_elementwise(const etch_op *op);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
