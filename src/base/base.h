@@ -109,6 +109,12 @@ void etch_buf_add(etch_buf *buf, const char *text, size_t length);
 void etch_buf_puts(etch_buf *buf, const char *text);
 void etch_buf_printf(etch_buf *buf, const char *format, ...) ETCH_PRINTF(2, 3);
 
+/* -1, 0 or 1, as sorting wants it: is x below y, equal or above? */
+static inline int etch_order(uint64_t x, uint64_t y)
+{
+    return x < y ? -1 : x > y;
+}
+
 /* ---- names --------------------------------------------------------------------------------------------- */
 
 /* Interned names: equal texts have equal pointers within one table. */
@@ -237,5 +243,8 @@ typedef ETCH_VEC(etch_interval) etch_intervals;
  * none touching the next. False when the text is no list. */
 bool etch_intervals_read(etch_arena *arena, const char *text, etch_intervals *out);
 bool etch_intervals_hold(const etch_intervals *intervals, uint32_t number);
+
+/* Sorts ids and drops repetitions; returns how many are left. */
+uint32_t etch_sort_ids(uint32_t *ids, uint32_t count);
 
 #endif

@@ -1,7 +1,30 @@
-/* Lists of numbers: "0,2,8-15". */
+/* Lists of numbers: "0,2,8-15"; ids. */
 #include "base/base.h"
 
 #include <stdlib.h>
+
+static int by_id(const void *a, const void *b)
+{
+    return etch_order(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+uint32_t etch_sort_ids(uint32_t *ids, uint32_t count)
+{
+    enum { FEW = 16 };
+    if (count > FEW)
+        qsort(ids, count, sizeof *ids, by_id);
+    for (uint32_t i = 1; count <= FEW && i < count; i++) {
+        uint32_t id = ids[i], k = i;
+        for (; k > 0 && ids[k - 1] > id; k--)
+            ids[k] = ids[k - 1];
+        ids[k] = id;
+    }
+    uint32_t left = count > 0 ? 1 : 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (ids[i] != ids[left - 1])
+            ids[left++] = ids[i];
+    return left;
+}
 
 static bool read_number(const char **at, uint32_t *number)
 {
@@ -27,7 +50,7 @@ static bool read_interval(const char **at, etch_interval *interval)
 static int by_first(const void *a, const void *b)
 {
     const etch_interval *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
+    return etch_order(x->first, y->first);
 }
 
 /* In rising order, none touching the next. */

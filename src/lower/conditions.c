@@ -119,17 +119,19 @@ static uint64_t size_of(etch_bound *b, etch_expr expr)
 
 /* ---- what is asked for --------------------------------------------------------------------------------- */
 
-/* An integer, if it is there. */
-static void ask(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *name)
+/* A number, if it is there. */
+static void ask(etch_bound *b, etch_expr expr, etch_condition condition, etch_span span, const char *kind,
+                const char *name)
 {
     if (expr)
-        ETCH_PUSH(b->arena, &b->asked, (etch_asked){expr, {.least = least}, span, "", name, false});
+        ETCH_PUSH(b->arena, &b->asked, (etch_asked){expr, condition, span, kind, name, false});
 }
+
+static const etch_condition count = {.least = 1}, count_or_none = {.least = 0}, average = {.fraction = true};
 
 /* Those that tensors have, in the order of the graph. */
 static void ask_dims(etch_bound *b, const etch_graph *graph)
 {
-    static const etch_condition average = {.fraction = true}, size = {.least = 1};
     etch_map used = {0};
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         for (uint32_t d = 0; d < graph->tensors.at[i]->rank; d++)
@@ -137,9 +139,7 @@ static void ask_dims(etch_bound *b, const etch_graph *graph)
     for (uint32_t i = 0; i < graph->dims.count; i++) {
         const etch_dim *dim = graph->dims.at[i];
         if (etch_map_find(&used, dim))
-            ETCH_PUSH(b->arena, &b->asked,
-                      (etch_asked){dim->size, dim->average_sized ? average : size, dim->span, "dim ",
-                                   dim->name, false});
+            ask(b, dim->size, dim->average_sized ? average : count, dim->span, "dim ", dim->name);
     }
 }
 
@@ -147,23 +147,17 @@ static void ask_plan(etch_bound *b, const etch_plan *plan)
 {
     const etch_stage_line *line = plan->stage;
     for (uint32_t i = 0; i < plan->mesh.count; i++)
-        ETCH_PUSH(b->arena, &b->asked,
-                  (etch_asked){plan->mesh.at[i].size,
-                               {.least = 1},
-                               plan->mesh.at[i].span,
-                               "mesh axis ",
-                               plan->mesh.at[i].name,
-                               false});
-    ask(b, plan->ranks.count, 1, plan->ranks.span, "the number of ranks");
+        ask(b, plan->mesh.at[i].size, count, plan->mesh.at[i].span, "mesh axis ", plan->mesh.at[i].name);
+    ask(b, plan->ranks.count, count, plan->ranks.span, "", "the number of ranks");
     if (line)
-        ask(b, line->chunks, 1, line->span, "the number of chunks of a stage");
+        ask(b, line->chunks, count, line->span, "", "the number of chunks of a stage");
     for (uint32_t i = 0; line && i < line->count_count; i++)
-        ask(b, line->counts[i], 1, line->span,
+        ask(b, line->counts[i], count, line->span, "",
             etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1));
     for (uint32_t i = 0; i < plan->pads.count; i++)
-        ask(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "what a dim is padded to");
+        ask(b, plan->pads.at[i].multiple, count, plan->pads.at[i].span, "", "what a dim is padded to");
     if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        ask(b, plan->bucket, 1, plan->bucket_span, "the size of buckets");
+        ask(b, plan->bucket, count, plan->bucket_span, "", "the size of buckets");
 }
 
 /* The numbers of a call. */
@@ -198,13 +192,14 @@ void etch_bound_ask(etch_bound *b)
     if (!training) /* then only assumptions are looked at */
         return;
     const etch_span train = training->train.span;
-    ask(b, training->train.micro, 1, train, "the number of microbatches");
-    ask(b, training->graph->steps, 1, train, "the number of steps");
+    ask(b, training->train.micro, count, train, "", "the number of microbatches");
+    ask(b, training->graph->steps, count, train, "", "the number of steps");
     ask_dims(b, training->graph);
     for (etch_cursor at = {.root = training->graph->forward}; etch_cursor_next(&at);) {
         const etch_loop *loop = at.item->loop;
         if (loop)
-            ask(b, loop->count, 0, loop->span, etch_text(b->arena, "the count of loop %s", loop->name));
+            ask(b, loop->count, count_or_none, loop->span, "",
+                etch_text(b->arena, "the count of loop %s", loop->name));
         else
             ask_op(b, at.item->op);
     }

@@ -112,12 +112,10 @@ uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, u
 static int by_group(const void *a, const void *b)
 {
     const etch_group_set *x = &(*(etch_task *const *)a)->group, *y = &(*(etch_task *const *)b)->group;
-    if (x->axes != y->axes)
-        return x->axes < y->axes ? -1 : 1;
-    for (uint32_t i = 0; i < x->stage_count && i < y->stage_count; i++)
-        if (x->stages[i] != y->stages[i])
-            return x->stages[i] < y->stages[i] ? -1 : 1;
-    return x->stage_count < y->stage_count ? -1 : x->stage_count > y->stage_count;
+    int order = etch_order(x->axes, y->axes);
+    for (uint32_t i = 0; i < x->stage_count && i < y->stage_count && !order; i++)
+        order = etch_order(x->stages[i], y->stages[i]);
+    return order ? order : etch_order(x->stage_count, y->stage_count);
 }
 
 static etch_group_family family_of_set(etch_arena *arena, const etch_placed *placed, const etch_job *job,

@@ -36,39 +36,34 @@ static void set_mesh(const lowering *l, const etch_extent *extent)
     l->job->stage_axes = axes;
 }
 
-/* Groups of one set of axes may be of two families: they are one row. */
-static void add_row(etch_stage_total *total, etch_comm_total *rows, etch_comm_total row, etch_node_type type,
-                    const char *axes)
-{
-    etch_comm_total *last = total->comm_count > 0 ? &rows[total->comm_count - 1] : NULL;
-    if (row.count == 0)
-        return;
-    row.type = (uint8_t)type;
-    row.axes = axes;
-    if (!last || last->type != row.type || last->collective != row.collective || strcmp(last->axes, axes)) {
-        rows[total->comm_count++] = row;
-        return;
-    }
-    last->bytes += row.bytes;
-    last->padded += row.padded;
-    last->count += row.count;
-}
-
-/* Only what the stage has: collectives by kind, then axes; messages. */
-static void set_comm(const lowering *l, const etch_sums *sums, etch_stage_total *total)
+/* Of the sums of communication those that the stage has: collectives by kind, then axes; messages. Groups of
+ * one set of axes may be of two families: they are one row. */
+static void set_comm(const lowering *l, const etch_comm_total *sums, etch_stage_total *total)
 {
     const etch_placed *placed = l->options->values.placed;
     const etch_stage_line *line = placed->plan->stage;
-    const uint32_t families = l->job->family_count, kinds = ETCH_COMM_KINDS * families;
+    const uint32_t families = l->job->family_count, collectives = ETCH_COMM_KINDS * families;
     const char *stages = line ? etch_axes_label(placed, etch_axes_of(line->axes, line->axis_count)) : NULL;
-    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, kinds + 2, etch_comm_total);
-    for (uint32_t i = 0; i < kinds; i++) {
-        etch_comm_total row = sums->comm[i];
-        row.collective = (uint8_t)(i / families);
-        add_row(total, rows, row, ETCH_NODE_COLL, l->job->families[i % families].label);
+    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, collectives + 2, etch_comm_total), *last = NULL;
+    for (uint32_t i = 0; i < collectives + 2; i++) {
+        const bool is_message = i >= collectives;
+        etch_comm_total row = sums[i];
+        row.type = !is_message ? ETCH_NODE_COLL : i == collectives ? ETCH_NODE_SEND : ETCH_NODE_RECV;
+        row.collective = is_message ? 0 : (uint8_t)(i / families);
+        row.axes = is_message ? stages : l->job->families[i % families].label;
+        if (row.count == 0)
+            continue;
+        if (last && last->type == row.type && last->collective == row.collective &&
+            strcmp(last->axes, row.axes) == 0) {
+            last->bytes += row.bytes;
+            last->padded += row.padded;
+            last->count += row.count;
+            continue;
+        }
+        last = &rows[total->comm_count++];
+        *last = row;
+        last->axes = etch_copy_string(l->arena, row.axes);
     }
-    add_row(total, rows, sums->send, ETCH_NODE_SEND, etch_copy_string(l->arena, stages));
-    add_row(total, rows, sums->recv, ETCH_NODE_RECV, etch_copy_string(l->arena, stages));
     total->comm = rows;
 }
 
@@ -77,22 +72,14 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
 {
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-    etch_sums sums = {
-        .comm = ETCH_NEW_ARRAY(scratch, ETCH_COMM_KINDS * (size_t)job->family_count, etch_comm_total)};
+    etch_comm_total *comm =
+        ETCH_NEW_ARRAY(scratch, ETCH_COMM_KINDS * (size_t)job->family_count + 2, etch_comm_total);
     etch_class_program *program = &l->programs[stage * job->work_share_count + work_share];
     etch_stage_total *total = &l->totals[stage * job->work_share_count + work_share];
-    etch_unroll(l->arena, job, outline, stage, program, &sums);
     *total = (etch_stage_total){
-        .ranks = job->rank_count / job->program_count,
-        .stage = stage,
-        .work_share = work_share,
-        .nodes = program->node_count,
-        .flop = sums.flop,
-        .padded_flop = sums.padded_flop,
-        .bytes = sums.bytes,
-        .padded_bytes = sums.padded_bytes,
-    };
-    set_comm(l, &sums, total);
+        .ranks = job->rank_count / job->program_count, .stage = stage, .work_share = work_share};
+    etch_unroll(l->arena, job, outline, program, total, comm);
+    set_comm(l, comm, total);
     etch_arena_free(scratch);
 }
 

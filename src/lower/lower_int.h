@@ -512,16 +512,9 @@ etch_word etch_loop_label(const etch_loop *loop);
 
 /* ---- unroll.c ------------------------------------------------------------------------------------------ */
 
-typedef struct etch_sums {
-    etch_total flop, padded_flop, bytes, padded_bytes;
-    /* by etch_comm_type and family: sums and counts alone */
-    etch_comm_total *comm;
-    /* messages */
-    etch_comm_total send, recv;
-} etch_sums;
-
-/* The program of a stage of the job, in `arena`, and its sums. */
-void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline, uint32_t stage,
-                 etch_class_program *program, etch_sums *sums);
+/* The program of a stage of the job, in `arena`. Adds it up in `total`, whose stage is set, and in `comm`, sums
+ * and counts alone: by etch_comm_type and family, then what is sent, then what is received. */
+void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline,
+                 etch_class_program *program, etch_stage_total *total, etch_comm_total *comm);
 
 #endif

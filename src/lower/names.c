@@ -70,17 +70,15 @@ typedef struct numbered {
 
 static int by_place(const numbered *x, const numbered *y)
 {
-    for (int i = 0; i < 2; i++)
-        if (x->place[i] != y->place[i])
-            return x->place[i] < y->place[i] ? -1 : 1;
-    return strcmp(x->name, y->name);
+    const int outer = etch_order(x->place[0], y->place[0]), inner = etch_order(x->place[1], y->place[1]);
+    return outer ? outer : inner ? inner : strcmp(x->name, y->name);
 }
 
 static int by_place_and_order(const void *a, const void *b)
 {
     const numbered *x = a, *y = b;
     const int order = by_place(x, y);
-    return order != 0 ? order : x->order < y->order ? -1 : x->order > y->order;
+    return order ? order : etch_order(x->order, y->order);
 }
 
 /* "mlp", "mlp#2", "mlp#3": numbers names that are equal in one place, in their order. */

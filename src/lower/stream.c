@@ -86,11 +86,8 @@ typedef ETCH_VEC(member) member_list;
 static int by_place(const void *a, const void *b)
 {
     const member *x = a, *y = b;
-    if (x->major != y->major)
-        return x->major < y->major ? -1 : 1;
-    if (x->minor != y->minor)
-        return x->minor < y->minor ? -1 : 1;
-    return x->task < y->task ? -1 : x->task > y->task;
+    const int major = etch_order(x->major, y->major), minor = etch_order(x->minor, y->minor);
+    return major ? major : minor ? minor : etch_order(x->task, y->task);
 }
 
 static void add_members(etch_arena *arena, const etch_outline *outline, const etch_held *held, uint32_t task,

@@ -28,27 +28,24 @@ static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value 
     }
 }
 
-static bool has_average_dim(const etch_value *value)
+/* The operands of a step, then its results; NULL past the last. */
+static const etch_value *value_at(const etch_step *step, uint32_t i)
 {
-    for (uint32_t d = 0; d < value->tensor->rank; d++)
-        if (value->tensor->dims[d]->average_sized)
-            return true;
-    return false;
+    return i < step->in_count                     ? step->ins[i]
+           : i - step->in_count < step->out_count ? step->outs[i - step->in_count]
+                                                  : NULL;
 }
 
 /* Sizes on average may be fractions: the kernel's numbers are rounded up. */
 static bool is_average(const etch_kernel *kernel)
 {
-    for (uint32_t i = 0; i < kernel->steps.count; i++) {
-        const etch_step *step = kernel->steps.at[i];
-        for (uint32_t k = 0; k < step->in_count; k++)
-            if (has_average_dim(step->ins[k]))
-                return true;
-        for (uint32_t k = 0; k < step->out_count; k++)
-            if (has_average_dim(step->outs[k]))
-                return true;
-    }
-    return false;
+    bool average = false;
+    const etch_value *value;
+    for (uint32_t i = 0; i < kernel->steps.count; i++)
+        for (uint32_t k = 0; (value = value_at(kernel->steps.at[i], k)) != NULL; k++)
+            for (uint32_t d = 0; d < value->tensor->rank; d++)
+                average = average || value->tensor->dims[d]->average_sized;
+    return average;
 }
 
 static etch_span span_of(const etch_kernel *kernel)
@@ -63,13 +60,10 @@ static void report_fraction(etch_outliner *o, etch_expr value, const char *what,
 {
     etch_diag *diag = etch_error(o->placed->diags, ETCH_E_NODE_FRACTION, span_of(kernel),
                                  "'%s' has %s %s on each rank", name, etch_bound_text(o->bound, value), what);
-    for (uint32_t i = 0; kernel && i < kernel->steps.count; i++) {
-        const etch_step *step = kernel->steps.at[i];
-        for (uint32_t k = 0; k < step->in_count; k++)
-            note_uneven_dim(o, diag, step->ins[k]);
-        for (uint32_t k = 0; k < step->out_count; k++)
-            note_uneven_dim(o, diag, step->outs[k]);
-    }
+    const etch_value *of;
+    for (uint32_t i = 0; kernel && i < kernel->steps.count; i++)
+        for (uint32_t k = 0; (of = value_at(kernel->steps.at[i], k)) != NULL; k++)
+            note_uneven_dim(o, diag, of);
     if (o->status == ETCH_OK)
         o->status = ETCH_EINPUT;
 }

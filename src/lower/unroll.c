@@ -482,25 +482,26 @@ static void lengthen_start(etch_unroller *u)
         if (node->type != ETCH_NODE_COMP || node->dep_count > 0)
             continue;
         if (node->bytes < ETCH_LEAST_FIRST_BYTES && node->flop < ETCH_LEAST_FIRST_FLOP) {
-            u->sums->padded_bytes += ETCH_LEAST_FIRST_BYTES - node->bytes;
+            u->total->padded_bytes += ETCH_LEAST_FIRST_BYTES - node->bytes;
             node->bytes = ETCH_LEAST_FIRST_BYTES;
         }
         return;
     }
 }
 
-void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline, uint32_t stage,
-                 etch_class_program *program, etch_sums *sums)
+void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline,
+                 etch_class_program *program, etch_stage_total *total, etch_comm_total *comm)
 {
-    const etch_size *size = &outline->sizes[stage];
+    const etch_size *size = &outline->sizes[total->stage];
     etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
     etch_unroller *u = ETCH_NEW(scratch, etch_unroller);
     *u = (etch_unroller){.arena = scratch,
                          .job = job,
                          .outline = outline,
-                         .stage = stage,
-                         .held = &outline->held[stage],
-                         .sums = sums};
+                         .stage = total->stage,
+                         .held = &outline->held[total->stage],
+                         .total = total,
+                         .comm = comm};
     u->nodes = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_node);
     u->deps = ETCH_NEW_ARRAY(arena, (size_t)size->deps, uint32_t);
     u->names = etch_alloc(arena, (size_t)size->name_bytes);
@@ -522,6 +523,7 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
     lengthen_start(u);
     etch_lower_require(scratch, u->node_count == size->nodes && u->dep_count <= size->deps &&
                                     u->name_bytes <= size->name_bytes);
+    total->nodes = u->node_count;
     *program = (etch_class_program){.nodes = u->nodes,
                                     .node_count = u->node_count,
                                     .deps = u->deps,

@@ -65,7 +65,9 @@ typedef struct etch_unroller {
     /* of the chunk at work */
     etch_bound_interval layers;
     uint32_t chunk;
-    etch_sums *sums;
+    /* what is added up of the nodes, as etch_unroll says */
+    etch_stage_total *total;
+    etch_comm_total *comm;
     etch_node *nodes;
     /* NULL: nothing is to be said */
     etch_annotated *annotated;

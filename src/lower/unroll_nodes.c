@@ -2,7 +2,6 @@
 #include "lower/unroll_int.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Adds to a text of so many bytes, without the NUL at its end. */
@@ -81,31 +80,6 @@ static uint32_t add_name(etch_unroller *u, const etch_task *task)
     return start;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts `count` ids and drops repetitions; returns how many are left. */
-static uint32_t sort_unique(uint32_t *ids, uint32_t count)
-{
-    enum { FEW = 16 };
-    if (count > FEW)
-        qsort(ids, count, sizeof *ids, compare_ids);
-    for (uint32_t i = 1; count <= FEW && i < count; i++) {
-        uint32_t id = ids[i], k = i;
-        for (; k > 0 && ids[k - 1] > id; k--)
-            ids[k] = ids[k - 1];
-        ids[k] = id;
-    }
-    uint32_t left = count > 0 ? 1 : 0;
-    for (uint32_t i = 1; i < count; i++)
-        if (ids[i] != ids[left - 1])
-            ids[left++] = ids[i];
-    return left;
-}
-
 void etch_unroll_wait(etch_unroller *u, uint32_t maker)
 {
     etch_lower_require(u->arena, maker != ETCH_UNMADE);
@@ -115,18 +89,17 @@ void etch_unroll_wait(etch_unroller *u, uint32_t maker)
 
 static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *node)
 {
-    etch_sums *sums = u->sums;
+    const uint32_t families = u->job->family_count, collectives = ETCH_COMM_KINDS * families;
     if (task->type == ETCH_NODE_COMP) {
-        sums->flop += task->flop;
-        sums->padded_flop += node->flop - task->flop;
-        sums->bytes += task->bytes;
-        sums->padded_bytes += node->bytes - task->bytes;
+        u->total->flop += task->flop;
+        u->total->padded_flop += node->flop - task->flop;
+        u->total->bytes += task->bytes;
+        u->total->padded_bytes += node->bytes - task->bytes;
         return;
     }
-    etch_comm_total *row = task->type == ETCH_NODE_SEND ? &sums->send
-                           : task->type == ETCH_NODE_RECV
-                               ? &sums->recv
-                               : &sums->comm[task->collective * u->job->family_count + task->family];
+    etch_comm_total *row = &u->comm[task->type == ETCH_NODE_COLL ? task->collective * families + task->family
+                                    : task->type == ETCH_NODE_SEND ? collectives
+                                                                   : collectives + 1];
     row->bytes += task->bytes;
     row->padded += node->bytes - task->bytes;
     row->count++;
@@ -231,7 +204,7 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
     }
     if (!communicates)
         keep_in_window(u, first_dep);
-    u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
+    u->dep_count = first_dep + etch_sort_ids(u->deps + first_dep, u->dep_count - first_dep);
     assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < u->node_count);
     const uint32_t id = etch_unroll_append(u, task, first_dep);
     if (communicates) {

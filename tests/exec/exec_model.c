@@ -105,7 +105,7 @@ static etch_tensor *input(exec_model *m, const char *name, const char *dims, etc
     dim_list list = read_dims(m, dims);
     graph->region = graph->forward;
     graph->scope = graph->scopes.at[0];
-    etch_tensor *made = etch_graph_input(graph, name, list.at, list.count, dtype, nowhere);
+    etch_tensor *made = etch_graph_input(graph, name, ETCH_DIMS(list), dtype, nowhere);
     graph->region = region;
     graph->scope = scope;
     return made;
@@ -127,23 +127,23 @@ etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)
     const bool partial = m->partial & 1;
     m->partial >>= 1;
     if (!partial)
-        return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+        return etch_graph_weight(m->graph, name, ETCH_DIMS(list), ETCH_BF16, false, nowhere);
     list.at[list.count] = exec_model_dim(m, "Z");
-    etch_tensor *parts =
-        etch_graph_weight(m->graph, name, list.at, list.count + 1, ETCH_BF16, false, nowhere);
-    return named(m, etch_graph_reduce(m->graph, parts, list.at, list.count, nowhere), name);
+    etch_tensor *parts = etch_graph_weight(m->graph, name, (etch_dim_view){list.at, list.count + 1},
+                                           ETCH_BF16, false, nowhere);
+    return named(m, etch_graph_reduce(m->graph, parts, ETCH_DIMS(list), nowhere), name);
 }
 
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
 {
     dim_list keep = read_dims(m, dims);
-    return named(m, etch_graph_product(m->graph, a, b, keep.at, keep.count, nowhere), name);
+    return named(m, etch_graph_product(m->graph, a, b, ETCH_DIMS(keep), nowhere), name);
 }
 
 etch_tensor *exec_quotient(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
 {
     dim_list keep = read_dims(m, dims);
-    return named(m, etch_graph_quotient(m->graph, a, b, keep.at, keep.count, nowhere), name);
+    return named(m, etch_graph_quotient(m->graph, a, b, ETCH_DIMS(keep), nowhere), name);
 }
 
 etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
@@ -165,7 +165,7 @@ etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, et
 etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims)
 {
     dim_list keep = read_dims(m, dims);
-    return named(m, etch_graph_reduce(m->graph, a, keep.at, keep.count, nowhere), name);
+    return named(m, etch_graph_reduce(m->graph, a, ETCH_DIMS(keep), nowhere), name);
 }
 
 etch_tensor *exec_copies(exec_model *m, const char *name, etch_tensor *a, const char *dims)
@@ -191,7 +191,7 @@ static etch_tensor *call_row(exec_model *m, const char *name, const char *row, e
 {
     dim_list declared = read_dims(m, want ? want : "");
     etch_tensor *result = etch_graph_call(m->graph, etch_row_named(m->graph->table, row), ins, count, attrs,
-                                          want ? declared.at : NULL, declared.count, nowhere);
+                                          want ? ETCH_DIMS(declared) : (etch_dim_view){0}, nowhere);
     return named(m, result, name);
 }
 

@@ -37,7 +37,7 @@ static void write_region(const etch_region *region, etch_buf *out)
         etch_buf_printf(out, "  %s %s:", etch_phase_name(op->phase), op->row->name);
         for (uint32_t k = 0; k < op->out_count; k++)
             etch_buf_printf(out, " %s%s %s", op->outs[k]->name,
-                            etch_dims_text(out->arena, op->outs[k]->dims, op->outs[k]->rank),
+                            etch_dims_text(out->arena, etch_dims_of(op->outs[k])),
                             etch_dtype_name(op->outs[k]->dtype));
         etch_buf_puts(out, "\n");
     }

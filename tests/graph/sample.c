@@ -59,21 +59,21 @@ etch_tensor *sample_input(sample *x, const char *name, const char *dims, etch_dt
 {
     etch_dim *list[8];
     uint32_t rank = dims_called(x, dims, list);
-    return etch_graph_input(x->graph, name, list, rank, dtype, nowhere);
+    return etch_graph_input(x->graph, name, (etch_dim_view){list, rank}, dtype, nowhere);
 }
 
 etch_tensor *sample_weight(sample *x, const char *name, const char *dims)
 {
     etch_dim *list[8];
     uint32_t rank = dims_called(x, dims, list);
-    return etch_graph_weight(x->graph, name, list, rank, ETCH_BF16, false, nowhere);
+    return etch_graph_weight(x->graph, name, (etch_dim_view){list, rank}, ETCH_BF16, false, nowhere);
 }
 
 etch_tensor *sample_product(sample *x, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
 {
     etch_dim *list[8];
     uint32_t rank = dims_called(x, dims, list);
-    return named(etch_graph_product(x->graph, a, b, list, rank, nowhere), name);
+    return named(etch_graph_product(x->graph, a, b, (etch_dim_view){list, rank}, nowhere), name);
 }
 
 etch_tensor *sample_sum(sample *x, const char *name, etch_tensor *a, etch_tensor *b)
@@ -91,7 +91,7 @@ etch_tensor *sample_call(sample *x, const char *name, const char *row, etch_tens
         ETCH_PUSH(x->arena, &along, dim_called(x, over));
     attrs.over = ETCH_DIMS(along);
     return named(etch_graph_call(x->graph, etch_row_called(x->graph->table, row), ins, b ? 2 : 1, &attrs,
-                                 NULL, 0, nowhere),
+                                 (etch_dim_view){0}, nowhere),
                  name);
 }
 

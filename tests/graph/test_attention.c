@@ -25,13 +25,14 @@ static etch_expr pairs_of(sample *x, etch_expr s, etch_expr t, etch_expr w)
     etch_dim *queries = etch_graph_dim(graph, "Q", s, false, nowhere);
     etch_dim *keys = etch_graph_dim(graph, "T", t, false, nowhere);
     etch_dim *width = etch_graph_dim(graph, "D", etch_int(x->sym, 1), false, nowhere);
-    etch_tensor *q =
-        etch_graph_weight(graph, "q", (etch_dim *[]){queries, width}, 2, ETCH_BF16, false, nowhere);
-    etch_tensor *k = etch_graph_weight(graph, "k", (etch_dim *[]){keys, width}, 2, ETCH_BF16, false, nowhere);
+    etch_tensor *q = etch_graph_weight(graph, "q", (etch_dim_view){(etch_dim *[]){queries, width}, 2},
+                                       ETCH_BF16, false, nowhere);
+    etch_tensor *k = etch_graph_weight(graph, "k", (etch_dim_view){(etch_dim *[]){keys, width}, 2}, ETCH_BF16,
+                                       false, nowhere);
     const etch_attrs attrs = {.over = {&keys, 1}, .dot = {&width, 1}, .causal = true, .window = w};
     etch_tensor *ins[] = {q, k, k};
-    etch_tensor *o =
-        etch_graph_call(graph, etch_row_called(graph->table, "sdpa"), ins, 3, &attrs, NULL, 0, nowhere);
+    etch_tensor *o = etch_graph_call(graph, etch_row_called(graph->table, "sdpa"), ins, 3, &attrs,
+                                     (etch_dim_view){0}, nowhere);
     ck_assert_ptr_nonnull(o);
     etch_training training = {.graph = graph, .train = x->train};
     etch_cost_list items = {0};

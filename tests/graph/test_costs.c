@@ -272,10 +272,11 @@ static void items_know_module_and_loop(etch_arena *arena)
     uint32_t inside = 0;
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
+        const etch_loop *loop = item->body ? item->body->loop : NULL;
         ck_assert_ptr_nonnull(item->scope);
         bool mlp = strcmp(item->scope->module, "mlp") == 0;
-        ck_assert_msg(!mlp || item->loop == layer, "item %u", i);
-        ck_assert(item->loop == NULL || item->loop == group || item->loop == layer);
+        ck_assert_msg(!mlp || loop == layer, "item %u", i);
+        ck_assert(loop == NULL || loop == group || loop == layer);
         inside += mlp;
     }
     ck_assert_uint_gt(inside, 0);

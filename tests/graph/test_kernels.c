@@ -195,14 +195,14 @@ static void attention_keeps_its_scores(etch_arena *arena)
     etch_tensor *wv = sample_weight(x, "wv", "hf"), *wo = sample_weight(x, "wo", "fh");
     etch_tensor *q = sample_call(x, "qr", "rope", sample_product(x, "q", in, wq, "bsf"), NULL, 'f', NULL);
     etch_tensor *xt = etch_graph_rename(x->graph, in, &x->s, &t, 1, nowhere);
-    etch_tensor *k = etch_graph_product(x->graph, xt, wk, keys, 3, nowhere);
-    etch_tensor *v = etch_graph_product(x->graph, xt, wv, keys, 3, nowhere);
+    etch_tensor *k = etch_graph_product(x->graph, xt, wk, (etch_dim_view){keys, 3}, nowhere);
+    etch_tensor *v = etch_graph_product(x->graph, xt, wv, (etch_dim_view){keys, 3}, nowhere);
     etch_graph_label(k, "k", NULL, 0, nowhere);
     etch_graph_label(v, "v", NULL, 0, nowhere);
     k = sample_call(x, "kr", "rope", k, NULL, 'f', NULL);
     etch_tensor *qkv[] = {q, k, v};
-    etch_tensor *o =
-        etch_graph_call(x->graph, etch_row_called(x->graph->table, "sdpa"), qkv, 3, &attrs, NULL, 0, nowhere);
+    etch_tensor *o = etch_graph_call(x->graph, etch_row_called(x->graph->table, "sdpa"), qkv, 3, &attrs,
+                                     (etch_dim_view){0}, nowhere);
     etch_graph_label(o, "o", NULL, 0, nowhere);
     sample_loss(x, sample_product(x, "y", o, wo, "bsh"));
     sample_shard(x, "B", DP);

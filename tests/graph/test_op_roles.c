@@ -82,8 +82,8 @@ static etch_tensor *hidden(sample *x, etch_tensor *scores, etch_dim *keys)
     ETCH_PUSH(x->arena, &along, keys);
     const etch_attrs attrs = {.causal = true, .over = ETCH_DIMS(along)};
     etch_dim_alias(keys, x->s); /* the queries that the mask pairs them with */
-    return etch_graph_call(x->graph, etch_row_called(x->graph->table, "hide"), &scores, 1, &attrs, NULL, 0,
-                           (etch_span){0, 0});
+    return etch_graph_call(x->graph, etch_row_called(x->graph->table, "hide"), &scores, 1, &attrs,
+                           (etch_dim_view){0}, (etch_span){0, 0});
 }
 
 /* dropout(hide(relu(q * k) [B,S,F])) * v [B,S,V] * wo: only what q, k and v take part in has pairs. */

@@ -3,6 +3,7 @@
  * A weight is one of experts when every op that reads it works on the slots of experts that the weight has,
  * too. Weights that are made of others (sums with adapters, casts) hand the question on. */
 #include "graph/cost/cost_int.h"
+#include "graph/ir/cursor.h"
 
 /* The tokens that a dispatch routes: each token uses `share` of what the dim `experts` of weights has. */
 typedef struct routing {
@@ -37,16 +38,13 @@ static void add_routing(actives *a, const etch_op *op)
     ETCH_PUSH(a->arena, &a->routings, r);
 }
 
-static void look_ahead(actives *a, const etch_region *region)
+static void look_ahead(actives *a)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            look_ahead(a, loop->bodies.at[k]);
+    for (etch_cursor at = {.root = a->graph->forward}; etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
+        bool all = op && op->in_count > 0;
         if (!op)
             continue;
-        bool all = op->in_count > 0;
         for (uint32_t k = 0; k < op->in_count; k++)
             all = all && a->made_of_weights[op->ins[k]->id];
         a->made_of_weights[op->outs[0]->id] = all;
@@ -55,21 +53,13 @@ static void look_ahead(actives *a, const etch_region *region)
     }
 }
 
-static bool touches(const etch_op *op, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_has_dim(op->ins[i], dim))
-            return true;
-    return etch_has_dim(op->outs[0], dim);
-}
-
 /* How much of operand `x` a token uses in this op. */
 static etch_expr share_in(const actives *a, const etch_op *op, const etch_tensor *x)
 {
     if (a->made_of_weights[op->outs[0]->id] && a->share[op->outs[0]->id])
         return a->share[op->outs[0]->id];
     for (uint32_t i = 0; i < a->routings.count; i++)
-        if (etch_has_dim(x, a->routings.at[i].experts) && touches(op, a->routings.at[i].slots))
+        if (etch_has_dim(x, a->routings.at[i].experts) && etch_op_has_dim(op, a->routings.at[i].slots))
             return a->routings.at[i].share;
     return etch_int(a->graph->sym, 1);
 }
@@ -98,7 +88,7 @@ etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena)
     a.share = ETCH_NEW_ARRAY(arena, graph->tensors.count, etch_expr);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         a.made_of_weights[graph->weights.at[i]->id] = true;
-    look_ahead(&a, graph->forward);
+    look_ahead(&a);
     look_back(&a, graph->forward);
     return a.share;
 }

@@ -1,5 +1,6 @@
 /* Costs as lists of items: what each op, kernel, collective and weight contributes to a step. */
 #include "graph/cost/cost_int.h"
+#include "graph/ir/cursor.h"
 
 typedef struct listing {
     const etch_training *training;
@@ -15,35 +16,11 @@ typedef struct listing {
     etch_cost_list *out;
 } listing;
 
-/* Where a region's items run. */
-typedef struct place {
-    /* executions per microbatch: the product of the loops around it */
-    etch_expr runs;
-    /* innermost of the forward pass, or NULL */
-    const etch_region *body;
-} place;
-
-static place place_inside(const listing *l, place outer, const etch_region *body)
+/* Executions in a step of what is in a region of the graph. */
+static etch_expr times_in(const listing *l, const etch_region *region)
 {
-    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
-}
-
-static const etch_loop *loop_of(place at)
-{
-    return at.body ? at.body->loop : NULL;
-}
-
-static place outermost(const listing *l)
-{
-    return (place){etch_int(l->sym, 1), NULL};
-}
-
-/* Executions per step of what belongs to `phase`. */
-static etch_expr times_of(const listing *l, place at, etch_phase phase)
-{
-    etch_expr micro = l->training->train.micro;
-    bool every_microbatch = phase == ETCH_FORWARD || phase == ETCH_RECOMPUTE || phase == ETCH_BACKWARD;
-    return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
+    const etch_expr micro = l->training->train.micro, runs = etch_runs_in(l->sym, region, NULL);
+    return micro ? etch_mul(l->sym, micro, runs) : runs;
 }
 
 /* A lookup does nothing that is FLOP, but conventions may count it as a product. */
@@ -58,37 +35,26 @@ static void push(const listing *l, etch_cost item)
         ETCH_PUSH(l->arena, l->out, item);
 }
 
-/* Of a derived op: the op of the forward graph that it comes from. */
-static const etch_op *forward_op(const etch_op *op)
-{
-    while (op->forward)
-        op = op->forward;
-    return op;
-}
-
 /* ---- the graph itself ---------------------------------------------------------------------------------- */
 
-/* Goes as deep as loops are nested. */
-static void list_region(const listing *l, const etch_region *region, place at)
+static void list_ops(const listing *l)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            list_region(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]));
-        if (loop)
+    const etch_training *training = l->training;
+    etch_cursor at = {.root = training->graph->forward, .then = training->backward};
+    while (etch_cursor_next(&at)) {
+        const etch_op *op = at.item->op;
+        if (!op)
             continue;
         etch_cost item = {
             .measure = ETCH_FLOPS,
-            .each = etch_op_flop(l->sym, op, etch_size_in_training, l->training),
-            .times = times_of(l, at, op->phase),
+            .each = etch_op_flop(l->sym, op, etch_size_in_training, training),
+            .times = times_in(l, at.in),
             .phase = op->phase,
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
-            .scope = forward_op(op)->scope,
-            .loop = loop_of(at),
-            .body = at.body,
+            .scope = etch_first_op(op)->scope,
+            .body = at.in->loop ? etch_forward_body(at.in) : NULL,
             .op = op,
             .tensor = op->outs[0],
             .span = op->span,
@@ -101,7 +67,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
  * module that makes it. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *s)
 {
-    const etch_op *reader = forward_op(s->reader);
+    const etch_op *reader = etch_first_op(s->reader);
     const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
     return (etch_cost){
         .measure = measure,
@@ -110,7 +76,6 @@ etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_sav
         .phase = ETCH_FORWARD,
         .row = s->reader->row,
         .scope = own ? reader->scope : s->tensor->scope,
-        .loop = s->body ? s->body->loop : NULL,
         .body = s->body,
         .tensor = s->tensor,
         .span = s->tensor->span,
@@ -130,28 +95,15 @@ static void list_saved(const listing *l)
 etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
                               etch_expr times)
 {
-    const etch_region *body = weight->region;
-    while (body && !body->loop)
-        body = body->parent;
     return (etch_cost){
         .measure = measure,
         .each = each,
         .times = times,
         .scope = weight->scope,
-        .loop = body ? body->loop : NULL,
-        .body = body,
+        .body = etch_body_around(weight),
         .tensor = weight,
         .span = weight->span,
     };
-}
-
-static etch_expr copies_of_weight(const listing *l, const etch_tensor *weight)
-{
-    etch_expr copies = etch_int(l->sym, 1);
-    for (const etch_region *region = weight->region; region; region = region->parent)
-        if (region->loop)
-            copies = etch_mul(l->sym, copies, region->count);
-    return copies;
 }
 
 static void list_params(const listing *l)
@@ -161,7 +113,8 @@ static void list_params(const listing *l)
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         const etch_tensor *weight = graph->weights.at[i];
         const etch_expr elements = etch_elements(l->sym, weight, etch_size_in_training, l->training);
-        etch_cost item = etch_cost_of_weight(ETCH_PARAMS, weight, elements, copies_of_weight(l, weight));
+        const etch_expr copies = etch_runs_in(l->sym, weight->region, NULL);
+        etch_cost item = etch_cost_of_weight(ETCH_PARAMS, weight, elements, copies);
         item.trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen;
         push(l, item);
         item.measure = ETCH_ACTIVE;
@@ -243,7 +196,6 @@ static etch_cost item_of(const listing *l, const etch_step_task *task, const etc
         .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
                          : task->phase == ETCH_BACKWARD && c->tensor && l->weight_gradients[c->tensor->id],
         .scope = c->scope,
-        .loop = at->body ? at->body->loop : NULL,
         .body = at->body,
         .tensor = c->tensor,
         .span = c->span,
@@ -318,10 +270,9 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
         .out = out,
     };
     list_params(&l);
-    list_region(&l, graph->forward, outermost(&l));
+    list_ops(&l);
     if (!training->backward)
         return;
-    list_region(&l, training->backward, outermost(&l));
     list_saved(&l);
     list_endings(&l);
 }

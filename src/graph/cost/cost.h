@@ -116,9 +116,7 @@ typedef struct etch_cost {
     const etch_step *step;
     /* comm, wire: why; the same for all weights of a weight group that take part */
     etch_provenance provenance;
-    /* innermost forward loop that it runs in, or NULL */
-    const etch_loop *loop;
-    /* the body of that loop */
+    /* of the innermost forward loop that it runs in, or NULL */
     const etch_region *body;
     /* the tensor it computes, or keeps, for tags and names */
     const etch_tensor *tensor;

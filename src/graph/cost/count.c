@@ -211,9 +211,8 @@ typedef struct judging {
 
 static unsigned mark_of(const etch_op_roles *roles, const etch_op *op)
 {
-    while (op && op->forward)
-        op = op->forward;
-    return op && op->id < roles->op_count ? roles->of[op->id] : 0;
+    const etch_op *first = op ? etch_first_op(op) : NULL;
+    return first && first->id < roles->op_count ? roles->of[first->id] : 0;
 }
 
 static unsigned says(const judging *j, etch_count_item item)

@@ -1,6 +1,7 @@
 /* Roles of ops for counting conventions, found by how they are connected: the products that give the logits,
  * those that choose experts, the norms between two projections, and the dims of tokens. */
 #include "graph/cost/cost_int.h"
+#include "graph/ir/cursor.h"
 
 #include <string.h>
 
@@ -46,11 +47,6 @@ static bool masks(const etch_op *op)
     return op->row->hides && op->row->hides(op);
 }
 
-static bool is_elementwise(const etch_op *op)
-{
-    return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
-}
-
 /* ---- along the program: where values come from --------------------------------------------------------- */
 
 static void note_sequence(const marking *m, const etch_dim *dim)
@@ -84,25 +80,13 @@ static void pass_forward(const marking *m, const etch_op *op)
             continue;
         if (etch_op_is_matmul(op))
             role(m, op, ETCH_OP_MASKED);
-        masked = masked || (is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
+        masked = masked || (etch_op_is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
     }
     for (uint32_t i = 0; i < op->out_count; i++) {
         result_roles *result = &m->of[op->outs[i]->id];
         result->masked = masked;
         result->weight = view && m->of[op->ins[0]->id].weight;
         result->projected = view ? m->of[op->ins[0]->id].projected : projection;
-    }
-}
-
-/* Goes as deep as loops are nested. */
-static void walk_forward(const marking *m, const etch_region *region)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            walk_forward(m, loop->bodies.at[k]);
-        if (!loop)
-            pass_forward(m, region->items.at[i].op);
     }
 }
 
@@ -129,7 +113,7 @@ static void pass_backward(const marking *m, const etch_op *op)
     const result_roles result = roles_of_results(m, op);
     const bool view = etch_op_is_view(op), projection = is_projection(m, op);
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
-    const bool elementwise = is_elementwise(op);
+    const bool elementwise = etch_op_is_elementwise(op);
     if (decides && etch_op_is_matmul(op))
         role(m, op, ETCH_OP_LOGITS);
     if (result.chooses && etch_op_is_matmul(op))
@@ -214,14 +198,10 @@ static const struct {
 };
 enum { TAG_COUNT = sizeof tag_rows / sizeof *tag_rows };
 
-/* Goes as deep as loops are nested. */
-static void mark_tagged(const marking *m, const etch_region *region, const etch_tensor *tagged, size_t row)
+static void mark_tagged(const marking *m, const etch_tensor *tagged, size_t row)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            mark_tagged(m, loop->bodies.at[k], tagged, row);
+    for (etch_cursor at = {.root = m->graph->forward}; etch_cursor_next(&at);) {
+        const etch_op *op = at.item->op;
         if (op && made_by(tagged, op) && tag_rows[row].of(op))
             role(m, op, tag_rows[row].role);
     }
@@ -233,7 +213,7 @@ static void find_tagged(const marking *m)
         const etch_tensor *tensor = m->graph->tensors.at[i];
         for (size_t row = 0; tensor && !tensor->of && row < TAG_COUNT; row++)
             if (etch_has_tag(tensor, tag_rows[row].tag))
-                mark_tagged(m, m->graph->forward, tensor, row);
+                mark_tagged(m, tensor, row);
     }
 }
 
@@ -249,7 +229,9 @@ const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena 
     const marking m = {graph, roles, ETCH_NEW_ARRAY(arena, graph->tensors.count, result_roles)};
     for (uint32_t i = 0; i < graph->weights.count; i++)
         m.of[graph->weights.at[i]->id].weight = true;
-    walk_forward(&m, graph->forward);
+    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
+        if (at.item->op)
+            pass_forward(&m, at.item->op);
     walk_backward(&m, graph->forward);
     find_tagged(&m);
     return roles;

@@ -37,11 +37,8 @@ typedef struct kept {
 static int by_place(const void *a, const void *b)
 {
     const kept *x = a, *y = b;
-    if (x->layout != y->layout)
-        return x->layout < y->layout ? -1 : 1;
-    if (x->tensor != y->tensor)
-        return x->tensor < y->tensor ? -1 : 1;
-    return x->count.name < y->count.name ? -1 : x->count.name > y->count.name;
+    const int layout = etch_order(x->layout, y->layout), tensor = etch_order(x->tensor, y->tensor);
+    return layout ? layout : tensor ? tensor : etch_order(x->count.name, y->count.name);
 }
 
 /* Copies that no loop carries. */

@@ -18,18 +18,18 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
 }
 
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
-                             etch_dim *const *dims, uint32_t rank, etch_span span)
+                             etch_dim_view dims, etch_span span)
 {
     etch_tensor *tensor = ETCH_NEW(graph->arena, etch_tensor);
-    etch_dim **copy = ETCH_NEW_ARRAY(graph->arena, rank, etch_dim *);
-    for (uint32_t i = 0; i < rank; i++)
-        copy[i] = dims[i];
+    etch_dim **copy = ETCH_NEW_ARRAY(graph->arena, dims.count, etch_dim *);
+    for (uint32_t i = 0; i < dims.count; i++)
+        copy[i] = dims.at[i];
     *tensor = (etch_tensor){.id = graph->tensors.count,
                             .name = name,
                             .kind = kind,
                             .dtype = dtype,
                             .dims = copy,
-                            .rank = rank,
+                            .rank = dims.count,
                             .region = graph->region,
                             .scope = graph->scope,
                             .span = span};
@@ -38,35 +38,35 @@ etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind
 }
 
 /* Are all dims there, and each once? Reports a repeated one. */
-static bool dims_are_distinct(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
-                              etch_span span)
+static bool dims_are_distinct(etch_graph *graph, const char *name, etch_dim_view dims, etch_span span)
 {
-    for (uint32_t i = 0; i < rank; i++) {
-        if (!dims[i])
+    for (uint32_t i = 0; i < dims.count; i++) {
+        const etch_dim *dim = dims.at[i];
+        if (!dim)
             return false;
-        if (!etch_dim_among((etch_dim_view){dims, i}, dims[i]))
+        if (!etch_dim_among((etch_dim_view){dims.at, i}, dim))
             continue;
         etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "%s has dim %s twice", name, dims[i]->name);
-        return etch_help(diag, "write %s' for a second dim of the same size", dims[i]->name);
+            etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "%s has dim %s twice", name, dim->name);
+        return etch_help(diag, "write %s' for a second dim of the same size", dim->name);
     }
     return true;
 }
 
-etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
-                              etch_dtype dtype, etch_span span)
+etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim_view dims, etch_dtype dtype,
+                              etch_span span)
 {
-    if (!dims_are_distinct(graph, name, dims, rank, span))
+    if (!dims_are_distinct(graph, name, dims, span))
         return NULL;
-    return etch_tensor_new(graph, name, ETCH_INPUT, dtype, dims, rank, span);
+    return etch_tensor_new(graph, name, ETCH_INPUT, dtype, dims, span);
 }
 
-etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
-                               etch_dtype dtype, bool frozen, etch_span span)
+etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim_view dims, etch_dtype dtype,
+                               bool frozen, etch_span span)
 {
-    if (!dims_are_distinct(graph, name, dims, rank, span))
+    if (!dims_are_distinct(graph, name, dims, span))
         return NULL;
-    etch_tensor *weight = etch_tensor_new(graph, name, ETCH_WEIGHT, dtype, dims, rank, span);
+    etch_tensor *weight = etch_tensor_new(graph, name, ETCH_WEIGHT, dtype, dims, span);
     weight->frozen = frozen;
     ETCH_PUSH(graph->arena, &graph->weights, weight);
     return weight;
@@ -159,7 +159,7 @@ static void add_extra(etch_graph *graph, etch_op *op)
         if (op->row->extra_reads & ETCH_EXTRA_OF(slot))
             add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
-    op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
+    op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, ETCH_DIMS(dims), op->span);
     op->outs[1]->optional_result = true;
 }
 
@@ -204,7 +204,7 @@ static void give_dtype(const etch_graph *graph, const etch_op *op, etch_tensor *
 static etch_tensor *make_result(etch_graph *graph, const etch_op *op, uint32_t i, const etch_dim_list *dims)
 {
     const etch_dtype act = graph->dtypes.act;
-    op->outs[i] = etch_tensor_new(graph, op->row->name, ETCH_ACT, act, dims->at, dims->count, op->span);
+    op->outs[i] = etch_tensor_new(graph, op->row->name, ETCH_ACT, act, ETCH_DIMS(*dims), op->span);
     give_dtype(graph, op, op->outs[i]);
     return op->outs[i];
 }
@@ -213,7 +213,7 @@ static etch_tensor *make_result(etch_graph *graph, const etch_op *op, uint32_t i
 static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                          const etch_attrs *attrs, const etch_dim_list *dims, etch_span span)
 {
-    if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
+    if (!dims_are_distinct(graph, "the result", ETCH_DIMS(*dims), span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
     make_result(graph, op, 0, dims);
@@ -275,15 +275,15 @@ bool etch_dims_have_elements(const etch_graph *graph, etch_dim_view dims)
 }
 
 /* A sum over dims, times one over their size in the whole job. */
-static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
-                            uint32_t want_rank, etch_span span)
+static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim_view want,
+                            etch_span span)
 {
     etch_dim_view over = attrs->over;
     etch_dims_mean(graph, &over, &x, 1);
     if (!etch_dims_have_elements(graph, over))
         return NULL;
     etch_tensor *sum =
-        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, span);
     if (!sum)
         return NULL;
     const etch_expr count = etch_dims_size(graph->sym, over, NULL, NULL);
@@ -291,13 +291,12 @@ static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs 
 }
 
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
-                             uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
-                             uint32_t want_rank, etch_span span)
+                             uint32_t in_count, const etch_attrs *attrs, etch_dim_view want, etch_span span)
 {
     if (!operands_are_there(ins, in_count))
         return NULL;
     if (row->use == ETCH_USE_AVERAGE)
-        return average(graph, ins[0], attrs, want, want_rank, span);
+        return average(graph, ins[0], attrs, want, span);
     etch_dim_list dims = {0};
     const etch_row *called = row;
     if (graph->serves && row->serving)
@@ -307,7 +306,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .called = called,
                       .ins = ins,
                       .in_count = in_count,
-                      .want = {want, want_rank},
+                      .want = want,
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
@@ -318,12 +317,11 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
         return row->compose(&call);
     if (!row->shape || !row->shape(&call, &dims))
         return NULL;
-    if (want && !are_among(&dims, call.want)) {
+    if (want.at && !are_among(&dims, call.want)) {
         if (etch_dim_among(call.want, NULL))
             return NULL; /* reported where the dim was looked up */
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
-                   etch_dims_text(graph->arena, dims.at, dims.count),
-                   etch_dims_text(graph->arena, want, want_rank));
+                   etch_dims_text(graph->arena, ETCH_DIMS(dims)), etch_dims_text(graph->arena, want));
         return NULL;
     }
     return emit(graph, row, ins, in_count, &call.attrs, &dims, span);
@@ -349,8 +347,7 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
 }
 
 etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
-                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
-                                      etch_span span)
+                                      const etch_attrs *attrs, etch_dim_view want, etch_span span)
 {
     etch_tensor *given[ETCH_MAX_OPERANDS];
     etch_attrs said = *attrs;
@@ -360,25 +357,24 @@ etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, co
             given[count++] = operands->at[i];
         else
             said.absent |= 1u << i;
-    return etch_graph_call(graph, row, given, count, &said, want, want_rank, span);
+    return etch_graph_call(graph, row, given, count, &said, want, span);
 }
 
 /* ---- operators -------------------------------------------------------------------------------------- */
 
 /* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always
  * a slip. */
-static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tensor *b, etch_dim *const *keep,
-                       uint32_t rank, etch_span span)
+static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tensor *b, etch_dim_view keep,
+                       etch_span span)
 {
     for (uint32_t i = 0; i < a->rank; i++) {
-        if (etch_has_dim(b, a->dims[i]) || etch_dim_among((etch_dim_view){keep, rank}, a->dims[i]))
+        if (etch_has_dim(b, a->dims[i]) || etch_dim_among(keep, a->dims[i]))
             continue;
         const char *dim = a->dims[i]->name;
-        etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_SUMMED_ALONE, span,
-                       "dim %s of %s is neither in the other factor %s nor in the result %s", dim,
-                       etch_tensor_text(graph->arena, a), etch_tensor_text(graph->arena, b),
-                       etch_dims_text(graph->arena, keep, rank));
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_SUMMED_ALONE, span,
+                                     "dim %s of %s is neither in the other factor %s nor in the result %s",
+                                     dim, etch_tensor_text(graph->arena, a),
+                                     etch_tensor_text(graph->arena, b), etch_dims_text(graph->arena, keep));
         etch_help(diag,
                   "add %s to the declared dims of the result, or write sum(.., over = %s) if it is to be "
                   "summed by itself",
@@ -390,17 +386,15 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
 
 /* Of two operands, by name: `use` is a product or a quotient. */
 static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etch_tensor *b,
-                            etch_dim *const *named, uint32_t keep_rank, etch_span span)
+                            etch_dim_view keep, etch_span span)
 {
     const bool divides = use == ETCH_USE_QUOTIENT;
     if (!a || !b)
         return NULL;
     etch_tensor *ins[] = {a, b};
-    etch_dim_view meant = {named, keep_rank};
-    etch_dims_mean(graph, &meant, ins, 2);
-    etch_dim *const *keep = meant.at;
+    etch_dims_mean(graph, &keep, ins, 2);
     etch_dim_list dims = {0};
-    if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
+    if (!keep.at && !etch_covers(a, b) && !etch_covers(b, a)) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
                        "%s of %s and %s: outer product or contraction?", divides ? "quotient" : "product",
@@ -409,12 +403,11 @@ static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etc
                   divides ? '/' : '*', b->name);
         return NULL;
     }
-    if (keep &&
-        (sums_alone(graph, a, b, keep, keep_rank, span) || sums_alone(graph, b, a, keep, keep_rank, span)))
+    if (keep.at && (sums_alone(graph, a, b, keep, span) || sums_alone(graph, b, a, keep, span)))
         return NULL;
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
-            if (!keep || etch_dim_among((etch_dim_view){keep, keep_rank}, ins[i]->dims[d]))
+            if (!keep.at || etch_dim_among(keep, ins[i]->dims[d]))
                 etch_dim_add(graph, &dims, ins[i]->dims[d]);
     return emit(graph, etch_row_for(graph, use), ins, 2, NULL, &dims, span);
 }
@@ -422,19 +415,19 @@ static etch_tensor *combine(etch_graph *graph, etch_use use, etch_tensor *a, etc
 etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,
                             const etch_attrs *attrs, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, use), ins, in_count, attrs, NULL, 0, span);
+    return etch_graph_call(graph, etch_row_for(graph, use), ins, in_count, attrs, (etch_dim_view){0}, span);
 }
 
-etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                uint32_t keep_rank, etch_span span)
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim_view keep,
+                                etch_span span)
 {
-    return combine(graph, ETCH_USE_PRODUCT, a, b, keep, keep_rank, span);
+    return combine(graph, ETCH_USE_PRODUCT, a, b, keep, span);
 }
 
-etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                 uint32_t keep_rank, etch_span span)
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim_view keep,
+                                 etch_span span)
 {
-    return combine(graph, ETCH_USE_QUOTIENT, a, b, keep, keep_rank, span);
+    return combine(graph, ETCH_USE_QUOTIENT, a, b, keep, span);
 }
 
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32_t count, uint32_t added,
@@ -450,19 +443,18 @@ etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32
         }
         const bool is_pair = used == 2 && attrs.taken;
         const etch_row *row = etch_row_for(graph, is_pair ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM);
-        sum = etch_graph_call(graph, row, ins, used, is_pair ? NULL : &attrs, NULL, 0, span);
+        sum = etch_graph_call(graph, row, ins, used, is_pair ? NULL : &attrs, (etch_dim_view){0}, span);
     }
     return sum;
 }
 
-etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
-                               etch_span span)
+etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim_view keep, etch_span span)
 {
     if (!a)
         return NULL;
     etch_dim_list dims = {0};
     for (uint32_t i = 0; i < a->rank; i++)
-        if (is_declared((etch_dim_view){keep, keep_rank}, a->dims[i]))
+        if (is_declared(keep, a->dims[i]))
             etch_dim_add(graph, &dims, a->dims[i]);
     if (dims.count == a->rank)
         return a;
@@ -488,15 +480,15 @@ etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr numbe
 
 etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
+    return etch_graph_use(graph, ETCH_USE_RECIPROCAL, &x, 1, NULL, span);
 }
 
 etch_tensor *etch_graph_constant(etch_graph *graph, etch_dim_view dims, etch_expr number, etch_span span)
 {
     const etch_dtype dtype = number ? graph->dtypes.act : ETCH_I32;
-    if (!dims_are_distinct(graph, "the result", dims.at, dims.count, span))
+    if (!dims_are_distinct(graph, "the result", dims, span))
         return NULL;
-    etch_tensor *tensor = etch_tensor_new(graph, "constant", ETCH_CONSTANT, dtype, dims.at, dims.count, span);
+    etch_tensor *tensor = etch_tensor_new(graph, "constant", ETCH_CONSTANT, dtype, dims, span);
     etch_constant *constant = ETCH_NEW(graph->arena, etch_constant);
     constant->number = number;
     tensor->constant = constant;
@@ -506,7 +498,7 @@ etch_tensor *etch_graph_constant(etch_graph *graph, etch_dim_view dims, etch_exp
 etch_tensor *etch_graph_copies(etch_graph *graph, etch_tensor *x, etch_dim_view to, etch_span span)
 {
     const etch_row *row = etch_row_for(graph, ETCH_USE_BROADCAST);
-    return etch_graph_call(graph, row, &x, 1, NULL, to.at, to.count, span);
+    return etch_graph_call(graph, row, &x, 1, NULL, to, span);
 }
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
@@ -557,7 +549,7 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
 {
     if (!init)
         return NULL;
-    etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
+    etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, etch_dims_of(init), span);
     in->dtype_of = init->dtype_of;
     ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
     return in;
@@ -571,17 +563,17 @@ static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count
         etch_carry *carry = &body->carries.at[i];
         const etch_tensor *in = carry->in;
         carry->out = outs[i] ? outs[i] : carry->in;
-        const bool same = !outs[i] || etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank);
+        const bool same = !outs[i] || etch_dims_same(etch_dims_of(in), etch_dims_of(outs[i]));
         if (same && (!outs[i] || in->dtype == outs[i]->dtype))
             continue;
-        etch_diag *diag = etch_error(
-            graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-            "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
-            etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
-            etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank), etch_dtype_name(outs[i]->dtype));
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+                       etch_dims_text(graph->arena, etch_dims_of(in)), etch_dtype_name(in->dtype),
+                       etch_dims_text(graph->arena, etch_dims_of(outs[i])), etch_dtype_name(outs[i]->dtype));
         if (same)
             etch_help(diag, "say its dtype where the loop assigns it: %s%s: %s = ..", in->name,
-                      etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype));
+                      etch_dims_text(graph->arena, etch_dims_of(in)), etch_dtype_name(in->dtype));
     }
 }
 
@@ -606,7 +598,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
     graph->region = graph->region->parent;
     for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
         const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
-        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, etch_dims_of(in), loop->span);
         results[i]->dtype_of = in->dtype_of;
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             loop->bodies.at[k]->carries.at[i].result = results[i];

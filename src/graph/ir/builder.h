@@ -20,17 +20,16 @@ void etch_graph_leave(etch_graph *graph);
 etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name,
                              etch_span span);
 /* An input or a weight. A dim that appears twice is an error (help: write H'). */
-etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
-                              etch_dtype dtype, etch_span span);
-etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
-                               etch_dtype dtype, bool frozen, etch_span span);
+etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim_view dims, etch_dtype dtype,
+                              etch_span span);
+etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim_view dims, etch_dtype dtype,
+                               bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
- * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
- * them, the results of others have no dims but these. Result 0. */
+ * those of the result. `want` (`at` NULL: none): dims declared for the statement; rows that cannot infer
+ * need them, the results of others have no dims but these. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
-                             uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
-                             uint32_t want_rank, etch_span span);
+                             uint32_t in_count, const etch_attrs *attrs, etch_dim_view want, etch_span span);
 
 /* Does the row have several results (as many as are declared)? */
 bool etch_row_is_several(const etch_row *row);
@@ -40,24 +39,21 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
                              const etch_dim_view *want, etch_tensor **out, uint32_t count, etch_span span);
 /* The same with operands by place. */
 etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
-                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
-                                      etch_span span);
+                                      const etch_attrs *attrs, etch_dim_view want, etch_span span);
 
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
- * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
+ * operands that are not kept are summed); keep.at == NULL: nothing is summed, and one operand's dims must
  * contain the other's (else an error that asks "outer product or contraction?"); `etch_graph_quotient` is the
  * same for a / b. `etch_graph_sum` adds the first `added` of the terms, one at least, and takes the others
  * away, with broadcast by name. */
-etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                uint32_t keep_rank, etch_span span);
-
-etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
-                                 uint32_t keep_rank, etch_span span);
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim_view keep,
+                                etch_span span);
+etch_tensor *etch_graph_quotient(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim_view keep,
+                                 etch_span span);
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *const *terms, uint32_t count, uint32_t added,
                             etch_span span);
 /* Sums one tensor down to `keep`; the tensor itself when nothing is to sum. */
-etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
-                               etch_span span);
+etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim_view keep, etch_span span);
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
                                uint32_t count, etch_span span);

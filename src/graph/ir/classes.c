@@ -111,6 +111,20 @@ const etch_region *etch_forward_body(const etch_region *body)
     return body->loop->repeats ? body->loop->repeats->bodies.at[body->index] : body;
 }
 
+const etch_region *etch_body_around(const etch_tensor *tensor)
+{
+    return tensor->region && tensor->region->loop ? tensor->region : NULL;
+}
+
+etch_expr etch_runs_in(etch_sym *sym, const etch_region *region, const etch_region *around)
+{
+    etch_expr runs = etch_int(sym, 1);
+    for (; region && region != around; region = region->parent)
+        if (region->loop)
+            runs = etch_mul(sym, runs, region->count);
+    return runs;
+}
+
 etch_expr etch_copies_in_group(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);

@@ -11,7 +11,7 @@ bool etch_dim_among(etch_dim_view dims, const etch_dim *dim)
 
 bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
 {
-    return etch_dim_among((etch_dim_view){tensor->dims, tensor->rank}, dim);
+    return etch_dim_among(etch_dims_of(tensor), dim);
 }
 
 const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
@@ -70,19 +70,19 @@ void etch_dims_mean(etch_graph *graph, etch_dim_view *dims, etch_tensor *const *
     }
 }
 
-const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)
+const char *etch_dims_text(etch_arena *arena, etch_dim_view dims)
 {
     etch_buf buf = {.arena = arena};
     etch_buf_puts(&buf, "[");
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i] ? dims[i]->name : "?");
+    for (uint32_t i = 0; i < dims.count; i++)
+        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims.at[i] ? dims.at[i]->name : "?");
     etch_buf_puts(&buf, "]");
     return buf.text;
 }
 
 const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor)
 {
-    return etch_text(arena, "%s%s", tensor->name, etch_dims_text(arena, tensor->dims, tensor->rank));
+    return etch_text(arena, "%s%s", tensor->name, etch_dims_text(arena, etch_dims_of(tensor)));
 }
 
 void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
@@ -91,14 +91,12 @@ void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
         ETCH_PUSH(graph->arena, list, dim);
 }
 
-bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count)
+bool etch_dims_same(etch_dim_view a, etch_dim_view b)
 {
-    if (a_count != b_count)
-        return false;
-    for (uint32_t i = 0; i < a_count; i++)
-        if (!etch_dim_among((etch_dim_view){b, b_count}, a[i]))
-            return false;
-    return true;
+    bool same = a.count == b.count;
+    for (uint32_t i = 0; i < a.count && same; i++)
+        same = etch_dim_among(b, a.at[i]);
+    return same;
 }
 
 /* Marks `to` as another name for `from`, once; not when it is renamed back. */
@@ -145,7 +143,7 @@ const char *etch_call_tensor(const etch_call *call, const etch_tensor *tensor)
 
 const char *etch_call_dims(const etch_call *call, etch_dim_view dims)
 {
-    return etch_dims_text(call->graph->arena, dims.at, dims.count);
+    return etch_dims_text(call->graph->arena, dims);
 }
 
 const char *etch_call_number(const etch_call *call, etch_expr number)

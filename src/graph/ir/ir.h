@@ -121,6 +121,11 @@ typedef struct etch_dim_view {
 /* Dims in the making, and as they are then. */
 typedef ETCH_VEC(etch_dim *) etch_dim_list;
 #define ETCH_DIMS(list) ((etch_dim_view){(list).at, (list).count})
+/* Those of a tensor. */
+static inline etch_dim_view etch_dims_of(const etch_tensor *tensor)
+{
+    return (etch_dim_view){tensor->dims, tensor->rank};
+}
 
 /* The attributes of an op beside its operands. Unused fields are zero. */
 typedef struct etch_attrs {
@@ -304,7 +309,7 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
 /* Has `a` all dims of `b`? */
 bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 /* "[B,S,H]", for messages; "?" for a NULL dim. */
-const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
+const char *etch_dims_text(etch_arena *arena, etch_dim_view dims);
 /* "q[B,S,H]", for messages. */
 const char *etch_tensor_text(etch_arena *arena, const etch_tensor *tensor);
 /* Is it known at the builder's place, by facts or by the branch, that a >= b, or a > b? */
@@ -347,6 +352,10 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_some(etch_sym *sym, etch_expr amount);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
+/* How often a region runs in one run of `around`, which is around it; NULL: in a microbatch. */
+etch_expr etch_runs_in(etch_sym *sym, const etch_region *region, const etch_region *around);
+/* The body of the innermost loop that a tensor is made in; NULL: in none. */
+const etch_region *etch_body_around(const etch_tensor *tensor);
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
 const etch_region *etch_forward_body(const etch_region *body);
 /* Is the region, or one around it, a body of the loop? NULL is in none. */

@@ -28,6 +28,16 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
     return ETCH_FACTOR_PASS;
 }
 
+bool etch_op_has_dim(const etch_op *op, const etch_dim *dim)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        has = has || etch_has_dim(op->ins[i], dim);
+    for (uint32_t i = 0; i < op->out_count; i++)
+        has = has || etch_has_dim(op->outs[i], dim);
+    return has;
+}
+
 uint32_t etch_op_index(const etch_op *op, uint32_t slot)
 {
     uint32_t index = slot;
@@ -61,6 +71,11 @@ bool etch_op_reads_result(const etch_op *op, uint32_t at)
 bool etch_op_is_view(const etch_op *op)
 {
     return op->row->view;
+}
+
+bool etch_op_is_elementwise(const etch_op *op)
+{
+    return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
 }
 
 static const etch_dim *mapped(etch_dim_view from, etch_dim_view to, const etch_dim *dim)

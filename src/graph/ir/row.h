@@ -308,9 +308,13 @@ const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 /* Of a derived op that reads the result or an operand of the op that it derives from, as `at`: is it the
  * result? */
 bool etch_op_reads_result(const etch_op *op, uint32_t at);
+/* Does it make each element of one of each operand: a view, or an elementwise op? */
+bool etch_op_is_elementwise(const etch_op *op);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
+/* Has an operand or a result the dim? */
+bool etch_op_has_dim(const etch_op *op, const etch_dim *dim);
 /* Has an operand a dim that the first result lacks? */
 bool etch_op_sums(const etch_op *op);
 /* How the op divides its work. All zero: every element of a dim has an equal part. */
@@ -334,7 +338,7 @@ bool etch_dim_among(etch_dim_view dims, const etch_dim *dim);
 /* The first dim of `t` that neither `a` nor `b` (may be NULL) has, nor `less`; NULL: there is none. */
 const etch_dim *etch_dim_beside(const etch_tensor *t, const etch_tensor *a, const etch_tensor *b,
                                 etch_dim_view less);
-bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
+bool etch_dims_same(etch_dim_view a, etch_dim_view b);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
                     etch_dim_list *out);
@@ -355,7 +359,7 @@ etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
-                             etch_dim *const *dims, uint32_t rank, etch_span span);
+                             etch_dim_view dims, etch_span span);
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                      uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span);
 /* A further body of a loop, which stands in `parent`. */

@@ -3,20 +3,9 @@
 
 #include <string.h>
 
-static bool op_has_dim(const etch_op *op, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_has_dim(op->ins[i], dim))
-            return true;
-    for (uint32_t i = 0; i < op->out_count; i++)
-        if (etch_has_dim(op->outs[i], dim))
-            return true;
-    return false;
-}
-
 static bool can_divide(const etch_op *op, etch_state state)
 {
-    return state && state != ETCH_PARTIAL && op_has_dim(op, state) &&
+    return state && state != ETCH_PARTIAL && etch_op_has_dim(op, state) &&
            etch_op_factor(op, state) != ETCH_FACTOR_WHOLE;
 }
 

@@ -35,8 +35,7 @@ static void check_part(const etch_placer *p, const etch_value *shown)
     const etch_step *product = fused_product(shown);
     const etch_tensor *part = shown->tensor;
     for (uint32_t i = 0; product && i < part->rank; i++) {
-        const etch_shard *shard =
-            etch_map_dim(p->plan, etch_plan_region_of(&p->plan_regions, part), part->dims[i]);
+        const etch_shard *shard = etch_map_dim_of(p, part, part->dims[i]);
         for (uint32_t k = 0; shard && k < shard->axis_count; k++)
             if (!product->factor[shard->axes[k]] && !shown->place[shard->axes[k]])
                 remark(p, product, shard->axes[k], part->dims[i]);

@@ -22,13 +22,10 @@ static void check_dim(const etch_placer *p, const char *name, bool known, etch_s
                     "no tensor of model %s has the dim %s: this has no effect", p->graph->model, name);
 }
 
-/* Axes over which the map divides a dim of the tensor, and which nothing divides that the pin lists. What is
- * written `@ ()` is meant. */
-static uint32_t axes_undone(const etch_placer *p, const etch_pin *pin, const etch_tensor *tensor,
-                            const etch_dim *dim)
+/* Axes over which the map divides a dim, by this line, and which nothing divides that the pin lists; `listed`:
+ * the dim, if it does. What is written `@ ()` is meant. */
+static uint32_t axes_undone(const etch_pin *pin, const etch_shard *listed, const etch_shard *line)
 {
-    const etch_shard *listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name);
-    const etch_shard *line = etch_map_dim(p->plan, etch_plan_region_of(&p->plan_regions, tensor), dim);
     uint32_t axes = line ? etch_axes_of(line->axes, line->axis_count) : 0;
     for (uint32_t i = 0; i < pin->shards.count; i++)
         axes &= ~etch_axes_of(pin->shards.at[i].axes, pin->shards.at[i].axis_count);
@@ -40,11 +37,11 @@ static bool remark_undone(const etch_placer *p, const etch_pin *pin, const etch_
 {
     for (uint32_t d = 0; d < tensor->rank; d++) {
         const etch_dim *dim = tensor->dims[d];
-        const uint32_t axes = axes_undone(p, pin, tensor, dim);
+        const etch_shard *listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name);
+        const etch_shard *line = etch_map_dim_of(p, tensor, dim);
+        const uint32_t axes = axes_undone(pin, listed, line);
         if (!axes)
             continue;
-        const etch_shard *listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name);
-        const etch_shard *line = etch_map_dim(p->plan, etch_plan_region_of(&p->plan_regions, tensor), dim);
         etch_diag *diag =
             etch_remark(p->graph->diags, ETCH_E_PIN_UNDOES, listed ? listed->span : pin->span,
                         "pin %s: %s is whole on all ranks of %s, which the plan divides it over",

@@ -71,19 +71,18 @@ const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *
     return pin_among(placed->plan->pins.at, placed->plan->pins.count, tensor);
 }
 
-/* Puts the dims that the pin does not list where the map has them, on the axes that are left. */
-static void place_rest(const etch_placer *p, const etch_pin *pin, const etch_tensor *tensor,
-                       etch_state *place)
+const etch_shard *etch_map_dim_of(const etch_placer *p, const etch_tensor *tensor, const etch_dim *dim)
 {
-    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
-    for (uint32_t d = 0; d < tensor->rank; d++) {
-        const etch_dim *dim = tensor->dims[d];
-        const bool listed = etch_shard_find(pin->shards.at, pin->shards.count, dim->name) != NULL;
-        const etch_shard *shard = listed ? NULL : etch_map_dim(p->plan, plan_region, dim);
-        for (uint32_t i = 0; shard && i < shard->axis_count; i++)
-            if (!place[shard->axes[i]])
-                place[shard->axes[i]] = dim;
-    }
+    return etch_map_dim(p->plan, etch_plan_region_of(&p->plan_regions, tensor), dim);
+}
+
+bool etch_map_fill(const etch_placer *p, const etch_tensor *tensor, const etch_dim *dim, etch_state *place)
+{
+    const etch_shard *shard = etch_map_dim_of(p, tensor, dim);
+    for (uint32_t i = 0; shard && i < shard->axis_count; i++)
+        if (!place[shard->axes[i]])
+            place[shard->axes[i]] = dim;
+    return shard;
 }
 
 bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
@@ -108,8 +107,9 @@ bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
                                            pin->selector, tensor->name, shard->dim);
         etch_note(diag, tensor->span, "%s is made here", tensor->name);
     }
-    if (pin->rest)
-        place_rest(p, pin, tensor, place);
+    for (uint32_t d = 0; d < tensor->rank && pin->rest; d++)
+        if (!etch_shard_find(pin->shards.at, pin->shards.count, tensor->dims[d]->name))
+            etch_map_fill(p, tensor, tensor->dims[d], place);
     return true;
 }
 

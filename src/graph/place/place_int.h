@@ -22,6 +22,10 @@ void etch_plan_remark_fused(const etch_placer *p);
  * that would divide two dims. */
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place);
+/* The line of the map that a dim of a tensor is divided by; NULL: none. */
+const etch_shard *etch_map_dim_of(const etch_placer *p, const etch_tensor *tensor, const etch_dim *dim);
+/* Puts the dim where the map has it, on the axes that are left. False when the map does not name it. */
+bool etch_map_fill(const etch_placer *p, const etch_tensor *tensor, const etch_dim *dim, etch_state *place);
 /* The line that pins a tensor, or NULL. */
 const etch_pin *etch_map_find_pin(const etch_placed *placed, const etch_tensor *tensor);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */

@@ -119,12 +119,6 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
 
 /* ---- demands ---------------------------------------------------------------------------------------- */
 
-static bool is_elementwise(const etch_op *op)
-{
-    etch_role role = etch_op_role(op);
-    return role == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
-}
-
 /* The dim of `tensor` that becomes `dim` in the op's result. */
 static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim)
 {
@@ -143,10 +137,10 @@ static void request_through(etch_placer *p, const etch_op *op, const etch_tensor
     etch_boundary boundary = etch_boundary_of_operand(&p->plan_regions, op, tensor);
     if (op->edge && !p->uses[op->outs[0]->id].is_read)
         boundary.axes = 0;
-    if (!boundary.axes && (!is_elementwise(op) || !result->known))
+    if (!boundary.axes && (!etch_op_is_elementwise(op) || !result->known))
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
-    for (uint32_t a = 0; is_elementwise(op) && result->known && a < p->axis_count; a++)
+    for (uint32_t a = 0; etch_op_is_elementwise(op) && result->known && a < p->axis_count; a++)
         now[a] = before_op(op, tensor, result->place[a]);
     if (boundary.axes)
         etch_map_boundary(p, &boundary, tensor, now, requested->place);
@@ -171,15 +165,10 @@ static void request_leaving(etch_placer *p, const etch_tensor *tensor, etch_requ
 /* Ranks make copies along new dims as the map has these: each its own. */
 static void request_copies(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *requested)
 {
-    const etch_plan_region *plan_region = etch_plan_region_of(&p->plan_regions, tensor);
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        const bool is_new = !etch_has_dim(tensor->producer->ins[0], tensor->dims[i]);
-        const etch_shard *shard = is_new ? etch_map_dim(p->plan, plan_region, tensor->dims[i]) : NULL;
-        for (uint32_t k = 0; shard && k < shard->axis_count; k++)
-            if (!requested->place[shard->axes[k]])
-                requested->place[shard->axes[k]] = tensor->dims[i];
-        requested->known = requested->known || shard;
-    }
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!etch_has_dim(tensor->producer->ins[0], tensor->dims[i]))
+            requested->known =
+                etch_map_fill(p, tensor, tensor->dims[i], requested->place) || requested->known;
 }
 
 static void request_tensor(etch_placer *p, const etch_tensor *tensor)

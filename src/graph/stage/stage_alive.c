@@ -112,16 +112,6 @@ static etch_stage_uses *uses_of(const finding *f, etch_value *value)
     return &f->reads[etch_value_root(value)->id];
 }
 
-/* How often a region runs in one run of the one around it that is not counted. */
-static etch_expr runs_in(const finding *f, const etch_region *region, const etch_region *around)
-{
-    etch_expr runs = f->one;
-    for (; region && region != around; region = region->parent)
-        if (region->loop)
-            runs = etch_mul(f->sym, runs, region->count);
-    return runs;
-}
-
 /* So many uses by a class of a loop, or by a step, at this position. */
 static etch_stage_use use_at(const finding *f, etch_position at, const etch_region *body, etch_expr runs)
 {
@@ -143,7 +133,7 @@ static void treat(const finding *f, etch_carrying *c, const etch_placed_region *
         const etch_stage_read *r = &reads->at[i];
         if (r->how != ETCH_READ || r->body != body->of || etch_value_root(r->value) != in)
             continue;
-        c->reads[at] = etch_add(f->sym, c->reads[at], runs_in(f, r->in, body->of));
+        c->reads[at] = etch_add(f->sym, c->reads[at], etch_runs_in(f->sym, r->in, body->of));
         if (is_sure(f, c->reads[at]))
             c->reads[at] = f->one;
     }
@@ -190,7 +180,7 @@ static void look_at_item(const finding *f, const etch_placed_item *item, const e
     for (uint32_t k = 0; k < reads->count; k++) {
         const etch_stage_read *r = &reads->at[k];
         if (r->how != ETCH_READ_BEGINS)
-            add_use(f, uses_of(f, r->value), use_at(f, at, r->body, runs_in(f, r->in, r->body)));
+            add_use(f, uses_of(f, r->value), use_at(f, at, r->body, etch_runs_in(f->sym, r->in, r->body)));
     }
 }
 
@@ -268,33 +258,34 @@ static bool is_on_side(const etch_cut *cut, const etch_stage_use *use, bool late
     return later == (etch_position_segment(use->position) >= cut->segment);
 }
 
+/* Adds the uses on that side of the cut to `out`. Is one of them there whatever the sizes are? */
+static bool keep_side(const finding *f, const etch_cut *cut, const etch_stage_uses *uses, bool later,
+                      etch_stage_uses *out)
+{
+    bool is_sure_one = false;
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const etch_stage_use *use = &uses->at[i];
+        if (!is_on_side(cut, use, later))
+            continue;
+        ETCH_PUSH(f->arena, out, *use);
+        is_sure_one = is_sure_one || (!etch_stage_use_is_split(cut, use) && is_sure_use(f, use));
+    }
+    return is_sure_one;
+}
+
 /* Adds a crossing, with what makes the value before the cut. */
 static void push_crossing(const finding *f, const etch_cut *cut, etch_crossing *c, etch_crossings *out)
 {
     const etch_stage_uses *makes = f->makes[c->value->id];
-    c->is_made = !makes;
-    for (uint32_t i = 0; makes && i < makes->count; i++) {
-        const etch_stage_use *use = &makes->at[i];
-        if (!is_on_side(cut, use, f->s->backward))
-            continue;
-        ETCH_PUSH(f->arena, &c->makes, *use);
-        c->is_made = c->is_made || (!etch_stage_use_is_split(cut, use) && is_sure_use(f, use));
-    }
+    c->is_made = !makes || keep_side(f, cut, makes, f->s->backward, &c->makes);
     ETCH_PUSH(f->arena, out, *c);
 }
 
 /* Adds a value where something reads it behind the cut. */
 static void add_crossing(const finding *f, const etch_cut *cut, etch_value *value, etch_crossings *out)
 {
-    const etch_stage_uses *reads = &f->reads[value->id];
     etch_crossing c = {.value = value};
-    for (uint32_t i = 0; i < reads->count; i++) {
-        const etch_stage_use *use = &reads->at[i];
-        if (!is_on_side(cut, use, !f->s->backward))
-            continue;
-        ETCH_PUSH(f->arena, &c.reads, *use);
-        c.is_read = c.is_read || (!etch_stage_use_is_split(cut, use) && is_sure_use(f, use));
-    }
+    c.is_read = keep_side(f, cut, &f->reads[value->id], !f->s->backward, &c.reads);
     if (c.reads.count > 0)
         push_crossing(f, cut, &c, out);
 }
@@ -335,9 +326,8 @@ static etch_crossings crossings_at(const finding *f, const etch_stage_pass *of, 
         }
     for (uint32_t i = 0; cut->inside && i < of->count; i++) {
         const etch_placed_loop *loop = of->items[i].loop;
-        for (uint32_t k = 0; loop && loop->position == all && k < etch_loop_carries(loop)->count; k++) {
+        for (uint32_t k = 0; loop && loop->position == all && k < etch_loop_carries(loop)->count; k++)
             add_carried(f, cut, etch_loop_carries(loop)->at[k].in, k, &list);
-        }
     }
     return list;
 }
@@ -417,7 +407,7 @@ static void note_use(const finding *f, const etch_placed_item *item, const etch_
     if (weight->region->loop)
         body = NULL;
     add_use(f, &f->stages->uses[weight->id],
-            use_at(f, at, body, runs_in(f, r->in, body ? body : weight->region)));
+            use_at(f, at, body, etch_runs_in(f->sym, r->in, body ? body : weight->region)));
 }
 
 /* The forward pass says where weights are: backward runs where forward does. A weight that nothing reads is

@@ -98,18 +98,9 @@ static etch_expr groups_of(const walk *w, etch_end_role role, const etch_weight_
                                             : etch_stage_presence(w->sym, w->view, uses));
 }
 
-/* The body of the loop around a weight. */
-static const etch_region *body_around(const etch_tensor *weight)
-{
-    const etch_region *body = weight ? weight->region : NULL;
-    while (body && !body->loop)
-        body = body->parent;
-    return body;
-}
-
 static void visit_ending(const walk *w, const etch_step_task *task, const etch_step_contribution *c)
 {
-    etch_task_place place = {groups_of(w, task->end, c->group), body_around(c->tensor)};
+    etch_task_place place = {groups_of(w, task->end, c->group), c->tensor ? etch_body_around(c->tensor) : NULL};
     if (c->copies)
         place.runs = etch_mul(w->sym, place.runs, c->copies);
     visit_one(w, task, c, place);

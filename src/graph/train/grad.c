@@ -97,8 +97,8 @@ static const char *derived_name(etch_arena *arena, const char *prefix, const cha
 static etch_tensor *derived_tensor(etch_deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
 {
     etch_graph *g = d->graph;
-    etch_tensor *t = etch_tensor_new(g, derived_name(g->arena, prefix, of->name), ETCH_ACT, dtype, of->dims,
-                                     of->rank, of->span);
+    etch_tensor *t = etch_tensor_new(g, derived_name(g->arena, prefix, of->name), ETCH_ACT, dtype,
+                                     etch_dims_of(of), of->span);
     t->of = of;
     t->scope = of->scope;
     return t;
@@ -263,7 +263,7 @@ static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args
 
 static bool same_dims(const etch_tensor *a, const etch_tensor *b)
 {
-    return etch_dims_same(a->dims, a->rank, b->dims, b->rank);
+    return etch_dims_same(etch_dims_of(a), etch_dims_of(b));
 }
 
 /* A part of what a concat has made has the dims along which the operand was broadcast. */
@@ -363,7 +363,8 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
             etch_error(g->diags, ETCH_E_LOSS_SHAPE, result->span,
                        "%s is tagged loss but has dims; a loss is a scalar", result->name),
                 d->failed = true;
-        etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
+        etch_tensor *seed =
+            etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, (etch_dim_view){0}, result->span);
         add_term(d, result, seed);
     }
     etch_tensor_list cotangents = {0};
@@ -484,12 +485,6 @@ static void derive_body(etch_deriver *d, const undoing *u, uint32_t class)
     }
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The values from outside the loop that some class contributes to, each once, by id. */
 static ids_list outer_ids(const etch_deriver *d, const undoing *u)
 {
@@ -500,13 +495,7 @@ static ids_list outer_ids(const etch_deriver *d, const undoing *u)
             if (u->terms[k]->to[id].count)
                 ETCH_PUSH(d->graph->arena, &ids, id);
         }
-    if (ids.count > 0)
-        qsort(ids.at, ids.count, sizeof *ids.at, by_id);
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < ids.count; i++)
-        if (left == 0 || ids.at[left - 1] != ids.at[i])
-            ids.at[left++] = ids.at[i];
-    ids.count = left;
+    ids.count = etch_sort_ids(ids.at, ids.count);
     return ids;
 }
 
@@ -694,7 +683,7 @@ static void make_gradients(etch_deriver *d)
         etch_tensor *w = g->weights.at[i], *gradient = NULL;
         if (is_trainable(w)) {
             gradient = etch_tensor_new(g, derived_name(g->arena, "d", w->name), ETCH_GRADIENT,
-                                       g->dtypes.grads, w->dims, w->rank, w->span);
+                                       g->dtypes.grads, etch_dims_of(w), w->span);
             gradient->of = w;
             gradient->scope = w->scope;
             gradient->region = w->region;

@@ -160,8 +160,7 @@ etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor)
 
 static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
 {
-    etch_tensor *copy =
-        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
+    etch_tensor *copy = etch_tensor_new(d->graph, of->name, of->kind, of->dtype, etch_dims_of(of), of->span);
     uint32_t id = copy->id;
     *copy = *of;
     copy->id = id;
@@ -290,7 +289,7 @@ static void want_op(etch_deriver *d, op_list *wanted, const etch_op *op)
 static int by_id(const void *a, const void *b)
 {
     const etch_op *const *x = a, *const *y = b;
-    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+    return etch_order((*x)->id, (*y)->id);
 }
 
 /* Makes the value again where its op is undone, and before it what the op reads. */

@@ -202,8 +202,8 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
         return true;
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span, "%s has dims %s, but %s of %s is %s",
-                   value->name, etch_dims_text(spec->arena, value->dims, value->rank), declared->name.text,
-                   item->name.text, etch_dims_text(spec->arena, dims.at, dims.count));
+                   value->name, etch_dims_text(spec->arena, etch_dims_of(value)), declared->name.text,
+                   item->name.text, etch_dims_text(spec->arena, ETCH_DIMS(dims)));
     etch_note(diag, declared->span, "declared here");
     return false;
 }
@@ -220,7 +220,7 @@ static etch_tensor *stand_in(etch_env *callee, const etch_ast_tensor *formal)
     etch_dims dims = etch_env_shape(callee, &formal->axes);
     if (dims.broken)
         return NULL;
-    return etch_graph_input(callee->builder->graph, formal->name.text, dims.at, dims.count,
+    return etch_graph_input(callee->builder->graph, formal->name.text, ETCH_DIMS(dims),
                             callee->builder->graph->dtypes.act, formal->span);
 }
 
@@ -646,8 +646,8 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
         return false;
     if (etch_row_is_several(row))
         return call_several(env, row, call, ins.at[0], &attrs, want, out, results);
-    out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs, want ? want->at : NULL,
-                                      want ? want->count : 0, call->span);
+    out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs,
+                                      want ? ETCH_DIMS(*want) : (etch_dim_view){0}, call->span);
     return out[0] != NULL;
 }
 

@@ -57,7 +57,7 @@ void etch_env_inputs(etch_env *env, const etch_ast_item *item)
         etch_dims dims = etch_env_shape(env, &formal->axes);
         etch_tensor *input =
             dims.broken ? NULL
-                        : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
+                        : etch_graph_input(env->builder->graph, formal->name.text, ETCH_DIMS(dims),
                                            etch_declared_dtype(spec, formal, env->builder->graph->dtypes.act),
                                            formal->span);
         if (input && formal->type.text)

@@ -93,8 +93,8 @@ static bool is_broadcast(etch_env *env, const tensor_list *all, etch_span span)
         etch_spec *spec = env->builder->spec;
         etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
                                      "%s%s and %s%s are not added: each has a dim that the other lacks",
-                                     a->name, etch_dims_text(spec->arena, a->dims, a->rank), b->name,
-                                     etch_dims_text(spec->arena, b->dims, b->rank));
+                                     a->name, etch_dims_text(spec->arena, etch_dims_of(a)), b->name,
+                                     etch_dims_text(spec->arena, etch_dims_of(b)));
         etch_help(diag, "declare the dims of the result if both are to be broadcast: y[..] = ...");
         return false;
     }
@@ -181,7 +181,7 @@ static operand product(etch_env *env, const etch_ast_expr *expr, const etch_dims
     for (uint32_t i = 1; i < count && !result.failed; i++) {
         etch_dims keep = want ? kept_dims(env, want, factors + i + 1, count - i - 1) : (etch_dims){0};
         result = of_tensor(etch_graph_product(env->builder->graph, result.tensor, factors[i].tensor,
-                                              want ? keep.at : NULL, keep.count, expr->span),
+                                              want ? ETCH_DIMS(keep) : (etch_dim_view){0}, expr->span),
                            true);
     }
     return scaled(env, result, number, expr->span);
@@ -200,8 +200,9 @@ static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, cons
         return scaled(env, of_tensor(inverse, true), a.number, expr->span);
     }
     keep = want ? kept_dims(env, want, NULL, 0) : (etch_dims){0};
-    return of_tensor(
-        etch_graph_quotient(graph, a.tensor, b.tensor, want ? keep.at : NULL, keep.count, expr->span), true);
+    return of_tensor(etch_graph_quotient(graph, a.tensor, b.tensor,
+                                         want ? ETCH_DIMS(keep) : (etch_dim_view){0}, expr->span),
+                     true);
 }
 
 static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)

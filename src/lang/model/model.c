@@ -43,7 +43,7 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
         etch_dims dims = etch_env_shape(env, &w->axes);
         etch_tensor *weight =
             dims.broken ? NULL
-                        : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
+                        : etch_graph_weight(env->builder->graph, w->name.text, ETCH_DIMS(dims),
                                             etch_declared_dtype(spec, w, env->builder->graph->dtypes.weights),
                                             frozen, w->span);
         if (weight)
@@ -115,7 +115,7 @@ static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *v
     etch_buf text = {.arena = spec->arena};
     for (uint32_t i = 0; i < op->in_count; i++)
         etch_buf_printf(&text, "%s%s%s", i ? ", " : "", op->ins[i]->name,
-                        etch_dims_text(spec->arena, op->ins[i]->dims, op->ins[i]->rank));
+                        etch_dims_text(spec->arena, etch_dims_of(op->ins[i])));
     etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
 }
 
@@ -146,13 +146,13 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
         return true;
     etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
                                  "%s is declared %s, but its value has dims %s", target->name.text,
-                                 etch_dims_text(spec->arena, want->at, want->count),
-                                 etch_dims_text(spec->arena, value->dims, value->rank));
+                                 etch_dims_text(spec->arena, ETCH_DIMS(*want)),
+                                 etch_dims_text(spec->arena, etch_dims_of(value)));
     note_operands(spec, diag, value);
     if (lacks_only(value, want))
         etch_help(diag,
                   "a tensor is copied along new dims by a statement of its own: first t = .., then %s%s = t",
-                  target->name.text, etch_dims_text(spec->arena, want->at, want->count));
+                  target->name.text, etch_dims_text(spec->arena, ETCH_DIMS(*want)));
     for (uint32_t i = 0; i < value->rank; i++)
         if (!is_among(want, value->dims[i]))
             etch_help(diag, "%s is not summed, because no product has it in both factors",
@@ -204,7 +204,7 @@ static void remark_widened(etch_builder *b, const etch_ast_tensor *target, const
                                   "%s is %s, as %s is; of its class, act, it would be %s", target->name.text,
                                   dtype, source_text(spec, source), act);
     etch_help(diag, "say which is meant: %s%s: %s, or %s", target->name.text,
-              etch_dims_text(spec->arena, value->dims, value->rank), dtype, act);
+              etch_dims_text(spec->arena, etch_dims_of(value)), dtype, act);
 }
 
 /* The dtype that a statement says. A name, or another look at a value, cannot say another one than it has. */

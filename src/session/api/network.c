@@ -124,13 +124,17 @@ static void say_dtype(const request *r)
         r->tensor->dtype_of = r->tensor;
 }
 
+static etch_dim_view dims_of(const request *r)
+{
+    return (etch_dim_view){r->dims, (uint32_t)r->count};
+}
+
 static void make_input(request *r)
 {
     etch_graph *graph = r->network->graph;
     etch_dtype dtype;
     if (read_dtype(r, graph->dtypes.act, &dtype))
-        r->tensor =
-            etch_graph_input(graph, own_name(r, r->name), r->dims, (uint32_t)r->count, dtype, nowhere);
+        r->tensor = etch_graph_input(graph, own_name(r, r->name), dims_of(r), dtype, nowhere);
     say_dtype(r);
 }
 
@@ -146,8 +150,7 @@ static void make_weight(request *r)
     etch_graph *graph = r->network->graph;
     etch_dtype dtype;
     if (read_dtype(r, graph->dtypes.weights, &dtype))
-        r->tensor = etch_graph_weight(graph, own_name(r, r->name), r->dims, (uint32_t)r->count, dtype,
-                                      r->flag, nowhere);
+        r->tensor = etch_graph_weight(graph, own_name(r, r->name), dims_of(r), dtype, r->flag, nowhere);
     say_dtype(r);
 }
 
@@ -173,10 +176,10 @@ static void multiply(request *r)
 {
     static etch_dim *const nothing[1] = {NULL};
     if (r->flag)
-        r->tensor = etch_graph_product(r->network->graph, r->a, r->b, NULL, 0, nowhere);
+        r->tensor = etch_graph_product(r->network->graph, r->a, r->b, (etch_dim_view){0}, nowhere);
     else if (are_there(r->dims, r->count))
-        r->tensor = etch_graph_product(r->network->graph, r->a, r->b, r->count ? r->dims : nothing,
-                                       (uint32_t)r->count, nowhere);
+        r->tensor = etch_graph_product(r->network->graph, r->a, r->b,
+                                       r->count ? dims_of(r) : (etch_dim_view){nothing, 0}, nowhere);
 }
 
 etch_tensor *etch_network_multiply(etch_network *network, etch_tensor *a, etch_tensor *b, size_t rank,
@@ -228,7 +231,7 @@ etch_tensor *etch_network_shift(etch_network *network, etch_tensor *x, const cha
 static void reduce(request *r)
 {
     if (are_there(r->dims, r->count))
-        r->tensor = etch_graph_reduce(r->network->graph, r->a, r->dims, (uint32_t)r->count, nowhere);
+        r->tensor = etch_graph_reduce(r->network->graph, r->a, dims_of(r), nowhere);
 }
 
 etch_tensor *etch_network_reduce(etch_network *network, etch_tensor *x, size_t rank, etch_dim *const *keep)
@@ -343,7 +346,7 @@ static void call_row(request *r)
     if (missing)
         good = refuse(r, "needs", missing->name ? missing->name : "a number behind its operands");
     if (good)
-        r->tensor = etch_graph_call_operands(graph, row, &operands, &attrs, NULL, 0, nowhere);
+        r->tensor = etch_graph_call_operands(graph, row, &operands, &attrs, (etch_dim_view){0}, nowhere);
 }
 
 etch_tensor *etch_network_call(etch_network *network, const char *op, size_t operand_count,

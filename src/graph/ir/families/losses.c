@@ -13,7 +13,7 @@ static bool labels_fit(etch_call *call)
         return true;
     if (attrs->over.count == 0)
         return etch_shape_first(call, &left);
-    if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
+    if (etch_dims_same(ETCH_DIMS(left), etch_dims_of(ins[1])))
         return true;
     return etch_call_refuse(call, ETCH_E_SHAPE_MISMATCH, "%s less %s does not fit %s",
                             etch_call_tensor(call, ins[0]), attrs->over.at[0]->name,

@@ -199,23 +199,23 @@ static etch_tensor *load_balance(const etch_call *call)
     etch_graph *graph = call->graph;
     etch_sym *sym = graph->sym;
     etch_tensor *p = call->ins[0], *idx = call->ins[1];
-    etch_dim *const *over = call->attrs.over.at;
-    if (!etch_shape_has(call, p, call->attrs.over, "over") || !etch_route_fits(call, idx, over[0]))
+    const etch_dim_view over = call->attrs.over;
+    if (!etch_shape_has(call, p, over, "over") || !etch_route_fits(call, idx, over.at[0]))
         return NULL;
     etch_dim_list tokens = {0};
-    etch_dims_add_beside(call, &tokens, p, call->attrs.over);
-    const etch_dim *lacks = etch_dim_beside(p, idx, NULL, call->attrs.over);
+    etch_dims_add_beside(call, &tokens, p, over);
+    const etch_dim *lacks = etch_dim_beside(p, idx, NULL, over);
     if (lacks)
         etch_call_error(call, ETCH_E_MISSING_DIM, "the scores are %s, and %s has no dim %s",
                         etch_call_tensor(call, p), etch_call_tensor(call, idx), lacks->name);
     if (lacks || !etch_dims_have_elements(graph, ETCH_DIMS(tokens)))
         return NULL;
     const etch_expr count = etch_dims_size(sym, ETCH_DIMS(tokens), NULL, NULL);
-    const etch_attrs along = {.over = call->attrs.over};
+    const etch_attrs along = {.over = over};
     etch_tensor *load = etch_graph_use(graph, ETCH_USE_LOAD, &idx, 1, &along, call->span);
-    etch_tensor *scores = etch_graph_reduce(graph, p, over, 1, call->span);
-    etch_tensor *both = etch_graph_product(graph, load, scores, over, 0, call->span);
-    return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);
+    etch_tensor *scores = etch_graph_reduce(graph, p, over, call->span);
+    etch_tensor *both = etch_graph_product(graph, load, scores, (etch_dim_view){over.at, 0}, call->span);
+    return etch_graph_scale(graph, both, etch_div(sym, over.at[0]->size, count), call->span);
 }
 
 /* ---- FLOP ---------------------------------------------------------------------------------------- */
