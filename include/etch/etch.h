@@ -25,8 +25,10 @@
  * Kinds are enums (etch/kinds.h), each with a function that gives the name which texts and JSON have for it.
  *
  * Threads: a session belongs to one thread at a time; `etch_session_cancel` may be called from any thread and
- * from a signal handler. Sessions are independent of each other: the library has no global state. It prints
- * nothing and does not end the process. */
+ * from a signal handler. Sessions are independent of each other: the library has no global state but one:
+ * GMP takes its memory from functions of the whole process, and the library puts its own there, which serve
+ * its calls of GMP and pass all others on to those that were there. A program that sets such functions does
+ * so before it uses the library. The library prints nothing and does not end the process. */
 #ifndef ETCH_ETCH_H
 #define ETCH_ETCH_H
 

@@ -36,20 +36,27 @@ typedef struct etch_arena etch_arena;
 
 /* A new account that may hold `limit` bytes at a time. NULL when memory is out. */
 etch_mem *etch_mem_new(size_t limit);
-/* Ends the account and frees every arena that still draws from it. NULL is allowed. */
+/* Ends the account and frees every arena and block that still draws from it. NULL is allowed. */
 void etch_mem_free(etch_mem *mem);
-/* Bytes held at this moment by the arenas of `mem`. */
+/* Bytes held at this moment by the arenas and blocks of `mem`. */
 size_t etch_mem_used(const etch_mem *mem);
 size_t etch_mem_limit(const etch_mem *mem);
 
 /* Runs `body(data)`. Returns its status, or ETCH_ENOMEM / ETCH_ELIMIT / whatever `etch_trap` was given when
- * the body was cut short; the arenas that began under this guard are freed then, older ones stay. Guards
- * nest: a trap goes to the innermost. */
+ * the body was cut short; the arenas and blocks that began under this guard are freed then, older ones stay.
+ * Guards nest: a trap goes to the innermost. */
 etch_status etch_guard(etch_mem *mem, etch_status (*body)(void *data), void *data) ETCH_MUST_CHECK;
 /* Leaves the innermost guard of `mem` with `status`. There must be one. */
 void etch_trap(etch_mem *mem, etch_status status) ETCH_NORETURN;
-/* For tests: the n-th chunk request from now fails as if memory were out (0: never). */
+/* For tests: the n-th request of a chunk or block from now fails as if memory were out (0: never). */
 void etch_mem_fail_after(etch_mem *mem, size_t n);
+
+/* A block is memory for others who give it back one by one, as GMP does: `size` bytes, aligned to 16, not
+ * zeroed. Never NULL; it ends with the account at latest. */
+void *etch_block_new(etch_mem *mem, size_t size);
+/* The block with `size` bytes, and what it had of them; it may have moved. After a trap it is as it was. */
+void *etch_block_resize(etch_mem *mem, void *block, size_t size);
+void etch_block_free(etch_mem *mem, void *block);
 
 /* An arena gives memory that lives until the arena ends. It belongs to `mem` and ends with it at latest. */
 etch_arena *etch_arena_new(etch_mem *mem);

@@ -1,4 +1,4 @@
-/* Accounts, guards and arenas.
+/* Accounts, guards, arenas and blocks.
  *
  * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to 64 KB and have
  * the size of a huge page from then on: the kernel gives such a page at once, where small ones cost a fault
@@ -43,18 +43,30 @@ struct etch_arena {
     size_t chunk_size;
 };
 
+/* The header of a block of its own; the bytes of the caller follow. */
+typedef struct block {
+    /* the blocks of one account, in the order of their serials */
+    struct block *older, *newer;
+    uint64_t serial;
+    /* with the header */
+    size_t size;
+} block;
+
+static_assert(sizeof(block) % ALIGNMENT == 0, "bytes behind the header must be aligned");
+
 typedef struct guard_frame {
     jmp_buf place;
     struct guard_frame *outer;
-    /* arenas from this one on began under the guard */
+    /* arenas and blocks from this one on began under the guard */
     uint64_t first_serial;
 } guard_frame;
 
 struct etch_mem {
     size_t limit, used, fail_after;
-    /* of the next arena */
+    /* of the next arena or block */
     uint64_t serial;
     etch_arena *newest;
+    block *newest_block;
     /* a huge page that was given back: one arena often follows another; or NULL */
     chunk *spare;
     guard_frame *guard;
@@ -69,12 +81,20 @@ etch_mem *etch_mem_new(size_t limit)
     return mem;
 }
 
+/* Frees the arenas and blocks whose serial is at least `first`. */
+static void free_from(etch_mem *mem, uint64_t first)
+{
+    while (mem->newest && mem->newest->serial >= first)
+        etch_arena_free(mem->newest);
+    while (mem->newest_block && mem->newest_block->serial >= first)
+        etch_block_free(mem, mem->newest_block + 1);
+}
+
 void etch_mem_free(etch_mem *mem)
 {
     if (!mem)
         return;
-    while (mem->newest)
-        etch_arena_free(mem->newest);
+    free_from(mem, 0);
     if (mem->spare)
         (void)munmap(mem->spare, HUGE_PAGE);
     free(mem);
@@ -104,8 +124,7 @@ etch_status etch_guard(etch_mem *mem, etch_status (*body)(void *data), void *dat
         status = body(data);
     } else {
         status = mem->trapped;
-        while (mem->newest && mem->newest->serial >= frame.first_serial)
-            etch_arena_free(mem->newest);
+        free_from(mem, frame.first_serial);
     }
     mem->guard = frame.outer;
     return status;
@@ -151,26 +170,33 @@ static void *take_huge_page(etch_mem *mem)
     return place;
 }
 
-/* `size` zeroed bytes charged to the account; a trap when there are none. */
-static void *mem_take(etch_mem *mem, size_t size)
+/* A trap when the account may not hold `size` bytes more, or a test wants this request to fail. */
+static void ask_for(etch_mem *mem, size_t size)
 {
     if (size > mem->limit - mem->used)
         etch_trap(mem, ETCH_ELIMIT);
-    bool fails = mem->fail_after > 0 && --mem->fail_after == 0;
-    void *block = fails ? NULL : size == HUGE_PAGE ? take_huge_page(mem) : calloc(1, size);
-    if (!block)
+    if (mem->fail_after > 0 && --mem->fail_after == 0)
         etch_trap(mem, ETCH_ENOMEM);
-    mem->used += size;
-    return block;
 }
 
-static void mem_give_back(etch_mem *mem, void *block, size_t size)
+/* `size` zeroed bytes charged to the account; a trap when there are none. */
+static void *mem_take(etch_mem *mem, size_t size)
+{
+    ask_for(mem, size);
+    void *taken = size == HUGE_PAGE ? take_huge_page(mem) : calloc(1, size);
+    if (!taken)
+        etch_trap(mem, ETCH_ENOMEM);
+    mem->used += size;
+    return taken;
+}
+
+static void mem_give_back(etch_mem *mem, void *taken, size_t size)
 {
     mem->used -= size;
     if (size == HUGE_PAGE)
-        (void)munmap(block, HUGE_PAGE);
+        (void)munmap(taken, HUGE_PAGE);
     else
-        free(block);
+        free(taken);
 }
 
 /* `at`: where the arena's newest small chunk is free from. */
@@ -184,6 +210,64 @@ static void chunk_give_back(etch_mem *mem, chunk *c, const char *at)
     mem->used -= c->size;
     mem->spare = c;
     c->size = used;
+}
+
+/* A block that stands in a new place: its neighbours learn of it. */
+static void *block_placed(etch_mem *mem, block *b)
+{
+    if (b->older)
+        b->older->newer = b;
+    if (b->newer)
+        b->newer->older = b;
+    else
+        mem->newest_block = b;
+    return b + 1;
+}
+
+/* The size with the header. */
+static size_t block_total(etch_mem *mem, size_t size)
+{
+    if (size > SIZE_MAX - sizeof(block))
+        etch_trap(mem, ETCH_ELIMIT);
+    return sizeof(block) + size;
+}
+
+void *etch_block_new(etch_mem *mem, size_t size)
+{
+    const size_t total = block_total(mem, size);
+    ask_for(mem, total);
+    block *b = malloc(total);
+    if (!b)
+        etch_trap(mem, ETCH_ENOMEM);
+    mem->used += total;
+    *b = (block){.older = mem->newest_block, .serial = mem->serial++, .size = total};
+    return block_placed(mem, b);
+}
+
+void *etch_block_resize(etch_mem *mem, void *at, size_t size)
+{
+    block *b = (block *)at - 1;
+    const size_t before = b->size, total = block_total(mem, size);
+    ask_for(mem, total > before ? total - before : 0);
+    b = realloc(b, total);
+    if (!b)
+        etch_trap(mem, ETCH_ENOMEM);
+    mem->used = mem->used - before + total;
+    b->size = total;
+    return block_placed(mem, b);
+}
+
+void etch_block_free(etch_mem *mem, void *at)
+{
+    block *b = (block *)at - 1;
+    if (b->older)
+        b->older->newer = b->newer;
+    if (b->newer)
+        b->newer->older = b->older;
+    else
+        mem->newest_block = b->older;
+    mem->used -= b->size;
+    free(b);
 }
 
 etch_arena *etch_arena_new(etch_mem *mem)

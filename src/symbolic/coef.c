@@ -1,8 +1,8 @@
 /* Rational numbers: machine words while they fit, GMP after.
  *
  * Limbs of large numbers live in the arena and are shown to GMP as read-only views. GMP works in
- * temporaries of its own; room for a result is reserved before they are made, so that nothing leaks when
- * the arena traps. */
+ * temporaries of its own, blocks of the account (gmp_memory.c); room for a result is reserved before they are
+ * made. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
@@ -70,6 +70,11 @@ static void view_of(view *v, sym_coef a)
         mpz_roinit_n(v->num, a.big->num, a.big->num_size);
         mpz_roinit_n(v->den, a.big->den, a.big->den_size);
     }
+}
+
+static void begin_gmp(etch_sym *sym)
+{
+    sym_gmp_begin(etch_arena_mem(sym->arena));
 }
 
 static size_t num_limbs(sym_coef a)
@@ -182,12 +187,19 @@ static bool word_of(mpz_srcptr a, int64_t *value)
     return true;
 }
 
-/* num/den in lowest terms, den > 0, within what was reserved. Clears both. */
+/* What was begun ends: the temporaries that hold a result. */
+static void end_gmp(mpz_ptr num, mpz_ptr den)
+{
+    mpz_clears(num, den, NULL);
+    sym_gmp_end();
+}
+
+/* num/den in lowest terms, den > 0, within what was reserved. Ends what begin_gmp began. */
 static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
 {
     sym_coef result;
     if (word_of(num, &result.num) && word_of(den, &result.den)) {
-        mpz_clears(num, den, NULL);
+        end_gmp(num, den);
         return result;
     }
     bool too_long = mpz_size(num) > sym->most_limbs || mpz_size(den) > sym->most_limbs;
@@ -202,7 +214,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
         result.big = big;
         result.den = 0;
     }
-    mpz_clears(num, den, NULL);
+    end_gmp(num, den);
     if (too_long)
         too_many_digits(sym);
     sym_count_work(sym, ETCH_SYM_WORK_OF_LIMB * limbs);
@@ -230,6 +242,7 @@ static sym_coef big_add(etch_sym *sym, sym_coef a, sym_coef b)
     view_of(&x, a);
     view_of(&y, b);
     mpz_t num, den;
+    begin_gmp(sym);
     mpz_inits(num, den, NULL);
     mpz_mul(num, x.num, y.den);
     mpz_addmul(num, y.num, x.den);
@@ -245,6 +258,7 @@ static sym_coef big_mul(etch_sym *sym, sym_coef a, sym_coef b)
     view_of(&x, a);
     view_of(&y, b);
     mpz_t num, den;
+    begin_gmp(sym);
     mpz_inits(num, den, NULL);
     mpz_mul(num, x.num, y.num);
     mpz_mul(den, x.den, y.den);
@@ -261,6 +275,7 @@ static sym_coef wide_coef(etch_sym *sym, wide num, int64_t den)
     unsigned_wide size = num < 0 ? -(unsigned_wide)num : (unsigned_wide)num;
     mp_limb_t limbs[2] = {(mp_limb_t)size, (mp_limb_t)(size >> 64)};
     mpz_t whole, n, d;
+    begin_gmp(sym);
     mpz_init_set(n, mpz_roinit_n(whole, limbs, num < 0 ? -2 : 2));
     mpz_init_set_si(d, den);
     return store(sym, n, d);
@@ -393,6 +408,7 @@ sym_coef sym_coef_floor(etch_sym *sym, sym_coef a)
     view x;
     view_of(&x, a);
     mpz_t quotient, one;
+    begin_gmp(sym);
     mpz_init(quotient);
     mpz_fdiv_q(quotient, x.num, x.den);
     mpz_init_set_ui(one, 1);
@@ -414,6 +430,7 @@ sym_coef sym_coef_gcd(etch_sym *sym, sym_coef a, sym_coef b)
     view_of(&x, a);
     view_of(&y, b);
     mpz_t num, den;
+    begin_gmp(sym);
     mpz_inits(num, den, NULL);
     mpz_gcd(num, x.num, y.num);
     mpz_lcm(den, x.den, y.den);
@@ -424,6 +441,7 @@ static sym_coef part(etch_sym *sym, const mp_limb_t *limbs, int32_t size)
 {
     reserve(sym, (size_t)(size < 0 ? -size : size) + 1);
     mpz_t source, num, den;
+    begin_gmp(sym);
     mpz_init_set(num, mpz_roinit_n(source, limbs, size));
     mpz_init_set_ui(den, 1);
     return store(sym, num, den);
@@ -448,22 +466,66 @@ int sym_coef_sign(sym_coef a)
     return a.big->num_size > 0 ? 1 : -1;
 }
 
+/* A column of a product as it is written out by hand: what is to be added to its digits. */
+typedef struct column {
+    unsigned_wide low;
+    uint64_t high;
+} column;
+
+/* The next limb of x*y, the k-th; `column` has what the ones before carried over. */
+static mp_limb_t next_limb(column *c, mpz_srcptr x, mpz_srcptr y, size_t k)
+{
+    const size_t x_size = mpz_size(x), y_size = mpz_size(y);
+    const mp_limb_t *x_at = mpz_limbs_read(x), *y_at = mpz_limbs_read(y);
+    for (size_t i = k < y_size ? 0 : k - y_size + 1; i <= k && i < x_size; i++) {
+        const unsigned_wide product = (unsigned_wide)x_at[i] * y_at[k - i];
+        c->low += product;
+        c->high += c->low < product;
+    }
+    const mp_limb_t limb = (mp_limb_t)c->low;
+    *c = (column){.low = c->low >> 64 | (unsigned_wide)c->high << 64};
+    return limb;
+}
+
+/* The order of |a*d| and |c*b|, limb by limb from the lowest one: the products need no memory. */
+static int compare_products(mpz_srcptr a, mpz_srcptr d, mpz_srcptr c, mpz_srcptr b)
+{
+    const size_t left_size = mpz_size(a) + mpz_size(d), right_size = mpz_size(c) + mpz_size(b);
+    const size_t size = left_size > right_size ? left_size : right_size;
+    column left = {0}, right = {0};
+    int order = 0;
+    for (size_t k = 0; k < size; k++) {
+        const mp_limb_t x = next_limb(&left, a, d, k), y = next_limb(&right, c, b, k);
+        if (x != y)
+            order = x > y ? 1 : -1;
+    }
+    return order;
+}
+
+/* The same by their lengths: a product of x and y bits has x + y of them, or one less. 0: cannot tell. */
+static int compare_lengths(mpz_srcptr a, mpz_srcptr d, mpz_srcptr c, mpz_srcptr b)
+{
+    const size_t left = mpz_sizeinbase(a, 2) + mpz_sizeinbase(d, 2);
+    const size_t right = mpz_sizeinbase(c, 2) + mpz_sizeinbase(b, 2);
+    return left > right + 1 ? 1 : right > left + 1 ? -1 : 0;
+}
+
 int sym_coef_compare(sym_coef a, sym_coef b)
 {
     if (sym_coef_is_small(a) && sym_coef_is_small(b)) {
         wide left = (wide)a.num * b.den, right = (wide)b.num * a.den;
         return (left > right) - (left < right);
     }
+    const int sign = sym_coef_sign(a);
+    if (sign != sym_coef_sign(b))
+        return sign > sym_coef_sign(b) ? 1 : -1;
     view x, y;
     view_of(&x, a);
     view_of(&y, b);
-    mpz_t left, right;
-    mpz_inits(left, right, NULL);
-    mpz_mul(left, x.num, y.den);
-    mpz_mul(right, y.num, x.den);
-    int order = mpz_cmp(left, right);
-    mpz_clears(left, right, NULL);
-    return (order > 0) - (order < 0);
+    int order = compare_lengths(x.num, y.den, y.num, x.den);
+    if (order == 0)
+        order = compare_products(x.num, y.den, y.num, x.den);
+    return sign * order;
 }
 
 bool sym_big_equal(const sym_big *a, const sym_big *b)
@@ -514,6 +576,7 @@ static sym_coef integer_of(etch_sym *sym, const char *text, size_t length, size_
         if (is_digit(text[i]))
             digits[n++] = text[i];
     mpz_t num, den;
+    begin_gmp(sym);
     mpz_init_set_str(num, digits, 10);
     mpz_init_set_ui(den, 1);
     sym_coef value = store(sym, num, den);
@@ -542,7 +605,7 @@ bool sym_coef_parse(etch_sym *sym, const char *text, size_t length, sym_coef *va
     return true;
 }
 
-void sym_coef_print(sym_coef a, etch_buf *out)
+void sym_coef_print(etch_sym *sym, sym_coef a, etch_buf *out)
 {
     if (sym_coef_is_small(a)) {
         etch_buf_printf(out, "%lld", (long long)a.num);
@@ -551,5 +614,8 @@ void sym_coef_print(sym_coef a, etch_buf *out)
     view x;
     view_of(&x, a);
     char *text = etch_alloc(out->arena, mpz_sizeinbase(x.num, 10) + 2);
-    etch_buf_puts(out, mpz_get_str(text, 10, x.num));
+    begin_gmp(sym);
+    mpz_get_str(text, 10, x.num);
+    sym_gmp_end();
+    etch_buf_puts(out, text);
 }

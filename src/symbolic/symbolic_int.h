@@ -1,6 +1,7 @@
 /* What the files of this room share. See symbolic.h for what an expression is.
  *
  *     coef.c       rational numbers                      integrality.c  what is known to be an integer
+ *     gmp_memory.c what GMP takes its memory from
  *     mono.c       products of powers of atoms           prove.c        p >= 0, p > 0
  *     poly.c       interning, sorted lists of terms      points.c       assignments that satisfy all facts
  *     arith.c      + - * ^                               facts.c        what is assumed
@@ -126,6 +127,14 @@ static inline uint64_t sym_mix(uint64_t hash, uint64_t value)
     return x ^ (x >> 29);
 }
 
+/* ---- gmp_memory.c: what GMP takes its memory from ------------------------------------------------------ */
+
+/* From here to sym_gmp_end GMP takes memory, on this thread, from the account `mem`: what GMP began there
+ * ends there. When memory is out, control goes to the guard of the account, which frees what GMP holds; there
+ * is no account for GMP then. Nothing else may trap between the two. */
+void sym_gmp_begin(etch_mem *mem);
+void sym_gmp_end(void);
+
 /* ---- coef.c: rational numbers -------------------------------------------------------------------------- */
 
 typedef struct sym_big {
@@ -193,7 +202,7 @@ sym_coef sym_coef_gcd(etch_sym *sym, sym_coef a, sym_coef b);
 sym_coef sym_coef_numerator(etch_sym *sym, sym_coef a);
 sym_coef sym_coef_denominator(etch_sym *sym, sym_coef a);
 int sym_coef_sign(sym_coef a);
-int sym_coef_compare(sym_coef a, sym_coef b);
+int sym_coef_compare(sym_coef a, sym_coef b); /* -1, 0, 1; takes no memory */
 bool sym_coef_is_integer(sym_coef a);
 bool sym_coef_is_power_of_two(sym_coef a); /* 1, 2, 4, .. */
 uint32_t sym_coef_twos(sym_coef a);        /* how often 2 divides an integer, which is not 0 */
@@ -210,7 +219,7 @@ static inline uint64_t sym_coef_hash(sym_coef a)
     return sym_coef_is_small(a) ? sym_mix((uint64_t)a.num, (uint64_t)a.den) : sym_big_hash(a.big);
 }
 /* Appends an integer in decimal. */
-void sym_coef_print(sym_coef a, etch_buf *out);
+void sym_coef_print(etch_sym *sym, sym_coef a, etch_buf *out);
 
 /* ---- atoms, monomials, polynomials --------------------------------------------------------------------- */
 

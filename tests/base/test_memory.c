@@ -1,4 +1,4 @@
-/* Accounts, guards and arenas: limits hold, traps land, nothing is lost or shared. */
+/* Accounts, guards, arenas and blocks: limits hold, traps land, nothing is lost or shared. */
 #include "suite.h"
 
 #include <string.h>
@@ -133,6 +133,71 @@ START_TEST(test_arenas_end_in_any_order)
 }
 END_TEST
 
+/* A block holds the bytes that it was given, wherever it moves. */
+static void expect_bytes(const unsigned char *block, size_t size, size_t value)
+{
+    ck_assert_uint_eq((uintptr_t)block % 16, 0);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_uint_eq(block[i], value);
+}
+
+static etch_status use_blocks(void *data)
+{
+    const job *j = data;
+    enum { COUNT = 9 };
+    unsigned char *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = memset(etch_block_new(j->mem, 10 * i), (int)i + 1, 10 * i);
+    ck_assert_uint_ge(etch_mem_used(j->mem), 10 * COUNT * (COUNT - 1) / 2);
+    for (size_t step = 0; step < COUNT; step++) {
+        const size_t i = step * 4 % COUNT, size = i % 2 ? 70000 : 5; /* in an order of their own */
+        blocks[i] = etch_block_resize(j->mem, blocks[i], size);
+        expect_bytes(blocks[i], i % 2 || i == 0 ? 10 * i : size, i + 1);
+        memset(blocks[i], (int)i + 1, size);
+    }
+    etch_arena_new(j->mem);
+    for (size_t step = 0; step < COUNT - 2; step++) { /* two stay */
+        const size_t i = step * 2 % COUNT;
+        expect_bytes(blocks[i], i % 2 ? 70000 : 5, i + 1);
+        etch_block_free(j->mem, blocks[i]);
+    }
+    return ETCH_OK;
+}
+
+static etch_status block_within(void *data)
+{
+    const job *j = data;
+    use_blocks(data);
+    etch_trap(j->mem, ETCH_EINTERNAL);
+}
+
+static etch_status blocks_around(void *data)
+{
+    job *j = data;
+    unsigned char *kept = memset(etch_block_new(j->mem, 100), 7, 100);
+    const size_t used = etch_mem_used(j->mem);
+    ck_assert_int_eq(etch_guard(j->mem, block_within, j), ETCH_EINTERNAL);
+    ck_assert_uint_eq(etch_mem_used(j->mem), used); /* what began under the inner guard is gone */
+    expect_bytes(kept, 100, 7);
+    etch_block_resize(j->mem, kept, j->largest_use);
+    return ETCH_OK;
+}
+
+START_TEST(test_blocks)
+{
+    job j = {.mem = etch_mem_new(1 << 20), .largest_use = 2 << 20};
+    ck_assert_int_eq(etch_guard(j.mem, use_blocks, &j), ETCH_OK);
+    ck_assert_uint_gt(etch_mem_used(j.mem), 0);
+    etch_mem_free(j.mem); /* with what is left of them */
+    j.mem = etch_mem_new(1 << 20);
+    ck_assert_int_eq(etch_guard(j.mem, blocks_around, &j), ETCH_ELIMIT);
+    ck_assert_uint_eq(etch_mem_used(j.mem), 0);
+    j.largest_use = SIZE_MAX - 3;
+    ck_assert_int_eq(etch_guard(j.mem, blocks_around, &j), ETCH_ELIMIT);
+    etch_mem_free(j.mem);
+}
+END_TEST
+
 /* A bit of everything in base that allocates. */
 static etch_status use_everything(void *data)
 {
@@ -149,6 +214,7 @@ static etch_status use_everything(void *data)
     etch_help(diag, "help");
     etch_buf out = {.arena = arena};
     etch_diags_render(diags, &out);
+    etch_block_free(j->mem, etch_block_resize(j->mem, etch_block_new(j->mem, 10), 100000));
     ck_assert_str_eq(all.at[199], "name199");
     return ETCH_OK;
 }
@@ -175,6 +241,6 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("memory");
     ETCH_ADD_TESTS(suite, test_objects, test_the_limit_holds_and_is_nearly_reached,
                    test_sizes_that_overflow_are_a_limit, test_a_trap_ends_the_innermost_guard_only,
-                   test_arenas_end_in_any_order, test_every_allocation_may_fail);
+                   test_arenas_end_in_any_order, test_blocks, test_every_allocation_may_fail);
     return suite;
 }

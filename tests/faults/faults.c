@@ -7,8 +7,7 @@
  * written and not synced is lost, as with the power. With ETCH_FAULT_PLAIN=1 two names cannot be exchanged,
  * as in simple file systems.
  *
- * The linker's --wrap sends the calls of the program here. GMP is left alone: it cannot go on without memory,
- * whoever gives it.
+ * The linker's --wrap sends the calls of the program here. GMP asks the program for its memory.
  */
 #define _GNU_SOURCE
 

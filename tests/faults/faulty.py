@@ -33,6 +33,8 @@ COMMANDS = {
     "check, bound": Command(("check", CHAIN, *STAGES, "--bound")),
     "mistakes": Command(("query", TOWER, "params(modle) + layrs", "--json")),
     "query": Command(("query", TOWER, "traffic(step)")),
+    "query, long numbers": Command(("query", TOWER,
+                                    "(3^900*params(model) + 1/7^80) // 11^30 + 10^20 % 7^30")),
     "query, as table": Command(("query", TOWER, "comm(step)", "--by", "axis", "--format", "json", *SMALL)),
     "show": Command(("show", CHAIN, "--pipeline", *STAGES)),
     "show, the graph": Command(("show", CHAIN)),

@@ -252,7 +252,7 @@ static void run_failed(batch *b, size_t count)
         b->wides_ready = wides_singles(&b->wides) ? READY : USELESS;
     if (b->wides_ready == READY)
         run_wides(b, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !b->out_of_memory; i++)
         if (b->wides_ready == USELESS || b->at_wides[i])
             run_alone(b, b->places[i]);
 }

@@ -172,7 +172,7 @@ bool program_run_fractions(const etch_program *program, const etch_configuration
 typedef struct etch_rationals etch_rationals;
 etch_rationals *program_rationals_new(const etch_program *program); /* NULL: memory is out */
 void program_rationals_free(etch_rationals *r);
-/* False when memory is out. */
+/* False when memory is out: the registers are of no use any more then. */
 bool program_run_rationals(const etch_program *program, const etch_configuration *at, etch_rationals *r,
                            etch_outcome *outcomes) ETCH_MUST_CHECK;
 

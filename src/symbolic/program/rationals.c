@@ -14,31 +14,57 @@ typedef struct rational {
 } rational;
 
 struct etch_rationals {
+    /* of what GMP takes */
+    etch_mem *mem;
+    /* memory ran out in a run, and took what the registers had */
+    bool failed;
     /* constants and variables as operands */
     rational operands[2];
     uint32_t count;
     rational registers[];
 };
 
+static etch_status begin_registers(void *data)
+{
+    etch_rationals *r = data;
+    sym_gmp_begin(r->mem);
+    mpq_inits(r->operands[0].value, r->operands[1].value, NULL);
+    for (uint32_t i = 0; i < r->count; i++)
+        mpq_init(r->registers[i].value);
+    sym_gmp_end();
+    return ETCH_OK;
+}
+
+static void end_registers(etch_rationals *r)
+{
+    sym_gmp_begin(r->mem);
+    mpq_clears(r->operands[0].value, r->operands[1].value, NULL);
+    for (uint32_t i = 0; i < r->count; i++)
+        mpq_clear(r->registers[i].value);
+    sym_gmp_end();
+}
+
 etch_rationals *program_rationals_new(const etch_program *program)
 {
     etch_rationals *r = malloc(sizeof *r + program->register_count * sizeof *r->registers);
     if (!r)
         return NULL;
+    r->mem = etch_mem_new(SIZE_MAX);
     r->count = program->register_count;
-    mpq_inits(r->operands[0].value, r->operands[1].value, NULL);
-    for (uint32_t i = 0; i < r->count; i++)
-        mpq_init(r->registers[i].value);
-    return r;
+    r->failed = !r->mem || etch_guard(r->mem, begin_registers, r) != ETCH_OK;
+    if (!r->failed)
+        return r;
+    program_rationals_free(r);
+    return NULL;
 }
 
 void program_rationals_free(etch_rationals *r)
 {
     if (!r)
         return;
-    mpq_clears(r->operands[0].value, r->operands[1].value, NULL);
-    for (uint32_t i = 0; i < r->count; i++)
-        mpq_clear(r->registers[i].value);
+    if (!r->failed)
+        end_registers(r);
+    etch_mem_free(r->mem);
     free(r);
 }
 
@@ -194,12 +220,23 @@ static bool write_outcomes(const etch_program *p, const etch_configuration *at, 
     return described;
 }
 
-bool program_run_rationals(const etch_program *program, const etch_configuration *at, etch_rationals *r,
-                           etch_outcome *outcomes)
+typedef struct rational_run {
+    const etch_program *program;
+    const etch_configuration *at;
+    etch_rationals *r;
+    etch_outcome *outcomes;
+    /* there was memory for the texts */
+    bool described;
+} rational_run;
+
+static etch_status run_instructions(void *data)
 {
-    bool described = true;
+    rational_run *run = data;
+    const etch_program *program = run->program;
+    const etch_configuration *at = run->at;
+    etch_rationals *r = run->r;
     uint32_t written = 0, rounds = 0;
-    memset(outcomes, 0, program->formula_count * sizeof *outcomes);
+    sym_gmp_begin(r->mem);
     for (uint32_t i = 0, next; i < program->instruction_count; i = next) {
         const etch_instruction *in = &program->code[i];
         next = i + 1;
@@ -211,9 +248,20 @@ bool program_run_rationals(const etch_program *program, const etch_configuration
             r->registers[in->place].kind = execute(in, a, b, r->registers[in->place].value);
         }
         /* the end of a loop is passed when the loop is left, also when there was no round */
-        described = write_outcomes(program, at, r, next - 1, &written, outcomes) && described;
+        run->described = write_outcomes(program, at, r, next - 1, &written, run->outcomes) && run->described;
     }
-    for (uint32_t f = 0; !described && f < program->formula_count; f++)
+    sym_gmp_end();
+    return ETCH_OK;
+}
+
+bool program_run_rationals(const etch_program *program, const etch_configuration *at, etch_rationals *r,
+                           etch_outcome *outcomes)
+{
+    rational_run run = {program, at, r, outcomes, true};
+    memset(outcomes, 0, program->formula_count * sizeof *outcomes);
+    r->failed = etch_guard(r->mem, run_instructions, &run) != ETCH_OK;
+    const bool done = !r->failed && run.described;
+    for (uint32_t f = 0; !done && f < program->formula_count; f++)
         free(outcomes[f].text);
-    return described;
+    return done;
 }

@@ -22,10 +22,10 @@ static void write_coefficient(etch_sym *sym, sym_coef coef, etch_buf *out)
 {
     sym_coef den = sym_coef_denominator(sym, coef);
     etch_buf_puts(out, "\"");
-    sym_coef_print(sym_coef_numerator(sym, coef), out);
+    sym_coef_print(sym, sym_coef_numerator(sym, coef), out);
     if (!sym_coef_is_one(den)) {
         etch_buf_puts(out, "/");
-        sym_coef_print(den, out);
+        sym_coef_print(sym, den, out);
     }
     etch_buf_puts(out, "\"");
 }

@@ -103,7 +103,7 @@ static void print_number(sym_printer *p, sym_coef integer)
         while ((rest /= 10) > 0);
         put(p, digits + at);
     } else {
-        sym_coef_print(integer, p->out);
+        sym_coef_print(p->sym, integer, p->out);
     }
     put(p, p->n->number_end);
 }
