@@ -169,8 +169,8 @@ bool cli_is_piped(const char *name);
 /* Reads it as `cli_read_text` does, and refuses NUL bytes. */
 const char *cli_read_piped(const char *name, char **text);
 #define CLI_PIPED_NAME "<input>" /* in messages */
-/* Says on stderr that what a command reads cannot be read, in the form of a session's message. `code`: "E0203",
- * or "" for none. */
+/* Says on stderr that what a command reads cannot be read, in the form of a session's message. `code`:
+ * "E0203", or "" for none. */
 void cli_report_unread(const cli_arguments *arguments, const char *code, const char *name, const char *why);
 /* Opens a session on the first word. The result is NULL when memory is out or, which is said at once, a piped
  * spec cannot be read; `*status` says how it went. */
