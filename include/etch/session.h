@@ -157,6 +157,13 @@ typedef struct etch_unsuited {
     etch_location location;
 } etch_unsuited;
 
+/* How many plans of an imported file the models take: of those that it declares, the spec sees them, and they
+ * are not unsuited. */
+typedef struct etch_plan_count {
+    const char *file;
+    size_t taken, declared;
+} etch_plan_count;
+
 /* What became of a `check` line of the spec. */
 typedef struct etch_verdict {
     /* ETCH_YES: proved; ETCH_NO: refuted */
@@ -181,6 +188,9 @@ typedef struct etch_check_report {
     size_t verdict_count;
     const etch_unsuited *unsuited;
     size_t unsuited_count;
+    /* none where one plan alone was asked for, or there is no model */
+    const etch_plan_count *plan_files;
+    size_t plan_file_count;
 } etch_check_report;
 
 /* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines

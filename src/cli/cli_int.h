@@ -161,16 +161,19 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
 enum { CLI_PATH = 4096 };
 const char *cli_find_spec(const char *name, char path[CLI_PATH]);
 /* Reads all of a file, or of the standard input for "-", with a NUL behind `*length` bytes; the caller frees
- * `*text`. Anything but ETCH_OK is said on stderr. `limit`: most bytes. */
-etch_status cli_read_text(const char *name, size_t limit, char **text, size_t *length);
+ * `*text`. NULL, or why it cannot be read. `limit`: most bytes. */
+const char *cli_read_text(const char *name, size_t limit, char **text, size_t *length);
 /* Is the name that of a pipe, or "-", the standard input? Such a spec is read once, and its imports are
  * relative to the current folder. */
 bool cli_is_piped(const char *name);
 /* Reads it as `cli_read_text` does, and refuses NUL bytes. */
-etch_status cli_read_piped(const char *name, char **text);
+const char *cli_read_piped(const char *name, char **text);
 #define CLI_PIPED_NAME "<input>" /* in messages */
-/* Opens a session on the first word. The result is NULL when memory is out or a piped spec cannot be read;
- * `*status` says how it went. */
+/* Says on stderr that what a command reads cannot be read, in the form of a session's message. `code`:
+ * "E0203", or "" for none. */
+void cli_report_unread(const cli_arguments *arguments, const char *code, const char *name, const char *why);
+/* Opens a session on the first word. The result is NULL when memory is out or, which is said at once, a piped
+ * spec cannot be read; `*status` says how it went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);

@@ -23,8 +23,11 @@ cli_exit cli_assemble(const cli_arguments *arguments)
     if (!arguments->output.folder)
         return cli_usage_error(arguments->command, "say where the traces go with -o DIR");
     char *text;
-    if (cli_read_text(path, SIZE_MAX, &text, &length) != ETCH_OK)
+    const char *why = cli_read_text(path, SIZE_MAX, &text, &length);
+    if (why) {
+        cli_report_unread(arguments, "", path, why);
         return CLI_IO;
+    }
     const etch_session_options options = {.struct_size = sizeof options};
     const etch_assembled *result;
     etch_session *session;

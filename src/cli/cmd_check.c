@@ -68,6 +68,10 @@ static bool print_plain(const etch_check_report *report)
     print_names("models", report->models, report->model_count);
     print_names("configs", report->configs, report->config_count);
     print_names("plans", report->plans, report->plan_count);
+    for (size_t i = 0; i < report->plan_file_count; i++)
+        cli_print_field("takes", "%zu of %zu plan%s of %s", report->plan_files[i].taken,
+                        report->plan_files[i].declared, report->plan_files[i].declared == 1 ? "" : "s",
+                        report->plan_files[i].file);
     if (!print_plans(report))
         return false;
     for (size_t i = 0; i < report->verdict_count; i++) {
@@ -95,6 +99,19 @@ static json_t *unsuited_json(const etch_check_report *report, bool *failed)
         cli_json_set(row, "plan", cli_json_text(report->unsuited[i].plan), failed);
         cli_json_set(row, "because", cli_json_text(report->unsuited[i].text), failed);
         cli_json_set(row, "location", cli_json_location(&report->unsuited[i].location, failed), failed);
+        cli_json_append(array, row, failed);
+    }
+    return array;
+}
+
+static json_t *takes_json(const etch_check_report *report, bool *failed)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < report->plan_file_count; i++) {
+        json_t *row = json_object();
+        cli_json_set(row, "file", cli_json_text(report->plan_files[i].file), failed);
+        cli_json_set(row, "taken", json_integer((json_int_t)report->plan_files[i].taken), failed);
+        cli_json_set(row, "declared", json_integer((json_int_t)report->plan_files[i].declared), failed);
         cli_json_append(array, row, failed);
     }
     return array;
@@ -131,6 +148,7 @@ static bool print_json(const etch_check_report *report)
     cli_json_set(root, "models", names_json(report->models, report->model_count, &failed), &failed);
     cli_json_set(root, "configs", names_json(report->configs, report->config_count, &failed), &failed);
     cli_json_set(root, "plans", names_json(report->plans, report->plan_count, &failed), &failed);
+    cli_json_set(root, "takes", takes_json(report, &failed), &failed);
     cli_json_set(root, "requires", demands, &failed);
     cli_json_set(root, "lacks", absences, &failed);
     if (unsuited)

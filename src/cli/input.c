@@ -46,15 +46,7 @@ static const char *read_all(int file, size_t limit, char **text, size_t *length)
     return NULL;
 }
 
-static etch_status refuse(const char *name, const char *why, char **text)
-{
-    fprintf(stderr, "etch: cannot read '%s': %s\n", name, why);
-    free(*text);
-    *text = NULL;
-    return ETCH_EIO;
-}
-
-etch_status cli_read_text(const char *name, size_t limit, char **text, size_t *length)
+const char *cli_read_text(const char *name, size_t limit, char **text, size_t *length)
 {
     const bool is_input = strcmp(name, "-") == 0;
     const int file = is_input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
@@ -63,7 +55,11 @@ etch_status cli_read_text(const char *name, size_t limit, char **text, size_t *l
     const char *why = file < 0 ? strerror(errno) : read_all(file, limit, text, length);
     if (file >= 0 && !is_input)
         close(file);
-    return why ? refuse(name, why, text) : ETCH_OK;
+    if (why) {
+        free(*text);
+        *text = NULL;
+    }
+    return why;
 }
 
 bool cli_is_piped(const char *name)
@@ -72,12 +68,14 @@ bool cli_is_piped(const char *name)
     return name && (strcmp(name, "-") == 0 || (stat(name, &info) == 0 && S_ISFIFO(info.st_mode)));
 }
 
-etch_status cli_read_piped(const char *name, char **text)
+const char *cli_read_piped(const char *name, char **text)
 {
     enum { MOST_BYTES = 64 << 20 }; /* as of a file */
     size_t length;
-    const etch_status status = cli_read_text(name, MOST_BYTES, text, &length);
-    if (status == ETCH_OK && memchr(*text, '\0', length))
-        return refuse(name, "holds a NUL byte", text);
-    return status;
+    const char *why = cli_read_text(name, MOST_BYTES, text, &length);
+    if (why || !memchr(*text, '\0', length))
+        return why;
+    free(*text);
+    *text = NULL;
+    return "holds a NUL byte";
 }

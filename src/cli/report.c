@@ -8,23 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
-{
-    etch_session_options options = arguments->session;
-    etch_session *session;
-    options.struct_size = sizeof options;
-    char path[CLI_PATH], *text = NULL;
-    const bool is_piped = cli_is_piped(arguments->words[0]);
-    *status = is_piped ? cli_read_piped(arguments->words[0], &text) : ETCH_OK;
-    if (*status != ETCH_OK)
-        return NULL;
-    options.spec = is_piped ? CLI_PIPED_NAME : cli_find_spec(arguments->words[0], path);
-    options.text = text;
-    *status = etch_session_open(&options, &session);
-    free(text);
-    return session;
-}
-
 /* ---- text ------------------------------------------------------------------------------------------- */
 
 static bool wants_color(const cli_arguments *arguments)
@@ -140,6 +123,45 @@ static void print_json(const etch_message *messages, size_t count, etch_status s
     json_decref(root);
 }
 
+/* ---- the beginning of a session ---------------------------------------------------------------------- */
+
+void cli_report_unread(const cli_arguments *arguments, const char *code, const char *name, const char *why)
+{
+    char text[CLI_PATH + 100], line[sizeof text + 20];
+    snprintf(text, sizeof text, "cannot read '%.4000s': %s", name, why);
+    const etch_message message = {.severity = ETCH_ERROR, .code = code, .text = text};
+    if (arguments->json) {
+        print_json(&message, 1, ETCH_EIO);
+        return;
+    }
+    snprintf(line, sizeof line, *code ? "error[%s]: %s\n" : "etch%s: %s\n", code, text);
+    if (wants_color(arguments))
+        print_colored(line);
+    else
+        fputs(line, stderr);
+}
+
+etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
+{
+    etch_session_options options = arguments->session;
+    etch_session *session;
+    options.struct_size = sizeof options;
+    char path[CLI_PATH], *text = NULL;
+    const char *name = arguments->words[0];
+    const bool is_piped = cli_is_piped(name);
+    const char *why = is_piped ? cli_read_piped(name, &text) : NULL;
+    if (why) {
+        cli_report_unread(arguments, "E0203", name, why);
+        *status = ETCH_EIO;
+        return NULL;
+    }
+    options.spec = is_piped ? CLI_PIPED_NAME : cli_find_spec(name, path);
+    options.text = text;
+    *status = etch_session_open(&options, &session);
+    free(text);
+    return session;
+}
+
 /* ---- the end of a session --------------------------------------------------------------------------- */
 
 static size_t count_errors(const etch_message *messages, size_t count)
@@ -153,6 +175,8 @@ static size_t count_errors(const etch_message *messages, size_t count)
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status)
 {
     size_t count = 0;
+    if (!session && status == ETCH_EIO)
+        return cli_exit_of(status); /* its cause has been said */
     const etch_message *messages = session ? etch_session_messages(session, &count) : NULL;
     const size_t errors = count_errors(messages, count);
     if (session && arguments->verbose && !arguments->json)

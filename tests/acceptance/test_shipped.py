@@ -3,6 +3,7 @@ warning, its traces are written in small, and they finish whatever the timing; t
 formulas."""
 
 import json
+import pathlib
 import re
 
 from etchtest import MODELS, Case, main, settings, succeed
@@ -48,6 +49,19 @@ class Shipped(Case):
         for spec in SPECS:
             with self.subTest(spec=spec.name):
                 self.assertNotIn("warning", succeed("check", spec).err)
+
+    def test_plans_taken(self):
+        """`check` says how many plans of plans.etch a spec takes: as many as the table has."""
+        table = pathlib.Path(__file__).with_name("plans_taken.tsv").read_text(encoding="utf-8")
+        rows = [line.split("\t") for line in table.splitlines() if not line.startswith("#")]
+        declared = len(re.findall(r"^parallel ", (MODELS / "plans.etch").read_text(encoding="utf-8"), re.M))
+        found = {}
+        for spec in SPECS:
+            takes = listing(spec)["takes"]
+            for row in takes:
+                self.assertEqual((row["file"], row["declared"]), (str(MODELS / "plans.etch"), declared))
+            found[spec.stem] = sum(row["taken"] for row in takes)
+        self.assertEqual(found, {name: int(taken) for name, taken in rows})
 
 
 if __name__ == "__main__":

@@ -494,6 +494,34 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     return b.plan;
 }
 
+static etch_plan_file plan_file(const etch_spec *spec, const etch_namespace *space)
+{
+    const etch_namespace *own = spec->main;
+    ETCH_VEC(const char *) names = {0};
+    etch_plan_file file = {.path = space->ast->source->path};
+    for (uint32_t i = 0; i < space->symbols.count; i++)
+        file.declared +=
+            space->symbols.at[i]->kind == ETCH_SYMBOL_PLAN && space->symbols.at[i]->home == space;
+    for (uint32_t i = 0; i < own->symbols.count; i++)
+        if (own->symbols.at[i]->kind == ETCH_SYMBOL_PLAN && own->symbols.at[i]->home == space)
+            ETCH_PUSH(spec->arena, &names, own->symbols.at[i]->name);
+    file.names = names.at;
+    file.seen = names.count;
+    return file;
+}
+
+uint32_t etch_spec_plan_files(const etch_spec *spec, const etch_plan_file **files)
+{
+    ETCH_VEC(etch_plan_file) list = {0};
+    for (uint32_t i = 0; i < spec->spaces.count; i++) {
+        const etch_plan_file file = plan_file(spec, spec->spaces.at[i]);
+        if (file.seen > 0 && spec->spaces.at[i] != spec->main)
+            ETCH_PUSH(spec->arena, &list, file);
+    }
+    *files = list.at;
+    return list.count;
+}
+
 static const etch_symbol *choose(etch_spec *spec, const char *name, bool needed, etch_span asked)
 {
     const char *wanted = name ? etch_name_of(spec->names, name) : spec->use_plan;

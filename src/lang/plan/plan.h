@@ -7,6 +7,15 @@
 /* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
+/* An imported file that declares plans, some of which the spec sees: how many it declares, and the names there
+ * of those. */
+typedef struct etch_plan_file {
+    const char *path;
+    uint32_t declared, seen;
+    const char *const *names;
+} etch_plan_file;
+/* In the order in which files are read. */
+uint32_t etch_spec_plan_files(const etch_spec *spec, const etch_plan_file **files);
 /* May quantities of one rank be asked? False after an error: a line of the plan that has no meaning yet would
  * have an effect, because its mesh axis has no value, or one larger than 1. */
 bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);

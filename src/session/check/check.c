@@ -405,6 +405,30 @@ static void list_names(const etch_session *session, etch_check_report *report)
     report->plan_count = etch_spec_list(session->spec, ETCH_LIST_PLANS, &report->plans);
 }
 
+static bool is_unsuited(const checking *c, const char *plan)
+{
+    for (uint32_t i = 0; i < c->unsuited.count; i++)
+        if (strcmp(c->unsuited.at[i].plan, plan) == 0)
+            return true;
+    return false;
+}
+
+static void count_plans(checking *c)
+{
+    const etch_plan_file *files;
+    const uint32_t count = etch_spec_plan_files(c->session->spec, &files);
+    if (c->session->options.plan || c->report->model_count == 0)
+        return; /* the others were not placed */
+    etch_plan_count *counts = ETCH_NEW_ARRAY(c->session->arena, count, etch_plan_count);
+    for (uint32_t i = 0; i < count; i++) {
+        counts[i] = (etch_plan_count){.file = files[i].path, .declared = files[i].declared};
+        for (uint32_t k = 0; k < files[i].seen; k++)
+            counts[i].taken += !is_unsuited(c, files[i].names[k]);
+    }
+    c->report->plan_files = counts;
+    c->report->plan_file_count = count;
+}
+
 static etch_status check(void *data)
 {
     checking *c = data;
@@ -427,6 +451,7 @@ static etch_status check(void *data)
         if (etch_error_count(session->diags) == errors)
             check_claims(c, settings);
     }
+    count_plans(c);
     c->report->absences = c->absences.at;
     c->report->absence_count = c->absences.count;
     c->report->unsuited = c->unsuited.at;
