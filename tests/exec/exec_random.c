@@ -274,7 +274,7 @@ static void add_regrouped(scene *s)
     static const char *const pairs[][2] = {{"S H", "M"}, {"H S", "M"}, {"F K", "M'"}};
     etch_tensor *x = any_value(s);
     uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
-    if (etch_has_dim(x, exec_model_dim(s->m, "S")) && exec_mix(s->dice->state, pair) % 2) {
+    if (etch_has_dim(x, exec_model_dim(s->m, "S")) && exec_mix(s->dice->state, pair) % 4 == 0) {
         add_chunks(s, x);
         return;
     }
