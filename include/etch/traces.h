@@ -135,6 +135,18 @@ typedef bool (*etch_write)(void *data, const char *text, size_t length);
 ETCH_API etch_status etch_session_dump(etch_session *session, const char *path,
                                        const etch_dumping_options *options, etch_write write, void *data);
 
+/* Everything but `struct_size` and `folder` may be zero. */
+typedef struct etch_assembling_options {
+    /* sizeof(etch_assembling_options) */
+    size_t struct_size;
+    /* where to write; new or empty */
+    const char *folder;
+    /* replace also a folder that holds nothing but files of the names that the text has */
+    bool force;
+    /* end before the files are on the disk: faster, and lost with the power */
+    bool no_sync;
+} etch_assembling_options;
+
 typedef struct etch_assembled {
     const char *folder;
     uint32_t files;
@@ -142,11 +154,13 @@ typedef struct etch_assembled {
     uint64_t bytes;
 } etch_assembled;
 
-/* Makes a new folder (or fills an empty one) with the files that `text`, in the text form of traces,
- * describes; it may describe broken ones. `name` is for messages. The session needs no spec. Nothing is left
- * when it fails. ETCH_EINPUT: mistakes in the text, or the folder holds something. ETCH_EIO: cannot write. */
+/* Makes a folder of the files that `text`, in the text form of traces, describes; it may describe broken
+ * ones. `name` is for messages. The session needs no spec. Nothing is left when it fails, and what was there
+ * stays. ETCH_EINPUT: mistakes in the text, or the folder holds something else. ETCH_EIO: cannot write.
+ * ETCH_ELIMIT: the text is too large, or cancelled. */
 ETCH_API etch_status etch_session_assemble(etch_session *session, const char *name, const char *text,
-                                           size_t length, const char *folder, const etch_assembled **result);
+                                           size_t length, const etch_assembling_options *options,
+                                           const etch_assembled **result);
 
 /* ---- verify ------------------------------------------------------------------------------------------- */
 

@@ -231,6 +231,98 @@ const char *etch_code_title(etch_code code);
 etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, char **text, size_t *length,
                            const char **why) ETCH_MUST_CHECK;
 
+/* ---- files in folders; safe on any thread -------------------------------------------------------------- */
+
+/* Each returns 0 or an errno; `folder` is open. */
+int etch_file_create(int folder, const char *name, int *file) ETCH_MUST_CHECK;
+int etch_file_write(int file, const void *bytes, size_t length) ETCH_MUST_CHECK;
+int etch_file_close(int file) ETCH_MUST_CHECK;
+/* A file at once. */
+int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
+
+/* Called for an entry of an open folder; ends by an errno. */
+typedef int (*etch_visit)(void *data, int folder, const char *name);
+/* Visits every entry of the folder at `path` until one visit returns an errno. Returns that, why the folder
+ * cannot be read, or 0. */
+int etch_for_each_entry(const char *path, etch_visit visit, void *data) ETCH_MUST_CHECK;
+/* Removes a file; one that is gone already is removed. */
+int etch_remove_entry(void *data, int folder, const char *name);
+/* Removes a folder and the files in it that `remove_entry` removes. Returns 0 or an errno. */
+int etch_remove_folder(const char *path, etch_visit remove_entry, void *data) ETCH_MUST_CHECK;
+/* Returns a descriptor, or -1 and errno. */
+int etch_open_folder(const char *path) ETCH_MUST_CHECK;
+
+/* Has a name characters that a terminal would obey? */
+bool etch_has_control(const char *name);
+/* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always
+ * ETCH_EIO. `verb`: "write", "create folder". */
+etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path, const char *file, int error);
+/* Records that the run was cancelled; always ETCH_ELIMIT. */
+etch_status etch_cancelled(etch_diags *diags, const char *path);
+
+/* ---- a folder that appears when all of it is there ----------------------------------------------------- */
+
+/* Hidden folders: of new files, with what they replace in a folder of others; of an earlier run while the
+ * new one takes its name. Two numbers follow. */
+#define ETCH_HIDDEN ".etch-"
+#define ETCH_HIDDEN_OLD ".etch-old-"
+#define ETCH_ASIDE "old"
+#define ETCH_REPLACED "replaced" /* the same, once the new run is complete */
+
+/* How the folder of the files, which is written under a hidden name, gets to the target. */
+typedef enum etch_target_way {
+    /* the target and its parents are created: it takes the target's name */
+    ETCH_TARGET_MISSING,
+    /* it takes the target's name */
+    ETCH_TARGET_EMPTY,
+    /* it and the target exchange their names, and the earlier run is removed */
+    ETCH_TARGET_EARLIER,
+    /* it is inside the target; its owner moves the files to their places */
+    ETCH_TARGET_WITHIN
+} etch_target_way;
+
+typedef struct etch_target {
+    etch_arena *arena;
+    etch_diags *diags;
+    /* without slashes at the end, and the folder that it is in */
+    const char *path, *parent;
+    etch_target_way way;
+    /* permissions and group of a target that exists */
+    unsigned mode, group;
+    /* what is written is on the disk before it has its name */
+    bool syncs;
+    /* the file that says that a folder is complete; of one that is removed it goes first. May be NULL */
+    const char *mark;
+    /* folders that were created, outermost first, and what that one is in */
+    const char **new_parents, *outer;
+    uint32_t new_parent_count;
+    /* the folder of the files until it has its name, else NULL */
+    const char *hidden;
+    /* open on it, and locked, else -1 */
+    int files;
+} etch_target;
+
+/* Sets the path of a target. */
+void etch_target_name(etch_target *target, const char *path);
+/* Can a target that exists not be renamed, because it is "." or "..", the root, or where a file system is
+ * mounted? */
+bool etch_target_is_fixed(const etch_target *target);
+/* Creates the hidden folder, in a place without leftovers; `way`, `mode` and `group` have been set. When it
+ * or anything later fails, `etch_target_abandon` must follow. */
+etch_status etch_target_begin(etch_target *target) ETCH_MUST_CHECK;
+/* What was written is on the disk; the entries of an open folder; the name of the target, with a warning
+ * where that fails. All do nothing unless `syncs`. */
+etch_status etch_target_sync_files(const etch_target *target) ETCH_MUST_CHECK;
+etch_status etch_target_sync_entries(const etch_target *target, int folder) ETCH_MUST_CHECK;
+void etch_target_sync_name(const etch_target *target);
+/* The hidden folder takes the name of the target, unless that is filled. `remove_earlier` is called for each
+ * entry of a folder that was replaced. */
+etch_status etch_target_appear(etch_target *target, etch_visit remove_earlier, void *data) ETCH_MUST_CHECK;
+/* Ends the lock. */
+void etch_target_close(etch_target *target);
+/* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
+void etch_target_abandon(etch_target *target);
+
 /* ---- threads ------------------------------------------------------------------------------------------- */
 
 /* Calls work(data, i) for every i in 0..count-1 on up to `threads` threads, the caller's among them, and

@@ -44,4 +44,8 @@ etch_span etch_source_line(const etch_source_entry *entry, uint32_t line);
 /* Characters of UTF-8 in `length` bytes. */
 uint32_t etch_count_characters(const char *text, size_t length);
 
+/* Removes from `place` the hidden folders of runs that were killed, and says so. What holds the only copy of
+ * an earlier run stays, and is named. */
+void etch_leftovers_clear(const etch_target *target, const char *place);
+
 #endif

@@ -178,6 +178,14 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);
 
+/* ---- signals ---------------------------------------------------------------------------------------- */
+
+/* From now on the first signal that asks for an end cancels what the session writes, and the second ends the
+ * program at once. */
+void cli_catch_signals(etch_session *session);
+/* The session has ended its work: a signal has nothing to cancel any more. */
+void cli_forget_signals(void);
+
 /* ---- results on stdout ------------------------------------------------------------------------------ */
 
 /* "name<padding>value". */

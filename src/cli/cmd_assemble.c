@@ -32,9 +32,16 @@ cli_exit cli_assemble(const cli_arguments *arguments)
     const etch_assembled *result;
     etch_session *session;
     etch_status status = etch_session_open(&options, &session);
-    if (status == ETCH_OK)
+    if (status == ETCH_OK) {
+        const etch_assembling_options assembling = {.struct_size = sizeof assembling,
+                                                    .folder = arguments->output.folder,
+                                                    .force = arguments->output.force,
+                                                    .no_sync = arguments->output.no_sync};
+        cli_catch_signals(session);
         status = etch_session_assemble(session, strcmp(path, "-") == 0 ? "<stdin>" : path, text, length,
-                                       arguments->output.folder, &result);
+                                       &assembling, &result);
+        cli_forget_signals();
+    }
     free(text);
     if (status == ETCH_OK && arguments->format == ETCH_JSON && !print_json(result))
         status = ETCH_ENOMEM;

@@ -1,45 +1,10 @@
 /* etch lower: traces of every rank, and what they add up to. */
-#define _POSIX_C_SOURCE 200809L
-
 #include "cli_int.h"
 
 #include <inttypes.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-
-/* ---- interruption ----------------------------------------------------------------------------------- */
-
-/* The session that is writing. A signal handler can be told nothing, so this is the program's only
- * variable. */
-static _Atomic(etch_session *) writing;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    etch_session *session = atomic_load(&writing);
-    if (session)
-        etch_session_cancel(session);
-}
-
-/* The first signal ends the run in order, the second at once. What hangs up, or a terminal's key, may be
- * ignored on purpose: see nohup. */
-static void catch_signals(etch_session *session)
-{
-    static const struct {
-        int signal;
-        bool may_be_ignored;
-    } signals[] = {{SIGINT, false}, {SIGTERM, false}, {SIGXCPU, false}, {SIGHUP, true}, {SIGQUIT, true}};
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
-    sigemptyset(&action.sa_mask);
-    atomic_store(&writing, session);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (!signals[i].may_be_ignored ||
-            (sigaction(signals[i].signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
-            sigaction(signals[i].signal, &action, NULL);
-}
 
 /* ---- plain ------------------------------------------------------------------------------------------ */
 
@@ -226,9 +191,9 @@ cli_exit cli_lower(const cli_arguments *arguments)
     options.struct_size = sizeof options;
     const etch_output_report *report;
     if (status == ETCH_OK) {
-        catch_signals(session);
+        cli_catch_signals(session);
         status = etch_session_lower(session, &options, &report);
-        atomic_store(&writing, NULL);
+        cli_forget_signals();
     }
     if (status == ETCH_OK) {
         if (arguments->format == ETCH_PLAIN)

@@ -109,7 +109,9 @@ static const cli_command commands[] = {
      "  etch dump out/llama.0.et --format json\n"},
     {"assemble", CLI_ASSEMBLE, "TEXT -o DIR", 1, 1, "Chakra traces from their text form",
      "TEXT is a file in the text form of traces, `-` for standard input. DIR must be\n"
-     "new or empty. The text says what the bytes are, and may describe broken traces.\n"
+     "new or empty; with --force it may hold files of the names that the text has, and\n"
+     "is replaced as a whole. The text says what the bytes are, and may describe broken\n"
+     "traces.\n"
      "\n"
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n"},

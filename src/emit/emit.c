@@ -134,7 +134,7 @@ static void leave_out_kept(emission *e)
             e->result.files--;
             e->result.bytes -= e->extras[i].length;
             etch_warning(e->diags, ETCH_E_OUTPUT_KEPT, (etch_span){0, 0},
-                         "'%s/%s' is not as etch wrote it, and stays: see that it fits", e->folder.path,
+                         "'%s/%s' is not as etch wrote it, and stays: see that it fits", e->folder.out.path,
                          e->extras[i].name);
         }
 }
@@ -142,20 +142,20 @@ static void leave_out_kept(emission *e)
 static etch_status write_tables(const emission *e)
 {
     uint64_t size;
-    int error = etch_groups_write(e->job, e->folder.files, &size);
+    int error = etch_groups_write(e->job, e->folder.out.files, &size);
     if (error != 0)
-        return etch_io_error(e->diags, "write", e->folder.path, ETCH_CHAKRA_GROUP_FILE, error);
+        return etch_io_error(e->diags, "write", e->folder.out.path, ETCH_CHAKRA_GROUP_FILE, error);
     for (uint32_t i = 0; i < e->extra_count; i++) {
         const etch_extra_file *extra = &e->extras[i];
         if (e->folder.kept[i])
             continue;
-        error = etch_file_put(e->folder.files, extra->name, extra->text, extra->length);
+        error = etch_file_put(e->folder.out.files, extra->name, extra->text, extra->length);
         if (error != 0)
-            return etch_io_error(e->diags, "write", e->folder.path, extra->name, error);
+            return etch_io_error(e->diags, "write", e->folder.out.path, extra->name, error);
     }
-    error = etch_file_put(e->folder.files, ETCH_MANIFEST_WAITING, e->manifest, e->manifest_length);
+    error = etch_file_put(e->folder.out.files, ETCH_MANIFEST_WAITING, e->manifest, e->manifest_length);
     if (error != 0)
-        return etch_io_error(e->diags, "write", e->folder.path, ETCH_MANIFEST_FILE, error);
+        return etch_io_error(e->diags, "write", e->folder.out.path, ETCH_MANIFEST_FILE, error);
     return ETCH_OK;
 }
 
@@ -163,7 +163,7 @@ static etch_status check_cancel(const emission *e)
 {
     if (!e->options->cancel || atomic_load(e->options->cancel) == 0)
         return ETCH_OK;
-    return etch_cancelled(e->diags, e->folder.path);
+    return etch_cancelled(e->diags, e->folder.out.path);
 }
 
 static etch_status measure(void *data)
@@ -191,7 +191,7 @@ static etch_status write_all(void *data)
     e->folder.ours.rank_count = e->job->rank_count;
     e->folder.ours.astra_sim = e->options->astra_sim;
     e->folder.ranks = e->options->ranks;
-    e->folder.syncs = e->options->syncs;
+    e->folder.out.syncs = e->options->syncs;
     e->folder.extras = e->extras;
     e->folder.extra_count = e->extra_count;
     memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);
@@ -199,7 +199,7 @@ static etch_status write_all(void *data)
     if (status != ETCH_OK)
         return status;
     leave_out_kept(e);
-    status = etch_folder_begin(&e->folder);
+    status = etch_target_begin(&e->folder.out);
     if (status == ETCH_OK)
         status = write_files(e);
     return status == ETCH_OK ? etch_folder_commit(&e->folder) : status;
@@ -215,7 +215,9 @@ static etch_status run(etch_mem *mem, etch_status (*body)(void *data), const etc
                   .options = options,
                   .diags = diags,
                   .arena = arena,
-                  .folder = {.arena = arena, .diags = diags, .files = -1, .target = -1, .old = -1}};
+                  .folder = {.out = {.arena = arena, .diags = diags, .mark = ETCH_MANIFEST_FILE, .files = -1},
+                             .filled = -1,
+                             .old = -1}};
     etch_status status = etch_guard(mem, body, &e);
     if (status != ETCH_OK)
         etch_folder_abandon(&e.folder);

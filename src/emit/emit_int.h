@@ -9,13 +9,6 @@
  * whenever the process ends. */
 #define ETCH_MANIFEST_WAITING "." ETCH_MANIFEST_FILE
 
-/* Hidden folders: of the new files, with what they replace in a folder of others; of an earlier run while the
- * new one takes its name. Numbers follow. */
-#define ETCH_HIDDEN ".etch-"
-#define ETCH_HIDDEN_OLD ".etch-old-"
-#define ETCH_ASIDE "old"
-#define ETCH_REPLACED "replaced" /* the same, once the new run is complete */
-
 enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
 
 /* ---- encode.c: the canonical encoding ------------------------------------------------------------------ */
@@ -112,18 +105,6 @@ void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_inter
 
 /* ---- folder.c: the output folder ----------------------------------------------------------------------- */
 
-/* How the files' folder, which is written under a hidden name, gets to the target. */
-typedef enum etch_folder_way {
-    /* the target and its parents are created: it takes the target's name */
-    ETCH_FOLDER_MISSING,
-    /* it takes the target's name */
-    ETCH_FOLDER_EMPTY,
-    /* an earlier run steps aside, it takes the name, the earlier run is removed */
-    ETCH_FOLDER_EARLIER,
-    /* it is inside the target, and its files take their places one by one */
-    ETCH_FOLDER_WITHIN
-} etch_folder_way;
-
 /* The files of one run: its traces, the group file and the manifest. */
 typedef struct etch_run_files {
     /* there is such a run: the folder has a manifest of ours */
@@ -138,12 +119,8 @@ typedef struct etch_run_files {
 } etch_run_files;
 
 typedef struct etch_folder {
-    etch_arena *arena;
-    etch_diags *diags;
-    /* the target, without slashes at the end */
-    const char *path;
-    /* the folder that it is in */
-    const char *parent;
+    /* where the files go; it is their place one by one in a folder that others have files in */
+    etch_target out;
     /* the run at hand */
     etch_run_files ours;
     /* of it that are written; NULL: all */
@@ -155,20 +132,8 @@ typedef struct etch_folder {
     /* files for ASTRA-sim, by index, that are there and are not as the earlier run wrote them: nobody but
      * their owner touches them */
     bool kept[ETCH_ASTRA_SIM_FILES];
-    etch_folder_way way;
-    /* permissions and group of a target that exists */
-    unsigned mode, group;
-    /* what is written is on the disk before a manifest says so */
-    bool syncs;
-    /* folders that were created, outermost first */
-    const char **new_parents;
-    uint32_t new_parent_count;
-    /* the files' folder until it is committed, else NULL */
-    const char *hidden;
-    /* open on `hidden`, else -1 */
-    int files;
-    /* open on `path` while it is filled, else -1 */
-    int target;
+    /* open on the target while it is filled, else -1 */
+    int filled;
     /* where what it held is meanwhile, else NULL */
     const char *aside;
     /* open on `aside`, else -1 */
@@ -179,44 +144,13 @@ typedef struct etch_folder {
 
 /* Looks at the target and decides on the way; changes nothing. ETCH_EINPUT: it cannot be used. */
 etch_status etch_folder_inspect(etch_folder *folder, const char *path, bool force) ETCH_MUST_CHECK;
-/* Creates the hidden folder. When it or anything later fails, `etch_folder_abandon` must follow. */
-etch_status etch_folder_begin(etch_folder *folder) ETCH_MUST_CHECK;
-/* Makes the files appear under their names. */
+/* Makes the files appear under their names; `etch_target_begin` was called. When that or anything later
+ * fails, `etch_folder_abandon` must follow. */
 etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
-/* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
+/* Leaves the target as it was. Allocates nothing from the arena. */
 void etch_folder_abandon(etch_folder *folder);
 
-/* leftovers.c: removes from `place` the hidden folders of runs that were killed, and says so. What holds the
- * only copy of an earlier run stays, and is named. */
-void etch_leftovers_clear(etch_diags *diags, const char *place);
-
 void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME]);
-
-/* Has a name characters that a terminal would obey? */
-bool etch_has_control(const char *name);
-
-/* ---- files.c: files in the hidden folder; safe on any thread ------------------------------------------- */
-
-/* Each returns 0 or an errno. */
-int etch_file_create(int folder, const char *name, int *file) ETCH_MUST_CHECK;
-int etch_file_write(int file, const void *bytes, size_t length) ETCH_MUST_CHECK;
-int etch_file_close(int file) ETCH_MUST_CHECK;
-/* A file at once. */
-int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
-
-/* Called for an entry of an open folder; ends by an errno. */
-typedef int (*etch_visit)(void *data, int folder, const char *name);
-/* Visits every entry of the folder at `path` until one visit returns an errno. Returns that, why the folder
- * cannot be read, or 0. */
-int etch_for_each_entry(const char *path, etch_visit visit, void *data) ETCH_MUST_CHECK;
-/* Removes a file; one that is gone already is removed. */
-int etch_remove_entry(void *data, int folder, const char *name);
-
-/* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always
- * ETCH_EIO. `verb`: "write", "create folder". */
-etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path, const char *file, int error);
-/* Records that the run was cancelled; always ETCH_ELIMIT. */
-etch_status etch_cancelled(etch_diags *diags, const char *path);
 
 /* ---- what goes into the folder ------------------------------------------------------------------------- */
 

@@ -325,16 +325,16 @@ etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run)
     size_t length;
     const char *why;
     json_error_t error;
-    const char *path = etch_text(folder->arena, "%s/%s", folder->path, ETCH_MANIFEST_FILE);
+    const char *path = etch_text(folder->out.arena, "%s/%s", folder->out.path, ETCH_MANIFEST_FILE);
     *run = (etch_run_files){.known = false};
     if (lstat(path, &info) != 0)
         return errno == ENOENT
                    ? ETCH_OK
-                   : etch_io_error(folder->diags, "read", folder->path, ETCH_MANIFEST_FILE, errno);
+                   : etch_io_error(folder->out.diags, "read", folder->out.path, ETCH_MANIFEST_FILE, errno);
     if (!S_ISREG(info.st_mode) || info.st_size > MANIFEST_LIMIT)
         return ETCH_OK; /* none of ours */
-    if (etch_read_file(folder->arena, path, MANIFEST_LIMIT, &text, &length, &why) != ETCH_OK) {
-        etch_error(folder->diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot read '%s': %s", path, why);
+    if (etch_read_file(folder->out.arena, path, MANIFEST_LIMIT, &text, &length, &why) != ETCH_OK) {
+        etch_error(folder->out.diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot read '%s': %s", path, why);
         return ETCH_EIO;
     }
     json_t *root = json_loadb(text, length, 0, &error);

@@ -5,6 +5,7 @@
  * the memory of one chunk, and encoding is shared. */
 #include "emit/emit_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -42,6 +43,11 @@ typedef struct desk {
     /* how many of them */
     uint32_t open;
 } desk;
+
+void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME])
+{
+    snprintf(file_name, ETCH_FILE_NAME, "%s.%u.et", name, (unsigned)rank);
+}
 
 static uint32_t rank_of(const desk *d, uint32_t i)
 {
@@ -188,12 +194,12 @@ static void report(const writing *w, size_t count, const etch_folder *folder)
     for (size_t i = 0; i < count; i++) {
         const batch *b = &w->batches[i];
         if (b->cancelled) {
-            etch_cancelled(folder->diags, folder->path);
+            etch_cancelled(folder->out.diags, folder->out.path);
             return;
         }
         if (b->error != 0) {
             etch_trace_name(w->options->name, b->failed_rank, name);
-            etch_io_error(folder->diags, "write", folder->path, name, b->error);
+            etch_io_error(folder->out.diags, "write", folder->out.path, name, b->error);
             return;
         }
     }
@@ -203,7 +209,7 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
                               const etch_emit_options *options, const etch_folder *folder)
 {
     unsigned threads = thread_count(options);
-    writing w = {.job = job, .options = options, .folder = folder->files};
+    writing w = {.job = job, .options = options, .folder = folder->out.files};
     size_t count = make_batches(arena, variants, batch_ranks(job->rank_count, threads), &w.batches);
     etch_status status = etch_parallel(threads, count, write_batch, &w);
     if (status != ETCH_OK && status != ETCH_ENOMEM)

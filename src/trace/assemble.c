@@ -3,63 +3,50 @@
 
 #include "trace/text_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct assembling {
-    etch_arena *arena;
-    etch_diags *diags;
+    const etch_assemble_options *options;
     const etch_source *text;
-    /* without slashes at the end */
-    const char *folder;
-    /* where the files are until all of them are there, else NULL */
-    const char *hidden;
-    /* open on `hidden`, or -1 */
-    int files;
+    etch_target target;
     etch_assembly *assembly;
 } assembling;
 
-static etch_status refuse(const assembling *a, const char *path, int error)
+static etch_status refuse(const assembling *a, const char *what, const char *help)
 {
-    char why[128];
-    if (strerror_r(error, why, sizeof why) != 0)
-        snprintf(why, sizeof why, "error %d", error);
-    etch_error(a->diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot write '%s': %s", path, why);
-    return ETCH_EIO;
+    etch_diag *diag = etch_error(a->target.diags, ETCH_E_ASSEMBLE_FOLDER, (etch_span){0, 0}, "'%s' %s",
+                                 a->target.path, what);
+    etch_help(diag, "%s", help);
+    return ETCH_EINPUT;
+}
+
+static etch_status fail(const assembling *a, const char *name, int error)
+{
+    return etch_io_error(a->target.diags, "write", a->target.path, name, error);
 }
 
 /* ---- files --------------------------------------------------------------------------------------------- */
 
-static int write_all(int file, const char *bytes, size_t length)
+static etch_status check_cancel(const assembling *a)
 {
-    while (length > 0) {
-        ssize_t written = write(file, bytes, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written < 0 ? errno : EIO;
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return 0;
+    if (!a->options->cancel || atomic_load(a->options->cancel) == 0)
+        return ETCH_OK;
+    return etch_cancelled(a->target.diags, a->target.path);
 }
 
 static etch_status put_file(const assembling *a, const char *name, const char *bytes, size_t length)
 {
-    int file = openat(a->files, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST) {
-        etch_error(a->diags, ETCH_E_TEXT_FILE, (etch_span){0, 0}, "the file '%s' is there twice", name);
+    const int error = etch_file_put(a->target.files, name, bytes, length);
+    if (error == EEXIST) {
+        etch_error(a->target.diags, ETCH_E_TEXT_FILE, (etch_span){0, 0}, "the file '%s' is there twice",
+                   name);
         return ETCH_EINPUT;
     }
-    int error = file < 0 ? errno : write_all(file, bytes, length);
-    if (file >= 0 && close(file) != 0 && errno != EINTR && error == 0)
-        error = errno;
-    return error == 0 ? ETCH_OK : refuse(a, name, error);
+    return error == 0 ? check_cancel(a) : fail(a, name, error);
 }
 
 static etch_status put_files(void *data, const char *const *names, uint32_t name_count, const char *bytes,
@@ -77,110 +64,110 @@ static etch_status put_files(void *data, const char *const *names, uint32_t name
 
 /* ---- the folder ---------------------------------------------------------------------------------------- */
 
-static bool is_dots(const char *name)
+static int fail_at_first(void *data, int folder, const char *name)
 {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    (void)data, (void)folder, (void)name;
+    return EEXIST;
 }
 
-/* Returns 0 or an errno. */
-static int look_for_entry(const char *folder, bool *found)
+static etch_status inspect_folder(assembling *a, const struct stat *info)
 {
-    DIR *stream = opendir(folder);
-    const struct dirent *entry = NULL;
-    if (!stream)
-        return errno;
-    do
-        errno = 0;
-    while ((entry = readdir(stream)) != NULL && is_dots(entry->d_name));
-    const int error = entry ? 0 : errno;
-    *found = entry != NULL;
-    closedir(stream);
-    return error;
+    etch_target *target = &a->target;
+    const int error = etch_for_each_entry(target->path, fail_at_first, NULL);
+    if (error != 0 && error != EEXIST)
+        return etch_io_error(target->diags, "read", target->path, NULL, error);
+    if (error == EEXIST && !a->options->force)
+        return refuse(a, "is not an empty folder",
+                      "give the name of a new folder, or of an empty one; or --force, which replaces files "
+                      "of the same names");
+    if (etch_target_is_fixed(target))
+        return refuse(a, "cannot be replaced by another folder", "give the name of a new folder");
+    target->way = error == EEXIST ? ETCH_TARGET_EARLIER : ETCH_TARGET_EMPTY;
+    target->mode = info->st_mode & 07777;
+    target->group = info->st_gid;
+    return ETCH_OK;
 }
 
-/* The folder may be missing, or empty. */
-static etch_status check_target(const assembling *a)
+/* The target may be missing, or empty; with `force` it may hold files. */
+static etch_status inspect(assembling *a)
 {
     struct stat info;
-    if (lstat(a->folder, &info) != 0 && errno == ENOENT && *a->folder != '\0')
-        return ETCH_OK;
-    if (lstat(a->folder, &info) != 0)
-        return refuse(a, a->folder, errno);
-    bool taken = true;
-    const int error = S_ISDIR(info.st_mode) ? look_for_entry(a->folder, &taken) : 0;
-    if (error != 0)
-        return refuse(a, a->folder, error);
-    if (!taken)
-        return ETCH_OK;
-    etch_diag *diag =
-        etch_error(a->diags, ETCH_E_ASSEMBLE_FOLDER, (etch_span){0, 0},
-                   S_ISDIR(info.st_mode) ? "the folder '%s' is not empty" : "'%s' is no folder", a->folder);
-    etch_help(diag, "give the name of a new folder, or of an empty one");
-    return ETCH_EINPUT;
+    etch_target_name(&a->target, a->options->folder);
+    if (*a->options->folder == '\0' || etch_has_control(a->options->folder))
+        return refuse(a, "is no name of a folder", "give the name of a new folder");
+    a->target.way = ETCH_TARGET_MISSING;
+    if (lstat(a->target.path, &info) != 0)
+        return errno == ENOENT ? ETCH_OK : fail(a, NULL, errno);
+    if (S_ISDIR(info.st_mode))
+        return inspect_folder(a, &info);
+    return refuse(a, "is no folder", "give the name of a new folder, or of an empty one");
 }
 
-static etch_status begin_folder(assembling *a)
+/* Is it a file in the place of which another one was written? Else EEXIST, or why that cannot be told. */
+static int check_entry(void *data, int folder, const char *name)
 {
-    for (unsigned i = 0;; i++) {
-        const char *path = etch_text(a->arena, "%s.etch-%ld-%u", a->folder, (long)getpid(), i);
-        if (mkdir(path, 0777) == 0) {
-            a->hidden = path;
-            break;
-        }
-        if (errno != EEXIST)
-            return refuse(a, a->folder, errno);
-    }
-    a->files = open(a->hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return a->files < 0 ? refuse(a, a->folder, errno) : ETCH_OK;
+    const assembling *a = data;
+    struct stat info;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+    if (!S_ISREG(info.st_mode) || fstatat(a->target.files, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return S_ISREG(info.st_mode) && errno != ENOENT ? errno : EEXIST;
+    return 0;
 }
 
-static void remove_folder(assembling *a)
+/* Everything that is replaced has a successor. */
+static etch_status check_earlier(assembling *a)
 {
-    DIR *stream = opendir(a->hidden);
-    const struct dirent *entry;
-    while (stream && (entry = readdir(stream)) != NULL)
-        if (!is_dots(entry->d_name))
-            unlinkat(dirfd(stream), entry->d_name, 0);
-    if (stream)
-        closedir(stream);
-    rmdir(a->hidden);
-    a->hidden = NULL;
+    const int error =
+        a->target.way == ETCH_TARGET_EARLIER ? etch_for_each_entry(a->target.path, check_entry, a) : 0;
+    if (error == EEXIST)
+        return refuse(a, "holds files that the text does not make", "give the name of a new folder");
+    return error == 0 ? ETCH_OK : etch_io_error(a->target.diags, "read", a->target.path, NULL, error);
+}
+
+/* What came into the folder since then stays. */
+static int remove_earlier(void *data, int folder, const char *name)
+{
+    const assembling *a = data;
+    struct stat info;
+    return fstatat(a->target.files, name, &info, AT_SYMLINK_NOFOLLOW) == 0
+               ? etch_remove_entry(NULL, folder, name)
+               : 0;
 }
 
 static etch_status assemble(void *data)
 {
     assembling *a = data;
     const etch_text_sink sink = {put_files, a};
-    etch_status status = check_target(a);
+    etch_status status = inspect(a);
     if (status == ETCH_OK)
-        status = begin_folder(a);
+        status = etch_target_begin(&a->target);
     if (status == ETCH_OK)
-        status = etch_text_read(a->arena, a->diags, a->text, &sink);
-    if (status != ETCH_OK)
-        return status;
-    if (rename(a->hidden, a->folder) != 0)
-        return refuse(a, a->folder, errno);
-    a->hidden = NULL;
-    return ETCH_OK;
+        status = etch_text_read(a->target.arena, a->target.diags, a->text, &sink);
+    if (status == ETCH_OK)
+        status = check_earlier(a);
+    if (status == ETCH_OK)
+        status = etch_target_sync_files(&a->target);
+    if (status == ETCH_OK)
+        status = check_cancel(a);
+    return status == ETCH_OK ? etch_target_appear(&a->target, remove_earlier, a) : status;
 }
 
-etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text, const char *folder,
-                                etch_diags *diags, etch_assembly *assembly)
+etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text,
+                                const etch_assemble_options *options, etch_diags *diags,
+                                etch_assembly *assembly)
 {
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    assembling a = {.arena = arena,
-                    .diags = diags,
-                    .text = text,
-                    .folder = etch_copy_text(arena, folder, length),
-                    .files = -1,
-                    .assembly = assembly};
+    assembling a = {
+        .options = options,
+        .text = text,
+        .target = {.arena = arena, .diags = diags, .syncs = options->syncs, .files = -1},
+        .assembly = assembly,
+    };
     *assembly = (etch_assembly){0};
     etch_status status = etch_guard(etch_arena_mem(arena), assemble, &a);
-    if (a.files >= 0)
-        close(a.files);
-    if (a.hidden)
-        remove_folder(&a);
+    if (status == ETCH_OK)
+        etch_target_close(&a.target);
+    else
+        etch_target_abandon(&a.target);
     return status;
 }

@@ -215,10 +215,21 @@ typedef struct etch_assembly {
     uint64_t bytes;
 } etch_assembly;
 
-/* Makes a folder of the files that a text describes (docs/trace-text.md). The folder is new or empty
- * before; it holds all files afterwards, or nothing is left when the call fails. ETCH_EINPUT: mistakes in
- * the text, or the folder holds something. ETCH_EIO: cannot write. */
-etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text, const char *folder,
-                                etch_diags *diags, etch_assembly *assembly) ETCH_MUST_CHECK;
+typedef struct etch_assemble_options {
+    /* new or empty; with `force` it may hold files that the text makes, and is replaced as a whole */
+    const char *folder;
+    bool force;
+    /* What is written is on the disk, too, before the folder has its name. */
+    bool syncs;
+    /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL. */
+    const atomic_int *cancel;
+} etch_assemble_options;
+
+/* Makes a folder of the files that a text describes (docs/trace-text.md). It holds all files afterwards; when
+ * the call fails nothing is left, and what was there stays. ETCH_EINPUT: mistakes in the text, or the folder
+ * holds something else. ETCH_EIO: cannot write. ETCH_ELIMIT: cancelled. */
+etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text,
+                                const etch_assemble_options *options, etch_diags *diags,
+                                etch_assembly *assembly) ETCH_MUST_CHECK;
 
 #endif

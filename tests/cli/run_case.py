@@ -13,8 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import console  # noqa: E402
-
-INDENT = "  "
+from cases import INDENT, parse  # noqa: E402
 
 
 def expected_lines(stdout, stderr, status):
@@ -24,30 +23,6 @@ def expected_lines(stdout, stderr, status):
     if status:
         lines.append(f"[exit {status}]")
     return lines
-
-
-def parse(text):
-    """Yields ("prose", line), and ("command", command lines, expected lines)."""
-    lines = text.splitlines()
-    i = 0
-    while i < len(lines):
-        if not lines[i].startswith(INDENT + "$ "):
-            yield "prose", lines[i]
-            i += 1
-            continue
-        command, expected = [lines[i][len(INDENT) + 2:]], []
-        i += 1
-        while i < len(lines) and lines[i].startswith(INDENT + "> "):
-            command.append(lines[i][len(INDENT) + 2:])
-            i += 1
-        while i < len(lines) and (not lines[i] or (lines[i].startswith(INDENT) and
-                                                   not lines[i].startswith(INDENT + "$ "))):
-            expected.append(lines[i][len(INDENT):])
-            i += 1
-        while expected and not expected[-1]:
-            expected.pop()
-            i -= 1
-        yield "command", command, expected
 
 
 def main():

@@ -8,6 +8,7 @@ other ends with status 3, says why on stderr, and leaves all files as they were.
 import dataclasses
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,16 @@ def chosen(count):
     while n <= count:
         yield n
         n += 1 + n // 25
+
+
+MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
+SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
+
+
+def sampled(count, wanted):
+    """`wanted` of the numbers from 1 to `count`, or all; others with each seed, more in the nights."""
+    wanted = min(count, wanted * MULT)
+    return sorted(random.Random(f"{SEED} {count}").sample(range(1, count + 1), wanted))
 
 
 def hold_full_disk(bench):

@@ -52,7 +52,7 @@ static etch_status assemble(void *data)
     const etch_source *source = etch_source_add(diags, "text", text, strlen(text));
     etch_assembly assembly;
     etch_mem_fail_after(a->mem, a->fail_after);
-    return etch_trace_assemble(arena, source, FOLDER, diags, &assembly);
+    return etch_trace_assemble(arena, source, &(etch_assemble_options){.folder = FOLDER}, diags, &assembly);
 }
 
 static etch_status dump(void *data)
@@ -102,7 +102,7 @@ static void check_nothing_there(void)
 {
     struct stat info;
     char hidden[64];
-    snprintf(hidden, sizeof hidden, "%s.etch-%ld-0", FOLDER, (long)getpid());
+    snprintf(hidden, sizeof hidden, ".etch-%ld-0", (long)getpid());
     ck_assert_int_ne(lstat(FOLDER, &info), 0);
     ck_assert_int_ne(lstat(hidden, &info), 0);
 }

@@ -55,7 +55,8 @@ static etch_status verified(etch_arena *arena, size_t bytes, etch_code *code)
     etch_diags *diags = etch_diags_new(arena);
     const etch_source *source = etch_source_add(diags, "text", text, strlen(text));
     etch_assembly assembly;
-    ck_assert_int_eq(etch_trace_assemble(arena, source, inside, diags, &assembly), ETCH_OK);
+    const etch_assemble_options assembling = {.folder = inside};
+    ck_assert_int_eq(etch_trace_assemble(arena, source, &assembling, diags, &assembly), ETCH_OK);
     const etch_verify_options options = {.path = inside, .program_bytes = bytes};
     etch_verify_result result;
     etch_status status = etch_verify(arena, &options, diags, &result);

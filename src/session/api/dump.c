@@ -1,8 +1,6 @@
 /* Traces for people: what is in them, and traces made from text. */
 #include "session/query/query.h"
 
-#include <string.h>
-
 #include "trace/trace.h"
 
 typedef struct dumping {
@@ -42,8 +40,9 @@ etch_status etch_session_dump(etch_session *session, const char *path, const etc
 
 typedef struct assembling {
     etch_session *session;
-    const char *name, *text, *folder;
+    const char *name, *text;
     size_t length;
+    etch_assemble_options options;
     const etch_assembled *result;
 } assembling;
 
@@ -59,12 +58,12 @@ static etch_status assemble(void *data)
         return ETCH_ELIMIT;
     }
     etch_arena *arena = etch_arena_new(session->mem);
-    etch_status status = etch_trace_assemble(arena, source, a->folder, session->diags, &assembly);
+    etch_status status = etch_trace_assemble(arena, source, &a->options, session->diags, &assembly);
     etch_arena_free(arena);
     if (status != ETCH_OK)
         return status;
     etch_assembled *result = ETCH_NEW(session->arena, etch_assembled);
-    *result = (etch_assembled){.folder = etch_copy_text(session->arena, a->folder, strlen(a->folder)),
+    *result = (etch_assembled){.folder = etch_copy_string(session->arena, a->options.folder),
                                .files = assembly.files,
                                .bytes = assembly.bytes};
     a->result = result;
@@ -72,9 +71,22 @@ static etch_status assemble(void *data)
 }
 
 etch_status etch_session_assemble(etch_session *session, const char *name, const char *text, size_t length,
-                                  const char *folder, const etch_assembled **result)
+                                  const etch_assembling_options *options, const etch_assembled **result)
 {
-    assembling a = {.session = session, .name = name, .text = text, .length = length, .folder = folder};
+    etch_assembling_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    *result = NULL;
+    if (!unfit && !own.folder)
+        unfit = "the options name no folder to write to";
+    if (unfit)
+        return etch_session_refuse(session, unfit);
+    assembling a = {
+        .session = session,
+        .name = name,
+        .text = text,
+        .length = length,
+        .options = {
+            .folder = own.folder, .force = own.force, .syncs = !own.no_sync, .cancel = &session->cancel}};
     etch_status status = etch_session_run_plain(session, assemble, &a);
     *result = status == ETCH_OK ? a.result : NULL;
     return status;

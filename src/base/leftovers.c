@@ -1,7 +1,7 @@
 /* What killed runs left: hidden folders that no process holds. */
 #define _DEFAULT_SOURCE /* flock, O_NOFOLLOW */
 
-#include "emit/emit_int.h"
+#include "base/base_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 typedef struct clearing {
     etch_diags *diags;
-    const char *place;
+    const char *mark, *place;
 } clearing;
 
 static bool skip_number(const char **at)
@@ -39,13 +39,9 @@ static int fail_at_first(void *data, int folder, const char *name)
     return EEXIST;
 }
 
-/* Does it hold files that are nowhere else? Those of a run that was set aside, or that a new one in a folder
- * of others had begun to replace; `aside` is where these are. */
-static bool is_only_copy(int file, bool is_earlier, const char *aside)
+static bool holds_files(const char *path)
 {
-    if (is_earlier)
-        return faccessat(file, ETCH_MANIFEST_FILE, F_OK, 0) == 0;
-    return etch_for_each_entry(aside, fail_at_first, NULL) == EEXIST;
+    return etch_for_each_entry(path, fail_at_first, NULL) == EEXIST;
 }
 
 static void say_kept(const clearing *c, const char *path, const char *files)
@@ -58,6 +54,8 @@ static void say_kept(const clearing *c, const char *path, const char *files)
 /* Whatever is wrong with an entry, the folder that holds it cannot be removed then. */
 static void remove_leftover(const clearing *c, int file, const char *path, const char *replaced)
 {
+    if (c->mark)
+        (void)unlinkat(file, c->mark, 0); /* removed file by file, it must not look complete meanwhile */
     (void)!etch_for_each_entry(replaced, etch_remove_entry, NULL);
     (void)unlinkat(file, ETCH_REPLACED, AT_REMOVEDIR);
     (void)unlinkat(file, ETCH_ASIDE, AT_REMOVEDIR);
@@ -76,7 +74,9 @@ static void clear_folder(const clearing *c, int file, const char *name, bool is_
     if (snprintf(path, sizeof path, "%s/%s", c->place, name) >= (int)sizeof path)
         return;
     snprintf(inner, sizeof inner, "%s/%s", path, ETCH_ASIDE);
-    if (is_only_copy(file, is_earlier, inner)) {
+    /* files of a run that was set aside, or that one in a folder of others began to replace, are nowhere
+     * else */
+    if (holds_files(is_earlier ? path : inner)) {
         say_kept(c, path, is_earlier ? path : inner);
         return;
     }
@@ -98,8 +98,8 @@ static int clear_entry(void *data, int folder, const char *name)
     return 0;
 }
 
-void etch_leftovers_clear(etch_diags *diags, const char *place)
+void etch_leftovers_clear(const etch_target *target, const char *place)
 {
-    clearing c = {diags, place};
+    clearing c = {target->diags, target->mark, place};
     (void)!etch_for_each_entry(place, clear_entry, &c); /* who cannot look finds nothing */
 }

@@ -1,8 +1,8 @@
-/* Files of the output folder. Every call that can fail is looked at: a full disk may show only when a file
- * is closed. */
+/* Writing files into folders. Every call that can fail is looked at: a full disk may show only when a file is
+ * closed. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "emit/emit_int.h"
+#include "base/base.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,11 +92,6 @@ bool etch_has_control(const char *name)
         if ((unsigned char)*name < 0x20 || *name == 0x7F)
             return true;
     return false;
-}
-
-void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME])
-{
-    snprintf(file_name, ETCH_FILE_NAME, "%s.%u.et", name, (unsigned)rank);
 }
 
 etch_status etch_cancelled(etch_diags *diags, const char *path)
