@@ -237,14 +237,11 @@ static uint32_t traits_of(const etch_region *region)
 
 uint32_t exec_traits(const etch_placed *placed)
 {
-    const etch_training *training = placed->training;
     const etch_stage_line *line = placed->plan->stage;
-    uint32_t traits = traits_of(training->graph->forward);
-    if (training->train.recompute.all || training->train.recompute.selectors.count)
-        traits |= EXEC_RECOMPUTED;
+    uint32_t traits = traits_of(placed->training->graph->forward);
     if ((placed->plan->zero.ahead > 0 || line) && placed->gatherings.count)
         traits |= EXEC_SHARDED;
-    if (line)
-        traits |= EXEC_STAGED | (exec_integer(line->chunks) > 1 ? EXEC_CHUNKED : 0);
+    if (line && exec_integer(line->chunks) > 1)
+        traits |= EXEC_CHUNKED;
     return traits;
 }

@@ -16,11 +16,9 @@ typedef struct exec_alive {
 typedef enum exec_trait {
     EXEC_OUTER =
         1 << 0, /* a loop hands on a value from outside, or begins inside of one with what it is handed */
-    EXEC_HANDED = 1 << 1,     /* a loop hands on what it has not made */
-    EXEC_RECOMPUTED = 1 << 3, /* something is recomputed */
-    EXEC_SHARDED = 1 << 4,    /* ranks hold parts of weights or gradients: zero 2 and 3 */
-    EXEC_STAGED = 1 << 5,     /* there are stages */
-    EXEC_CHUNKED = 1 << 6     /* of several chunks */
+    EXEC_HANDED = 1 << 1,  /* a loop hands on what it has not made */
+    EXEC_SHARDED = 1 << 2, /* ranks hold parts of weights or gradients: zero 2 and 3 */
+    EXEC_CHUNKED = 1 << 3  /* there are stages of several chunks */
 } exec_trait;
 
 uint32_t exec_traits(const etch_placed *placed);

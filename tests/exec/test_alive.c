@@ -21,18 +21,10 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 }
 
 typedef struct tally {
-    uint32_t run, refused, stages, chunked, late, loose;
+    uint32_t run, refused, stages, chunked, loose;
 } tally;
 
 /* ---- random models ------------------------------------------------------------------------------------ */
-
-/* What is recomputed on a stage and read on a later one is not there in time: see test_known.c. */
-static bool is_known_failure(const etch_placed *placed, const char *failure)
-{
-    const uint32_t traits = exec_traits(placed);
-    const bool is_missing = strstr(failure, "is read where it is not made") || strstr(failure, "cannot make");
-    return is_missing && strstr(failure, "backward") && (traits & EXEC_STAGED) && (traits & EXEC_RECOMPUTED);
-}
 
 /* Nothing is sent, or on a stage, that nobody reads: but what an iteration hands on from outside its loop, or
  * begins a loop with, is taken for read. */
@@ -46,16 +38,12 @@ static const char *check_surplus(const exec_slots *s)
 static const char *check_slots(exec_slots *s, tally *t)
 {
     exec_slots_run(s);
-    const bool late = s->failure && is_known_failure(s->placed, s->failure);
-    const char *failure = late ? NULL : s->failure;
+    const char *failure = s->failure ? s->failure : check_surplus(s);
     uint32_t loose = 0;
-    if (!s->failure && !failure)
-        failure = check_surplus(s);
-    if (!s->failure && !failure)
+    if (!failure)
         failure = exec_check_alive(s, &loose);
     exec_slots_release(s);
     t->run++;
-    t->late += late;
     t->loose += loose > 0;
     t->stages += s->chain.stages > 1;
     t->chunked += s->chain.chunk_count > s->chain.stages;
@@ -98,8 +86,8 @@ static void random_models(etch_arena *arena)
             etch_arena_free(own);
         }
     printf("%u plans, %u of them with stages, %u of those with chunks, of which %u are said to keep more; %u "
-           "recompute too late; %u refused\n",
-           t.run, t.stages, t.chunked, t.loose, t.late, t.refused);
+           "refused\n",
+           t.run, t.stages, t.chunked, t.loose, t.refused);
     ck_assert_msg(3 * t.run > 2 * t.refused && 6 * t.stages > t.run && 20 * t.chunked > t.stages,
                   "%u plans, %u with stages, %u with chunks; %u refused", t.run, t.stages, t.chunked,
                   t.refused);

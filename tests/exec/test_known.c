@@ -210,6 +210,54 @@ static const live_case cases[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", WORKSPACE, 1, 260},
+    {"of what only a shard is sent, backward on the stage behind reads the shard that it has",
+     HEAD "dim B = 8, H = 4, F = 4\n"
+          "model m(x[B,H], c[B,F]) -> l[] {\n"
+          "  weight w[H,F]\n"
+          "  y[B,H] = tanh(x)  tag front\n"
+          "  z[B,F] = y * w    tag rear\n"
+          "  l[] = z * c       tag loss\n"
+          "}\n" TRAIN " }\n",
+     "pin rear [B @ tp, F]\nstage (front, rear) @ pp", SAVED, 1, 16},
+    {"where backward reads a shard behind what makes the whole, and here, both read what forward has cut",
+     HEAD "dim B = 8, H = 4, F = 4\n"
+          "model m(x[B,H], c[B,F]) -> l[] {\n"
+          "  weight w[H,F], v[H,F], u[H]\n"
+          "  t[B,H] = x * u\n"
+          "  y[B,H] = tanh(t)\n"
+          "  a[B,F] = y * v   tag front\n"
+          "  z[B,F] = y * w   tag rear\n"
+          "  s[B,F] = z + a\n"
+          "  l[] = s * c      tag loss\n"
+          "}\n" TRAIN " }\n",
+     "pin front [B @ tp, F]\npin rear [B @ tp, F]\nstage (front, rear) @ pp", SAVED, 0, 48},
+    {"a shard that backward reads under another name",
+     HEAD "dim B = 8, H = 4, F = 4, G = 4\n"
+          "model m(x[B,H], c[B,F]) -> l[] {\n"
+          "  weight w[G,F]\n"
+          "  y[B,H] = tanh(x)  tag front\n"
+          "  n[B,G] = y[H->G]\n"
+          "  z[B,F] = n * w    tag rear\n"
+          "  l[] = z * c       tag loss\n"
+          "}\n" TRAIN " }\n",
+     "pin rear [B @ tp, F]\nstage (front, rear) @ pp", SAVED, 1, 16},
+    {"of recomputed layers of a chain only what is needed is run, each where its layer is",
+     HEAD "dim B = 8, H = 4\n"
+          "module body(x[B,H]) -> y[B,H] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[H], v[H]\n"
+          "    a[B,H] = x * w\n"
+          "    b[B,H] = tanh(a)\n"
+          "    t[B,H] = b * v\n"
+          "    y = y + t\n"
+          "  }\n"
+          "}\n"
+          "model m(x[B,H], c[B,H]) -> l[] {\n"
+          "  z[B,H] = body(x)\n"
+          "  l[] = z * c  tag loss\n"
+          "}\n" TRAIN ", recompute = needed(body) }\n",
+     "shard B @ dp\nstage (layer) @ pp", SAVED, 1, 0},
 };
 
 static etch_placed *placed_of(etch_arena *arena, const char *why, const char *model, const char *lines)

@@ -43,6 +43,12 @@ static bool item_is_needed(const etch_sift *s, const etch_item *item)
     return item->op ? op_is_needed(s, item->op) : loop_is_needed(s, item->loop);
 }
 
+/* May a loop hand on what nobody needs? One that is recomputed hands on what is. */
+static bool keeps_carries(const etch_sift *s, const etch_loop *loop)
+{
+    return !s->carries && !loop->repeats;
+}
+
 /* True when that was not known yet. */
 static bool need(const etch_sift *s, const etch_tensor *tensor)
 {
@@ -66,7 +72,7 @@ static bool mark(const etch_sift *s, const etch_region *region)
         for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++) {
             const etch_region *body = item->loop->bodies.at[b];
             for (uint32_t c = 0; c < body->carries.count; c++)
-                if (!s->carries || carry_is_needed(s, item->loop, c)) {
+                if (keeps_carries(s, item->loop) || carry_is_needed(s, item->loop, c)) {
                     changed = need(s, body->carries.at[c].out) || changed;
                     changed = need(s, body->carries.at[c].init) || changed;
                 }
@@ -83,7 +89,7 @@ static void sweep_loop(const etch_sift *s, etch_loop *loop)
     const uint32_t count = etch_loop_carries(loop)->count;
     bool *stays = ETCH_NEW_ARRAY(s->arena, count, bool);
     for (uint32_t i = 0; i < count; i++)
-        stays[i] = !s->carries || carry_is_needed(s, loop, i);
+        stays[i] = keeps_carries(s, loop) || carry_is_needed(s, loop, i);
     for (uint32_t b = 0; b < loop->bodies.count; b++) {
         etch_region *body = loop->bodies.at[b];
         uint32_t left = 0;

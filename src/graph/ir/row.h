@@ -371,7 +371,8 @@ typedef struct etch_sift {
     etch_arena *arena;
     /* Is the op needed, whoever reads its results? */
     bool (*acts)(const etch_op *op);
-    /* so do loop-carried values that nothing needs; else a loop that stays stays with all of them */
+    /* so do loop-carried values that nothing needs; else a loop that stays stays with all of them, but one
+     * that is recomputed */
     bool carries;
     /* by tensor id; what is asked for is set */
     bool *needed;

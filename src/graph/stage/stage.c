@@ -35,13 +35,23 @@ static etch_position position_of_op(const etch_staging *s, const etch_op *op)
     return segment == ETCH_NO_SEGMENT ? ETCH_NO_POSITION : etch_position_at(segment, ETCH_ALL_OF);
 }
 
-/* Does the move run with what makes its operand? */
+/* A loop that undoes or repeats another one has its place. */
+static etch_position position_of_loop(const etch_staging *s, const etch_placed_loop *loop)
+{
+    const etch_loop *repeated = loop->loop->repeats;
+    if (loop->forward)
+        return loop->forward->position;
+    return repeated ? s->p->loops[repeated->id]->position : etch_stage_position_of(s->placed, loop->loop);
+}
+
+/* Does the move run with what makes its operand? Backward cuts what forward has made where it reads that. */
 static bool moves_at_once(const etch_staging *s, const etch_step *step)
 {
     const etch_value *from = step->ins[0], *to = step->outs[0];
     const uint32_t resolved = etch_axes_held(s->p->plan, from->place, ETCH_PARTIAL) &
                               ~etch_axes_held(s->p->plan, to->place, ETCH_PARTIAL);
-    return resolved || step->collective == ETCH_SLICE || s->p->pinned[to->tensor->id] == to ||
+    const bool cuts = step->collective == ETCH_SLICE && !(s->backward && etch_stage_is_own_shard(s, step));
+    return resolved || cuts || s->p->pinned[to->tensor->id] == to ||
            etch_place_equal(s->p, from->place, to->place); /* a statistic */
 }
 
@@ -69,12 +79,7 @@ static void set_position(const etch_staging *s, const etch_placed_item *item, co
         set_made(s, item, ready);
         return;
     }
-    etch_position at = ETCH_NO_POSITION;
-    if (item->step)
-        at = position_of_op(s, item->step->op);
-    else
-        at = item->loop->forward ? item->loop->forward->position
-                                 : etch_stage_position_of(s->placed, item->loop->loop);
+    const etch_position at = item->step ? position_of_op(s, item->step->op) : position_of_loop(s, item->loop);
     *etch_stage_item_position(item) = at == ETCH_NO_POSITION ? ready : at;
     set_made(s, item, *etch_stage_item_position(item));
 }
@@ -198,6 +203,54 @@ static void visit_backward(etch_staging *s,
         }
 }
 
+/* What iterations of a loop of the chain, recomputed, hand on, by value. */
+typedef const etch_placed_loop *const *handed_values;
+
+static handed_values find_handed_on(const etch_staging *s)
+{
+    const etch_placed_loop **handed =
+        ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, const etch_placed_loop *);
+    for (uint32_t i = 0; i < s->backward_pass.count; i++) {
+        const etch_placed_loop *loop = s->backward_pass.items[i].loop;
+        if (!loop || !loop->loop->repeats || !etch_position_is_loop(s->stages, loop->position))
+            continue;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            for (uint32_t c = 0; c < loop->bodies.at[k]->carries.count; c++) {
+                const etch_placed_carry *carry = &loop->bodies.at[k]->carries.at[c];
+                handed[carry->in->id] = loop;
+                if (carry->result)
+                    handed[carry->result->id] = loop;
+            }
+    }
+    return handed;
+}
+
+/* The iterations of a stage would wait for those of the stage before, whose backward pass comes later. What
+ * they only hand on is read by nobody. */
+static void check_handed_on(const etch_staging *s, handed_values handed, const etch_stage_read *read)
+{
+    const etch_value *value = etch_value_memory(read->value, NULL);
+    const etch_placed_loop *loop = handed[value->id];
+    if (!loop || s->p->failed || (read->how == ETCH_READ_HANDS && value->tensor->region == read->body))
+        return;
+    const char *name = value->tensor->name, *unit = unit_at(s, loop->position);
+    etch_diag *diag =
+        etch_place_error(s->p, ETCH_E_STAGE_UNIT, s->stages->line->span,
+                         "the backward pass of iterations of '%s' reads %s, which the iterations before them "
+                         "recompute only after it",
+                         unit, name);
+    etch_note(diag, value->tensor->span, "%s is handed on here", name);
+    etch_help(diag, "recompute '%s' instead of what is around it, or let %s be kept", unit, name);
+}
+
+static void check_recomputed_loops(const etch_staging *s)
+{
+    const handed_values handed = find_handed_on(s);
+    for (uint32_t i = 0; i < s->backward_pass.count; i++)
+        for (uint32_t k = 0; k < s->backward_pass.reads[i].count; k++)
+            check_handed_on(s, handed, &s->backward_pass.reads[i].at[k]);
+}
+
 static void mark_backward_values(const etch_staging *s)
 {
     const etch_stage_pass *of = &s->backward_pass;
@@ -214,6 +267,8 @@ static void find_positions(etch_staging *s)
     s->forward_pass = etch_stage_pass_of(s, s->placed->forward);
     s->backward_pass = etch_stage_pass_of(s, s->placed->backward);
     s->made_at = no_positions(s);
+    s->made_backward = ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, bool);
+    mark_backward_values(s);
     set_positions(s, &s->forward_pass, false);
     set_positions(s, &s->backward_pass, true);
 }
@@ -228,12 +283,13 @@ void etch_stages_find(etch_placer *p)
     if (!etch_stage_segments(p, s.stages))
         return;
     find_positions(&s);
+    if (etch_stage_share_shards(&s))
+        find_positions(&s);
     if (etch_stage_add_on_the_way(&s))
         find_positions(&s);
-    s.made_backward = ETCH_NEW_ARRAY(p->arena, p->placed->value_count, bool);
-    mark_backward_values(&s);
     visit_backward(&s, make_copies_early);
     check_order(&s);
     visit_backward(&s, check_backward_read);
+    check_recomputed_loops(&s);
     etch_stage_find_alive(&s);
 }

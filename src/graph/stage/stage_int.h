@@ -66,6 +66,11 @@ etch_stage_pass etch_stage_pass_of(const etch_staging *s, const etch_placed_regi
 /* Splits sums whose terms come from several later units. True when there were any: positions are then to be
  * found again. */
 bool etch_stage_add_on_the_way(const etch_staging *s);
+/* Does the move cut a rank's own shard of what the forward pass has made, or of what is there anyway? */
+bool etch_stage_is_own_shard(const etch_staging *s, const etch_step *step);
+/* Lets backward read the shards that forward has cut, behind the unit that makes the whole. True when there
+ * were any: positions are then to be found again. */
+bool etch_stage_share_shards(const etch_staging *s);
 /* Finds the cuts, and where weights are used. */
 void etch_stage_find_alive(etch_staging *s);
 
