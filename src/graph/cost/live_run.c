@@ -8,8 +8,7 @@ enum { OPERATIONS_OF_STEP = 8 };
 
 static const etch_loop *root_of(const etch_loop *loop)
 {
-    loop = loop->forward ? loop->forward : loop;
-    return loop->repeats ? loop->repeats : loop;
+    return etch_forward_body(loop->bodies.at[0])->loop;
 }
 
 etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loop *loop)
@@ -169,7 +168,8 @@ static void find_all_turns(const etch_live_run *r, const etch_live_region *regio
     }
 }
 
-uint32_t etch_live_chunk_at(const etch_live_run *r, etch_position position)
+/* The chunk of the stage that runs what is at a position of the top level. */
+static uint32_t chunk_at(const etch_live_run *r, etch_position position)
 {
     const etch_stage_view *view = r->program->view;
     if (!view)
@@ -536,7 +536,7 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     ETCH_PUSH(r->arena, &r->open, region->of);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_live_item *item = &region->items.at[i];
-        const uint32_t here = is_top ? etch_live_chunk_at(r, item->position) : chunk;
+        const uint32_t here = is_top ? chunk_at(r, item->position) : chunk;
         if (item->loop)
             run_loop(r, item->loop, here);
         else
