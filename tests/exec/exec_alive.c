@@ -235,6 +235,16 @@ static uint32_t traits_of(const etch_region *region)
     return traits;
 }
 
+/* Do ranks hold a weight in parts? */
+static bool gathers_weights(const etch_placed *placed)
+{
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         etch_placed_cursor_next(&at);)
+        if (at.item->step && at.item->step->copies)
+            return true;
+    return false;
+}
+
 uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_training *training = placed->training;
@@ -242,7 +252,7 @@ uint32_t exec_traits(const etch_placed *placed)
     uint32_t traits = traits_of(training->graph->forward);
     if (training->train.recompute.all || training->train.recompute.selectors.count)
         traits |= EXEC_RECOMPUTED;
-    if ((placed->plan->zero.ahead > 0 || line) && placed->gatherings.count)
+    if ((placed->plan->zero.ahead > 0 || line) && gathers_weights(placed))
         traits |= EXEC_SHARDED;
     if (line)
         traits |= EXEC_STAGED | (exec_integer(line->chunks) > 1 ? EXEC_CHUNKED : 0);

@@ -305,15 +305,6 @@ static void read_name(etch_live_run *r, uint32_t name)
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static etch_keep lasting(const etch_live_run *r, const etch_step *step)
-{
-    const etch_gatherings *all = &r->program->placed->gatherings;
-    for (uint32_t i = 0; i < all->count; i++)
-        if (all->at[i].step == step)
-            return all->at[i].lasts;
-    return ETCH_KEEP_GROUP;
-}
-
 /* The event now is the first one of a weight group. */
 static void begin_group(etch_live_run *r)
 {
@@ -355,7 +346,7 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
 {
     const uint32_t first = r->memories.count;
     const etch_region *body = r->open.at[r->open.count - 1];
-    const etch_keep lasts = lasting(r, item->step);
+    const etch_keep lasts = item->step->lasts;
     const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
     const uint32_t since = gathered_at(r);
     for (uint32_t k = 0; k < item->outs.count; k++) {
