@@ -92,9 +92,9 @@ typedef struct etch_step {
      * else */
     const etch_expr *copies;
     /* of a gather of weights, which stands where the weight group of level 3 begins that reads them: an
-     * iteration of an outermost loop, or what lies between loops and in one stage. Lowering may issue it up to
-     * `plan->zero.ahead` weight groups earlier. Its copies live until the weight group has computed, unless
-     * this says more, and are gone together. */
+     * iteration of an outermost loop, or what lies between loops and in one stage. Lowering may issue it up
+     * to `plan->zero.ahead` weight groups earlier. Its copies live until the weight group has computed,
+     * unless this says more, and are gone together. */
     etch_keep lasts;
     /* of backward, where the schedule runs its halves apart: of the second (etch_halves_find) */
     bool weight_half;
