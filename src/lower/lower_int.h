@@ -512,8 +512,8 @@ etch_word etch_loop_label(const etch_loop *loop);
 
 /* ---- unroll.c ------------------------------------------------------------------------------------------ */
 
-/* The program of a stage of the job, in `arena`. Adds it up in `total`, whose stage is set, and in `comm`, sums
- * and counts alone: by etch_comm_type and family, then what is sent, then what is received. */
+/* The program of a stage of the job, in `arena`. Adds it up in `total`, whose stage is set, and in `comm`,
+ * sums and counts alone: by etch_comm_type and family, then what is sent, then what is received. */
 void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *outline,
                  etch_class_program *program, etch_stage_total *total, etch_comm_total *comm);
 

@@ -235,11 +235,21 @@ static uint32_t traits_of(const etch_region *region)
     return traits;
 }
 
+/* Do ranks hold a weight in parts? */
+static bool gathers_weights(const etch_placed *placed)
+{
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         etch_placed_cursor_next(&at);)
+        if (at.item->step && at.item->step->copies)
+            return true;
+    return false;
+}
+
 uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     uint32_t traits = traits_of(placed->training->graph->forward);
-    if ((placed->plan->zero.ahead > 0 || line) && placed->gatherings.count)
+    if ((placed->plan->zero.ahead > 0 || line) && gathers_weights(placed))
         traits |= EXEC_SHARDED;
     if (line && exec_integer(line->chunks) > 1)
         traits |= EXEC_CHUNKED;

@@ -70,27 +70,12 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
 
 /* ---- how long copies last ------------------------------------------------------------------------------ */
 
-static etch_keep lasting(exec_ranks *ranks, const etch_step *gather)
-{
-    const etch_gatherings *list = &ranks->placed->gatherings;
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->at[i].step == gather)
-            return list->at[i].lasts;
-    exec_fail(&ranks->env, "a gather is not listed");
-    return ETCH_KEEP_STEP;
-}
-
-static bool lasts(exec_ranks *ranks, const etch_step *gather)
-{
-    return lasting(ranks, gather) != ETCH_KEEP_GROUP;
-}
-
 /* Begins the life of a copy. One that lasts for all microbatches is there all the time; of several
  * microbatches that are under way on a stage the copies are one. */
 static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operand, exec_array *made,
                        uint32_t rank)
 {
-    const etch_keep keep = step->copies ? lasting(ranks, step) : ETCH_KEEP_GROUP;
+    const etch_keep keep = step->copies ? step->lasts : ETCH_KEEP_GROUP;
     const bool once = keep == ETCH_KEEP_STEP || (ranks->chain && keep == ETCH_KEEP_MICROBATCH);
     if (once && ranks->env.microbatch > 0)
         return;
@@ -116,11 +101,11 @@ static bool should_last(const exec_ranks *ranks, const etch_placed_region *regio
  * that `lasts`, or any. */
 static exec_array *next_copy(exec_ranks *ranks, const etch_tensor *weight, bool lasts, uint32_t *at)
 {
-    const etch_gatherings *list = &ranks->placed->gatherings;
-    for (; *at < list->count; ++*at)
-        for (uint32_t k = 0; k < list->at[*at].step->out_count; k++) {
-            const etch_value *value = list->at[*at].step->outs[k];
-            const bool fits = value->tensor == weight && (!lasts || list->at[*at].lasts != ETCH_KEEP_GROUP);
+    for (; *at < ranks->gathers.count; ++*at)
+        for (uint32_t k = 0; k < ranks->gathers.at[*at]->out_count; k++) {
+            const etch_step *gather = ranks->gathers.at[*at];
+            const etch_value *value = gather->outs[k];
+            const bool fits = value->tensor == weight && (!lasts || gather->lasts != ETCH_KEEP_GROUP);
             exec_array *copy = fits ? *exec_ranks_slot(ranks, value, 0) : NULL;
             if (!copy)
                 continue;
@@ -135,13 +120,12 @@ static void check_gather(exec_ranks *ranks, const etch_placed_region *region, co
 {
     const etch_tensor *first = step->outs[0]->tensor;
     const etch_zero *zero = etch_zero_of(ranks->placed, first);
-    const etch_gatherings *list = &ranks->placed->gatherings;
-    if (lasts(ranks, step) != should_last(ranks, region, first))
+    if ((step->lasts != ETCH_KEEP_GROUP) != should_last(ranks, region, first))
         exec_fail(&ranks->env, "copies of %s do not last as the plan says", first->name);
     if (zero->by_weight && step->in_count != 1)
         exec_fail(&ranks->env, "%s is not gathered by itself", first->name);
-    for (uint32_t i = 0; i < list->count && !zero->by_weight && !ranks->placed->stages; i++) {
-        const etch_step *other = list->at[i].step;
+    for (uint32_t i = 0; i < ranks->gathers.count && !zero->by_weight && !ranks->placed->stages; i++) {
+        const etch_step *other = ranks->gathers.at[i];
         const etch_tensor *of = other->outs[0]->tensor;
         if (zero->root && !first->region->loop && !of->region->loop && other != step &&
             etch_zero_of(ranks->placed, of) == zero && other->axes == step->axes &&
@@ -233,7 +217,7 @@ void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint
 {
     for (uint32_t i = 0; i < end && !ranks->env.failure; i++) {
         const etch_step *step = region->items.at[i].step;
-        if (!step || !step->copies || lasts(ranks, step))
+        if (!step || !step->copies || step->lasts != ETCH_KEEP_GROUP)
             continue;
         for (uint32_t k = 0; k < step->out_count; k++) {
             exec_array *const *first = ranks->values.at[step->outs[k]->id * ranks->mesh.ranks];

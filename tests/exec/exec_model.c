@@ -476,7 +476,8 @@ static void set_recompute(exec_model *m, const char *text)
         at += strspn(at, "(,)");
         size_t length = strcspn(at, "(,)");
         if (length > 0)
-            ETCH_PUSH(m->arena, &recompute->selectors, etch_text(m->arena, "%.*s", (int)length, at));
+            ETCH_PUSH(m->arena, &recompute->selectors,
+                      (etch_recomputed){.selector = etch_text(m->arena, "%.*s", (int)length, at)});
         at += length;
     }
 }

@@ -703,6 +703,10 @@ static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_
     ranks->reduced = exec_store_new(arena, tensors * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         etch_placed_cursor_next(&at);)
+        if (at.item->step && at.item->step->copies)
+            ETCH_PUSH(arena, &ranks->gathers, at.item->step);
     find_homes(ranks, placed->forward);
     if (placed->backward)
         find_homes(ranks, placed->backward);

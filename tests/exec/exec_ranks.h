@@ -56,11 +56,12 @@ typedef struct exec_ranks {
     exec_mesh mesh;
     exec_run *reference; /* of the same microbatch */
     exec_order order;
-    const etch_loop **home; /* by value id: the loop in whose body it is made */
-    exec_store values;      /* by value id and rank: of one microbatch */
-    exec_store gradients;   /* by tensor id and rank */
-    exec_store reduced;     /* by the same: the parts of ranks, where each microbatch adds to parts */
-    bool *seen;             /* by step id: its FLOP were compared */
+    ETCH_VEC(const etch_step *) gathers; /* of weights, in the order of forward, then backward */
+    const etch_loop **home;              /* by value id: the loop in whose body it is made */
+    exec_store values;                   /* by value id and rank: of one microbatch */
+    exec_store gradients;                /* by tensor id and rank */
+    exec_store reduced; /* by the same: the parts of ranks, where each microbatch adds to parts */
+    bool *seen;         /* by step id: its FLOP were compared */
     const etch_placed_region *region; /* at work */
     uint64_t kept; /* bytes of the forward pass that the first rank has read in backward; in program order */
     uint64_t working; /* the most bytes that it has had at a time of all else that is not given or a gradient

@@ -592,6 +592,7 @@ static void write_selectors(const writer *w, etch_buf *out, const char *const *s
 static void write_recompute(const writer *w, etch_buf *out)
 {
     const etch_recompute *recompute = &w->m->train.recompute;
+    const char **selectors = ETCH_NEW_ARRAY(out->arena, recompute->selectors.count, const char *);
     if (!recompute->all && recompute->selectors.count == 0)
         return;
     etch_buf_puts(out, ", recompute = ");
@@ -600,7 +601,9 @@ static void write_recompute(const writer *w, etch_buf *out)
         return;
     }
     etch_buf_puts(out, recompute->needed ? "needed" : "");
-    write_selectors(w, out, recompute->selectors.at, recompute->selectors.count);
+    for (uint32_t i = 0; i < recompute->selectors.count; i++)
+        selectors[i] = recompute->selectors.at[i].selector;
+    write_selectors(w, out, selectors, recompute->selectors.count);
 }
 
 static void write_train(const writer *w, etch_buf *out, const char *model)

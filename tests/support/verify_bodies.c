@@ -69,7 +69,7 @@ static bool check_fields(const walk *w, const etch_step_task *task)
         return verify_wrong(v, "%s is of the end, or a message", verify_task_name(v, task));
     if (task->axes != anchor->axes || task->collective != anchor->collective)
         return verify_wrong(v, "%s is not over the axes of its kernel", verify_task_name(v, task));
-    if (task->when != (anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH))
+    if (task->when != (anchor->lasts == ETCH_KEEP_STEP ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH))
         return verify_wrong(v, "%s does not run in the microbatches of its kernel",
                             verify_task_name(v, task));
     if (!verify_same(v, task->flop, task->kernel->flop) || !verify_same(v, task->bytes, task->kernel->bytes))

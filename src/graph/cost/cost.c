@@ -171,24 +171,13 @@ static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr
     return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
 
-/* `item` as payload and as traffic of a ring of so many ranks. */
-static void push_comm(const listing *l, etch_cost item, etch_expr ranks)
-{
-    item.measure = ETCH_COMM;
-    push(l, item);
-    etch_expr share = ring_share(l->sym, item.collective, ranks);
-    item.measure = ETCH_WIRE;
-    item.each = etch_mul(l->sym, item.each, share);
-    push(l, item);
-}
-
 /* ---- one rank ------------------------------------------------------------------------------------------ */
 
 static etch_cost item_of(const listing *l, const etch_step_task *task, const etch_step_contribution *c,
                          const etch_task_place *at)
 {
     const etch_op *op = c->step ? c->step->op : NULL;
-    return (etch_cost){
+    etch_cost item = {
         .times = at->runs,
         .phase = task->phase,
         .row = c->row,
@@ -196,19 +185,17 @@ static etch_cost item_of(const listing *l, const etch_step_task *task, const etc
         .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
                          : task->phase == ETCH_BACKWARD && c->tensor && l->weight_gradients[c->tensor->id],
         .scope = c->scope,
+        .step = c->step,
+        .collective = task->collective,
+        .axes = task->axes,
+        .provenance = task->provenance,
         .body = at->body,
         .tensor = c->tensor,
         .span = c->span,
     };
-}
-
-static void list_traffic(const listing *l, etch_cost item, const etch_step_contribution *c)
-{
-    const etch_expr nothing = etch_int(l->sym, 0);
-    item.measure = ETCH_TRAFFIC;
-    item.read = c->read ? c->read : nothing;
-    item.each = etch_add(l->sym, item.read, c->written ? c->written : nothing);
-    push(l, item);
+    if (task->end)
+        item.provenance.tensor = c->tensor;
+    return item;
 }
 
 /* Of what stages that share a weight add up, these. */
@@ -219,17 +206,13 @@ static etch_expr ranks_of(const listing *l, const etch_step_task *task)
     return etch_group_size(l->placed, task->axes);
 }
 
-static void list_payload(const listing *l, etch_cost item, const etch_step_task *task,
-                         const etch_step_contribution *c)
+/* The item as this measure; nothing where `each` is NULL. */
+static void push_as(const listing *l, etch_cost item, etch_measure measure, etch_expr each)
 {
-    item.each = c->payload;
-    item.step = c->step;
-    item.collective = task->collective;
-    item.axes = task->axes;
-    item.provenance = task->provenance;
-    if (task->end)
-        item.provenance.tensor = c->tensor;
-    push_comm(l, item, ranks_of(l, task));
+    item.measure = measure;
+    item.each = each;
+    if (each)
+        push(l, item);
 }
 
 /* One contribution to the step of a rank. */
@@ -237,23 +220,18 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
                               const etch_task_place *at)
 {
     const listing *l = data;
+    const etch_expr nothing = etch_int(l->sym, 0);
     etch_cost item = item_of(l, task, c, at);
+    push_as(l, item, ETCH_COMM, c->payload);
     if (c->payload)
-        list_payload(l, item, task, c);
+        push_as(l, item, ETCH_WIRE,
+                etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, ranks_of(l, task))));
+    item.read = c->read ? c->read : nothing;
     if (c->read || c->written)
-        list_traffic(l, item, c);
-    if (c->cached) { /* what microbatches write is there together */
-        item.measure = ETCH_CACHED;
-        item.each = c->cached;
-        push(l, item);
-    }
-    if (c->flop) {
-        item.measure = ETCH_RANK_FLOPS;
-        item.each = c->flop;
-        item.step = c->step;
-        item.op = c->step ? c->step->op : NULL;
-        push(l, item);
-    }
+        push_as(l, item, ETCH_TRAFFIC, etch_add(l->sym, item.read, c->written ? c->written : nothing));
+    push_as(l, item, ETCH_CACHED, c->cached); /* what microbatches write is there together */
+    item.op = c->step ? c->step->op : NULL;
+    push_as(l, item, ETCH_RANK_FLOPS, c->flop);
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */

@@ -105,16 +105,15 @@ typedef struct etch_cost {
     bool trainable;
     /* of backward: makes gradients of weights and nothing else */
     bool of_weights;
-    /* comm, wire */
+    /* of the task, where it is one that communicates */
     etch_collective collective;
-    /* comm, wire */
     uint32_t axes;
     etch_scope *scope;
     /* flops; NULL: of the step's end */
     const etch_op *op;
-    /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
+    /* of one rank: of an op, or the collective; NULL at the end of a step */
     const etch_step *step;
-    /* comm, wire: why; the same for all weights of a weight group that take part */
+    /* why it communicates; the same for all weights of a weight group that take part */
     etch_provenance provenance;
     /* of the innermost forward loop that it runs in, or NULL */
     const etch_region *body;

@@ -8,8 +8,7 @@ enum { OPERATIONS_OF_STEP = 8 };
 
 static const etch_loop *root_of(const etch_loop *loop)
 {
-    loop = loop->forward ? loop->forward : loop;
-    return loop->repeats ? loop->repeats : loop;
+    return etch_forward_body(loop->bodies.at[0])->loop;
 }
 
 etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loop *loop)
@@ -169,7 +168,8 @@ static void find_all_turns(const etch_live_run *r, const etch_live_region *regio
     }
 }
 
-uint32_t etch_live_chunk_at(const etch_live_run *r, etch_position position)
+/* The chunk of the stage that runs what is at a position of the top level. */
+static uint32_t chunk_at(const etch_live_run *r, etch_position position)
 {
     const etch_stage_view *view = r->program->view;
     if (!view)
@@ -305,15 +305,6 @@ static void read_name(etch_live_run *r, uint32_t name)
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static etch_keep lasting(const etch_live_run *r, const etch_step *step)
-{
-    const etch_gatherings *all = &r->program->placed->gatherings;
-    for (uint32_t i = 0; i < all->count; i++)
-        if (all->at[i].step == step)
-            return all->at[i].lasts;
-    return ETCH_KEEP_GROUP;
-}
-
 /* The event now is the first one of a weight group. */
 static void begin_group(etch_live_run *r)
 {
@@ -355,7 +346,7 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
 {
     const uint32_t first = r->memories.count;
     const etch_region *body = r->open.at[r->open.count - 1];
-    const etch_keep lasts = lasting(r, item->step);
+    const etch_keep lasts = item->step->lasts;
     const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
     const uint32_t since = gathered_at(r);
     for (uint32_t k = 0; k < item->outs.count; k++) {
@@ -536,7 +527,7 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     ETCH_PUSH(r->arena, &r->open, region->of);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_live_item *item = &region->items.at[i];
-        const uint32_t here = is_top ? etch_live_chunk_at(r, item->position) : chunk;
+        const uint32_t here = is_top ? chunk_at(r, item->position) : chunk;
         if (item->loop)
             run_loop(r, item->loop, here);
         else

@@ -105,7 +105,5 @@ etch_live_run *etch_live_run_of(etch_live_program *program, const etch_valuation
 etch_live_turns *etch_live_turns_of(const etch_live_run *run, const etch_loop *loop);
 /* The memory of a name in the turns that are run; 0: it has none. */
 uint32_t etch_live_memory_of(const etch_live_run *run, uint32_t name);
-/* The chunk of the stage that runs what is at a position of the top level. */
-uint32_t etch_live_chunk_at(const etch_live_run *run, etch_position position);
 
 #endif

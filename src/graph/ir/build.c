@@ -600,8 +600,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
         const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
         results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, etch_dims_of(in), loop->span);
         results[i]->dtype_of = in->dtype_of;
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            loop->bodies.at[k]->carries.at[i].result = results[i];
+        etch_loop_set_result(loop, i, results[i]);
     }
 }
 

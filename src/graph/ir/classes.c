@@ -13,6 +13,19 @@ etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region 
     return body;
 }
 
+void etch_loop_set_result(const etch_loop *loop, uint32_t i, etch_tensor *result)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        loop->bodies.at[k]->carries.at[i].result = result;
+}
+
+void etch_region_swap_last(etch_region *region)
+{
+    etch_item *last = &region->items.at[region->items.count - 1], swap = *last;
+    last[0] = last[-1];
+    last[-1] = swap;
+}
+
 void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern)
 {
     loop->pattern = loop->bodies.count > 1 ? pattern : NULL;

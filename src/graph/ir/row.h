@@ -365,6 +365,10 @@ etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const 
 /* A further body of a loop, which stands in `parent`. */
 etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
+/* Puts the last item of a region before the one that was the last. */
+void etch_region_swap_last(etch_region *region);
+/* The value of the i-th loop-carried value after the loop. */
+void etch_loop_set_result(const etch_loop *loop, uint32_t i, etch_tensor *result);
 
 /* What nobody needs of a region (keep.c). */
 typedef struct etch_sift {

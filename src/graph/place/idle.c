@@ -22,8 +22,8 @@ static void check_dim(const etch_placer *p, const char *name, bool known, etch_s
                     "no tensor of model %s has the dim %s: this has no effect", p->graph->model, name);
 }
 
-/* Axes over which the map divides a dim, by this line, and which nothing divides that the pin lists; `listed`:
- * the dim, if it does. What is written `@ ()` is meant. */
+/* Axes over which the map divides a dim, by this line, and which nothing divides that the pin lists.
+ * `listed`: the dim, if it does. What is written `@ ()` is meant. */
 static uint32_t axes_undone(const etch_pin *pin, const etch_shard *listed, const etch_shard *line)
 {
     uint32_t axes = line ? etch_axes_of(line->axes, line->axis_count) : 0;

@@ -454,17 +454,6 @@ static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*
     }
 }
 
-/* Is the value that a loop carries on held as a pin says? */
-static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
-{
-    etch_state place[ETCH_MAX_AXES];
-    const etch_carry *carry = &etch_loop_carries(loop)->at[i];
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        if (etch_map_pin(p, loop->bodies.at[k]->carries.at[i].out, place))
-            return true;
-    return carry->init && etch_map_pin(p, carry->init, place);
-}
-
 /* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has
  * it. */
 static void leave_loop(etch_placer *p, const etch_loop *loop)
@@ -474,7 +463,7 @@ static void leave_loop(etch_placer *p, const etch_loop *loop)
         const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
         etch_value *made = p->made[result->id];
         etch_state place[ETCH_MAX_AXES];
-        if (is_pinned(p, loop, i) || !p->uses[result->id].is_read)
+        if (etch_request_pinned(p, (etch_loop_carried){loop, i}, place) || !p->uses[result->id].is_read)
             continue;
         etch_map_boundary(p, &left, result, made->place, place);
         p->phase = etch_loop_phase(loop);

@@ -10,8 +10,6 @@
 /* Products of later passes over a placed graph; their headers (graph/stage, graph/step) say more. */
 typedef struct etch_stages etch_stages;
 typedef struct etch_kernel etch_kernel;
-typedef struct etch_gathering etch_gathering;
-typedef ETCH_VEC(etch_gathering) etch_gatherings;
 typedef struct etch_step_program etch_step_program;
 
 /* State of one tensor on one mesh axis. */
@@ -93,8 +91,11 @@ typedef struct etch_step {
     /* of several weights that are gathered at once, by operand: how often one run finds each; NULL for all
      * else */
     const etch_expr *copies;
-    /* a gather that only the first microbatch needs */
-    bool once;
+    /* of a gather of weights, which stands where the weight group of level 3 begins that reads them: an
+     * iteration of an outermost loop, or what lies between loops and in one stage. Lowering may issue it up
+     * to `plan->zero.ahead` weight groups earlier. Its copies live until the weight group has computed,
+     * unless this says more, and are gone together. */
+    etch_keep lasts;
     /* of backward, where the schedule runs its halves apart: of the second (etch_halves_find) */
     bool weight_half;
     /* index in the region's kernels, or UINT32_MAX (no node) */
@@ -171,8 +172,6 @@ typedef struct etch_placed {
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
-    /* of weights that ranks hold in shards; in the order of forward, then backward */
-    etch_gatherings gatherings;
     /* those of the training graph, apart where their weights are in different stages */
     ETCH_VEC(etch_weight_group *)
     weight_groups;

@@ -56,6 +56,8 @@ etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t ax
 void etch_request_uses(etch_placer *p);
 /* Finds the requested layouts of the results of a region's ops (R3), last op first. */
 void etch_request_region(etch_placer *p, const etch_region *region);
+/* The placement in which a pin holds a value that a loop carries; false when none does. */
+bool etch_request_pinned(etch_placer *p, etch_loop_carried value, etch_state *place);
 /* The placement in which a loop hands a value on (R7). */
 void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *place);
 /* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; none for

@@ -98,6 +98,15 @@ etch_loop_carried etch_request_carried_at_end(const etch_tensor *tensor)
     return (etch_loop_carried){NULL, 0};
 }
 
+bool etch_request_pinned(etch_placer *p, etch_loop_carried value, etch_state *place)
+{
+    const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
+    for (uint32_t k = 0; k < value.loop->bodies.count; k++)
+        if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
+            return true;
+    return carry->init && etch_map_pin(p, carry->init, place);
+}
+
 void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *place)
 {
     const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
@@ -109,12 +118,8 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
             place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
         return;
     }
-    for (uint32_t k = 0; k < value.loop->bodies.count; k++)
-        if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
-            return;
-    if (carry->init && etch_map_pin(p, carry->init, place))
-        return;
-    etch_map_place(p, etch_plan_region_of(&p->plan_regions, carry->in), carry->in, place);
+    if (!etch_request_pinned(p, value, place))
+        etch_map_place(p, etch_plan_region_of(&p->plan_regions, carry->in), carry->in, place);
 }
 
 /* ---- demands ---------------------------------------------------------------------------------------- */

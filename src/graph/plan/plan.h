@@ -178,16 +178,17 @@ enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
-/* Selectors of what backward recomputes instead of reading it from memory: loops, by their iterations;
- * modules; tags and module.tensor, whose statements make their values again. */
+/* What backward recomputes instead of reading it from memory: loops, by their iterations; modules; tags and
+ * module.tensor, whose statements make their values again. */
+typedef struct etch_recomputed {
+    const char *selector;
+    etch_span span;
+    /* the scope of the plan that it stands in: its place in the plan's list plus one; 0: in none */
+    uint32_t place;
+} etch_recomputed;
+
 typedef struct etch_recompute {
-    ETCH_VEC(const char *) selectors;
-    /* of the selectors */
-    ETCH_VEC(etch_span) spans;
-    /* of the selectors: the scope of the plan that they stand in, its place in the plan's list plus one; 0 or
-     * missing: in none */
-    ETCH_VEC(uint32_t)
-    places;
+    ETCH_VEC(etch_recomputed) selectors;
     /* every outermost loop */
     bool all;
     /* without what nobody reads */

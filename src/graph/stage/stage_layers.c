@@ -170,14 +170,10 @@ static void check_names(const selecting *s)
             continue;
         }
         const char *layer = unit_with(s, k);
-        etch_diag *diag;
-        if (layer)
-            diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->selector_spans[k],
-                                    "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k),
-                                    layer);
-        else
-            diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->selector_spans[k],
-                                    "'%s' cannot be a unit of stages: it is inside a loop", name_at(s, k));
+        etch_diag *diag = etch_place_error(s->p, ETCH_E_STAGE_UNIT, line->selector_spans[k],
+                                           layer ? "'%s' is no unit of its own: all of it is in unit '%s'"
+                                                 : "'%s' cannot be a unit of stages: it is inside a loop%s",
+                                           name_at(s, k), layer ? layer : "");
         etch_help(diag, layer ? "leave it out, or give its statements a tag that no other unit has"
                               : "list the loop around it: each of its iterations is a unit");
     }

@@ -100,7 +100,8 @@ static etch_expr groups_of(const walk *w, etch_end_role role, const etch_weight_
 
 static void visit_ending(const walk *w, const etch_step_task *task, const etch_step_contribution *c)
 {
-    etch_task_place place = {groups_of(w, task->end, c->group), c->tensor ? etch_body_around(c->tensor) : NULL};
+    etch_task_place place = {groups_of(w, task->end, c->group),
+                             c->tensor ? etch_body_around(c->tensor) : NULL};
     if (c->copies)
         place.runs = etch_mul(w->sym, place.runs, c->copies);
     visit_one(w, task, c, place);

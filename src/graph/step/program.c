@@ -67,7 +67,8 @@ static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
     etch_step_task *task = ETCH_NEW(b->arena, etch_step_task);
     *task = (etch_step_task){.kind = collective ? ETCH_TASK_COLLECTIVE : ETCH_TASK_COMPUTE,
                              .phase = anchor->phase,
-                             .when = anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH,
+                             .when = anchor->lasts == ETCH_KEEP_STEP ? ETCH_FIRST_MICROBATCH
+                                                                     : ETCH_EACH_MICROBATCH,
                              .weight_half = anchor->weight_half,
                              .collective = anchor->collective,
                              .axes = anchor->axes,

@@ -1,7 +1,7 @@
 /* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers before what reads them.
  *
  * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same
- * regions with gathers, and steps that read their copies; placed->gatherings.
+ * regions with gathers, and steps that read their copies.
  *
  * A weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
  * stage. Where it begins there is one all-gather for each zero line and set of axes, of all weights that the
@@ -236,7 +236,6 @@ typedef ETCH_VEC(wanted *) wanted_list;
 
 static void note_gather(sharder *s, weight_group *u, const wanted_list *wants, etch_step *gather)
 {
-    const etch_gathering g = {.step = gather, .lasts = wants->at[0]->keep};
     for (uint32_t i = 0; i < gather->in_count; i++) {
         const gathered_copy copy = {gather->outs[i], leave_shard(s, wants->at[i], gather, gather->outs[i]),
                                     u->body, u->position};
@@ -244,7 +243,6 @@ static void note_gather(sharder *s, weight_group *u, const wanted_list *wants, e
         if (!s->backward)
             ETCH_PUSH(s->scratch, &s->kept, copy);
     }
-    ETCH_PUSH(s->arena, &s->placed->gatherings, g);
 }
 
 /* One collective for these weights. */
@@ -258,7 +256,7 @@ static void add_gather(sharder *s, weight_group *u, const wanted_list *wants)
         .phase = first->phase,
         .scope = first->weight->tensor->scope,
         .provenance = {ETCH_RULE_WHOLE, .loop = u->body ? u->body->loop : NULL, .line = first->zero->span},
-        .once = first->keep == ETCH_KEEP_STEP,
+        .lasts = first->keep,
         .position = u->position,
     };
     etch_step *gather = add_step(s, &like, wants->count, wants->count);

@@ -54,14 +54,4 @@ uint32_t etch_zero_divides(const struct etch_placed *placed, const struct etch_t
 etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch_tensor *weight,
                              etch_holding what);
 
-/* One all-gather of the weights that a weight group of level 3 reads: a weight group is an iteration of an
- * outermost loop, or what lies between loops and in one stage. It stands where the weight group begins;
- * lowering may issue it up to `plan->zero.ahead` weight groups earlier. Copies live until the weight group
- * has computed, unless `lasts` says more; those of one gathering are gone together. */
-typedef struct etch_gathering {
-    /* its operands are the parts, its results the copies */
-    struct etch_step *step;
-    etch_keep lasts;
-} etch_gathering;
-
 #endif

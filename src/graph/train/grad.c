@@ -504,11 +504,8 @@ static etch_tensor *total_before(etch_deriver *d, const undoing *u, etch_tensor 
 {
     d->terms = u->outside;
     etch_tensor *total = total_of(d, u->into, tensor, NULL);
-    if (total) {
-        etch_item *last = &u->into->items.at[u->into->items.count - 1], sum = *last;
-        last[0] = last[-1];
-        last[-1] = sum;
-    }
+    if (total)
+        etch_region_swap_last(u->into);
     return total;
 }
 
@@ -554,8 +551,7 @@ static void leave_backward(etch_deriver *d, const etch_loop *back, uint32_t i, e
     const etch_tensor *in = etch_loop_carries(back)->at[i].in;
     etch_tensor *result = derived_tensor(d, "", (etch_tensor *)(uintptr_t)in, in->dtype);
     result->of = in->of;
-    for (uint32_t k = 0; k < back->bodies.count; k++)
-        back->bodies.at[k]->carries.at[i].result = result;
+    etch_loop_set_result(back, i, result);
     contribute(d, into, target, result, false);
 }
 

@@ -141,11 +141,10 @@ void etch_recompute_begin(etch_deriver *d)
         if (g->forward->items.at[i].loop)
             d->recomputed.loops[g->forward->items.at[i].loop->id] = true;
     for (uint32_t i = 0; i < recompute->selectors.count; i++) {
-        const char *name = recompute->selectors.at[i];
-        const uint32_t place = i < recompute->places.count ? recompute->places.at[i] : 0;
-        const bool *within = place ? etch_plan_scope_ops(g, train->recompute_plan, place) : NULL;
-        if (!find_selected(d, name, within, op_dropped))
-            report_unknown(d, name, i < recompute->spans.count ? recompute->spans.at[i] : train->span);
+        const etch_recomputed *of = &recompute->selectors.at[i];
+        const bool *within = of->place ? etch_plan_scope_ops(g, train->recompute_plan, of->place) : NULL;
+        if (!find_selected(d, of->selector, within, op_dropped))
+            report_unknown(d, of->selector, of->span.end ? of->span : train->span);
     }
     drop_results(d, op_dropped);
 }
@@ -171,19 +170,6 @@ static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
     return copy;
 }
 
-/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside
- * it. */
-static void add_copy(etch_deriver *d, etch_op *copy, etch_region *into)
-{
-    etch_region_add_op(d->graph, into, copy);
-    if (into == d->graph->region)
-        return;
-    etch_item *last = &into->items.at[into->items.count - 1];
-    const etch_item swap = last[0];
-    last[0] = last[-1];
-    last[-1] = swap;
-}
-
 static void clone_op(etch_deriver *d, const etch_op *op, etch_region *into)
 {
     etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
@@ -195,7 +181,9 @@ static void clone_op(etch_deriver *d, const etch_op *op, etch_region *into)
         copy->ins[i] = etch_recompute_read(d, op->ins[i]);
     for (uint32_t i = 0; i < op->out_count; i++)
         copy->outs[i] = cloned_tensor(d, op->outs[i]);
-    add_copy(d, copy, into);
+    etch_region_add_op(d->graph, into, copy);
+    if (into != d->graph->region) /* inside of the loop that is being made there: before it */
+        etch_region_swap_last(into);
 }
 
 static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
@@ -231,11 +219,8 @@ static void clone_loop(etch_deriver *d, const etch_loop *loop, etch_region *into
         clone_body(d, loop->bodies.at[k], inits,
                    k == 0 ? copy->bodies.at[0] : etch_loop_add_body(g, copy, into));
     g->region = into;
-    for (uint32_t c = 0; c < count; c++) {
-        etch_tensor *result = cloned_tensor(d, etch_loop_carries(loop)->at[c].result);
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            copy->bodies.at[k]->carries.at[c].result = result;
-    }
+    for (uint32_t c = 0; c < count; c++)
+        etch_loop_set_result(copy, c, cloned_tensor(d, etch_loop_carries(loop)->at[c].result));
 }
 
 /* Copies items of a forward region to the end of `into`: everything is recomputed, also what nobody reads. */

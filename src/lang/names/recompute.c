@@ -31,8 +31,7 @@ static bool add_selectors(etch_spec *spec, const etch_ast_expr *value, etch_reco
             report(spec, value->span);
         return false;
     }
-    ETCH_PUSH(spec->arena, &out->selectors, value->name.text);
-    ETCH_PUSH(spec->arena, &out->spans, value->span);
+    ETCH_PUSH(spec->arena, &out->selectors, (etch_recomputed){value->name.text, value->span, 0});
     return true;
 }
 

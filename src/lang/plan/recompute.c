@@ -3,10 +3,7 @@
 
 static void add_selector(etch_plan_builder *b, const char *selector, etch_span span, uint32_t place)
 {
-    etch_recompute *all = &b->plan->recompute;
-    ETCH_PUSH(b->spec->arena, &all->selectors, selector);
-    ETCH_PUSH(b->spec->arena, &all->spans, span);
-    ETCH_PUSH(b->spec->arena, &all->places, place);
+    ETCH_PUSH(b->spec->arena, &b->plan->recompute.selectors, (etch_recomputed){selector, span, place});
 }
 
 /* A scope that is recomputed as a whole: all that it speaks of. */
@@ -57,7 +54,7 @@ void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uin
     else
         b->plan_recompute = def->span;
     for (uint32_t i = 0; i < own.selectors.count; i++)
-        add_selector(b, own.selectors.at[i], own.spans.at[i], place);
+        add_selector(b, own.selectors.at[i].selector, own.selectors.at[i].span, place);
     if (place && own.all)
         add_scope(b, place, def->span);
 }
