@@ -1,7 +1,7 @@
-/* Reads an expression per line, writes per line a JSON object: its texts in C and Python ("c", "python":
- * shortest, expanded, factored, relative), its canonical form ("json"), its derivative by a in Python ("slope") and
- * whether that is piecewise. The last line has all expressions as assignments to r0, r1.. in C and Python.
- * For tests in other languages. */
+/* Reads an expression per line, writes per line a JSON object: its texts in C, Python and LaTeX ("c",
+ * "python", "latex": shortest, expanded, factored, relative), its canonical form ("json"), its derivative by
+ * a in Python ("slope") and whether that is piecewise. The last line has all expressions as assignments to
+ * r0, r1.. in C and Python. For tests in other languages. */
 #include <stdio.h>
 #include <string.h>
 
