@@ -44,7 +44,8 @@ typedef struct etch_session_options {
      * "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *count;
     /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config. "NAME=NAME" leaves the
-     * name without a value, whatever the config and the spec say */
+     * name without a value, whatever the config and the spec say; "tokens=EXPR": the tokens of a step, from
+     * which the one name of it without a value follows */
     const char *const *sets;
     size_t set_count;
     /* bind params that have only a default, and mesh axes without a size to 1, in queries and checks;
@@ -119,7 +120,7 @@ ETCH_API const char *etch_status_text(etch_status status);
 /* ---- values in force ---------------------------------------------------------------------------------- */
 
 typedef struct etch_binding_row {
-    /* of a param or a mesh axis */
+    /* of a param or a mesh axis, or `tokens` */
     const char *name;
     /* a number, or a formula in other params */
     const char *value;

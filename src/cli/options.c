@@ -76,7 +76,8 @@ static const option_row rows[OPT_COUNT] = {
                   "middle, last; else the heaviest (`show --plan`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
-                 "NAME=NAME leaves it without a value"},
+                 "NAME=NAME leaves it without a value;\n"
+                 "tokens=EXPR is the size of a step"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_AFTER] = {"after", 0, "PASS", CLI_SHOW, "what a pass of the compiler has made: model, train,\n"
                    "place, stage, shard, fuse, step"},

@@ -34,6 +34,8 @@ typedef struct slot {
     uint8_t state;
     /* the user wants it without a value */
     bool open;
+    /* no param or axis: the tokens of a step, which one of those is to make so many */
+    bool tokens;
 } slot;
 
 typedef struct binder {
@@ -141,6 +143,22 @@ static void report_no_axis(const binder *b, etch_ast_name name)
     etch_note(diag, b->plan->span, "its mesh is [%s]", mesh_text(b));
 }
 
+/* May the size of a step be given as `tokens`? Nothing else is called so, and there is a step. */
+static bool is_tokens(const binder *b, const char *name)
+{
+    const char *const *models;
+    return strcmp(name, "tokens") == 0 && etch_spec_list(b->spec, ETCH_LIST_MODELS, &models) > 0;
+}
+
+/* A name that is nowhere declared. */
+static int32_t add_slot(binder *b, const char *name, bool tokens)
+{
+    ETCH_PUSH(
+        b->spec->arena, &b->slots,
+        (slot){.var = etch_var(b->spec->sym, name), .name = name, .range = {.least = 1}, .tokens = tokens});
+    return (int32_t)b->slots.count - 1;
+}
+
 /* The slot of a name as `space` sees it; with `all`, of any file. -1 after an error. */
 static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name name, bool all)
 {
@@ -158,15 +176,13 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
         report_computed(b, name);
     } else if (etch_plans_mention(spec, name.text)) {
         if (!b->plan ||
-            etch_named_plans_mention(spec, name.text)) { /* the value waits for a plan that has it */
-            ETCH_PUSH(
-                spec->arena, &b->slots,
-                (slot){.var = etch_var(spec->sym, name.text), .name = name.text, .range = {.least = 1}});
-            return (int32_t)b->slots.count - 1;
-        }
+            etch_named_plans_mention(spec, name.text)) /* the value waits for a plan that has it */
+            return add_slot(b, name.text, false);
         report_no_axis(b, name);
     } else if (symbol) {
         report_no_param(b, symbol, name);
+    } else if (is_tokens(b, name.text)) {
+        return add_slot(b, name.text, true);
     } else {
         report_unknown(b, space, name);
     }
@@ -192,6 +208,11 @@ static bool is_free(const slot *s)
     return !s->value && !s->open;
 }
 
+static bool is_name(const etch_ast_expr *expr, const char *name)
+{
+    return expr->kind == ETCH_AST_NAME && strcmp(expr->name.text, name) == 0;
+}
+
 static void bind_set(binder *b, const char *text)
 {
     etch_spec *spec = b->spec;
@@ -208,8 +229,11 @@ static void bind_set(binder *b, const char *text)
     for (uint32_t i = 0; i < defs.count; i++) {
         const etch_ast_def *def = &defs.at[i];
         const int32_t index = find_slot(b, spec->main, def->name, true);
-        if (index >= 0) /* the last one counts */
-            give(b, index, etch_value_of(spec, def->value, &lookup), ETCH_GIVEN_BY_SET, def->value->span);
+        if (index < 0)
+            continue;
+        const bool leaves = b->slots.at[index].tokens && is_name(def->value, def->name.text);
+        etch_expr value = leaves ? b->slots.at[index].var : etch_value_of(spec, def->value, &lookup);
+        give(b, index, value, ETCH_GIVEN_BY_SET, def->value->span); /* the last one counts */
     }
 }
 
@@ -282,7 +306,7 @@ static void bind_axis_defaults(binder *b)
 {
     const etch_expr one = etch_int(b->spec->sym, 1);
     for (uint32_t i = b->spec->params.count; i < b->slots.count; i++)
-        if (is_free(&b->slots.at[i]))
+        if (is_free(&b->slots.at[i]) && !b->slots.at[i].tokens)
             give(b, (int32_t)i, one, ETCH_GIVEN_BY_DEFAULT, b->slots.at[i].span);
     for (uint32_t i = 0; b->plan && i < b->plan->mesh.count; i++) {
         const int32_t index = slot_of_var(b, b->plan->mesh.at[i].size); /* a param that is an axis */
@@ -373,26 +397,61 @@ static void check_range(const binder *b, const slot *s)
     etch_note(diag, s->span, "'%s' is declared here", s->name);
 }
 
-static void settle_all(binder *b)
+static void settle_slots(binder *b)
 {
     for (uint32_t i = 0; i < b->slots.count; i++)
         if (b->slots.at[i].value)
             settle(b, i, 0);
+}
+
+static void settle_all(binder *b)
+{
+    settle_slots(b);
     for (uint32_t i = 0; i < b->slots.count; i++)
         check_range(b, &b->slots.at[i]);
 }
 
-static void collect(const binder *b, etch_settings *out)
+static void collect(const binder *b, bool defaults, etch_settings *out)
 {
     ETCH_VEC(etch_setting) list = {0};
     for (uint32_t i = 0; i < b->slots.count; i++) {
         const slot *s = &b->slots.at[i];
-        if (s->value)
+        if (s->value && (defaults || s->from != ETCH_GIVEN_BY_DEFAULT))
             ETCH_PUSH(b->spec->arena, &list,
                       (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written});
     }
     *out = (etch_settings){
         .at = list.at, .count = list.count, .hidden = b->hidden.at, .hidden_count = b->hidden.count};
+}
+
+/* ---- the tokens of a step ------------------------------------------------------------------------------ */
+
+/* Where `tokens` has a value, gives the one name its value that makes a step of so many. The other values are
+ * settled on the side: some may speak of that name. The result speaks of all whose defaults were needed. */
+static etch_expr bind_tokens(binder *b, const char *run)
+{
+    etch_spec *spec = b->spec;
+    const slot *tokens = NULL;
+    for (uint32_t i = 0; i < b->slots.count; i++)
+        if (b->slots.at[i].tokens && b->slots.at[i].value)
+            tokens = &b->slots.at[i];
+    const uint32_t errors = etch_error_count(spec->diags);
+    binder trial = *b;
+    trial.slots.at = ETCH_NEW_ARRAY(spec->arena, b->slots.count, slot);
+    memcpy(trial.slots.at, b->slots.at, b->slots.count * sizeof(slot));
+    if (tokens)
+        settle_slots(&trial);
+    if (!tokens || etch_error_count(spec->diags) != errors)
+        return NULL;
+    etch_token_goal goal = {.run = run, .value = tokens->value, .span = tokens->value_span};
+    collect(&trial, false, &goal.given);
+    collect(&trial, true, &goal.all);
+    etch_token_answer answer;
+    const int32_t index =
+        etch_tokens_solve(spec, &goal, &answer) && answer.var ? slot_of_var(b, answer.var) : -1;
+    if (index >= 0)
+        give(b, index, answer.value, tokens->from, tokens->value_span);
+    return index >= 0 ? answer.needed : NULL;
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
@@ -422,11 +481,13 @@ bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, c
         bind_param_defaults(&b);
     if (defaults == ETCH_DEFAULTS_ALL)
         bind_axis_defaults(&b);
+    etch_expr leaned = etch_error_count(spec->diags) == errors ? bind_tokens(&b, run_name) : NULL;
     settle_all(&b);
-    collect(&b, out);
+    collect(&b, true, out);
     if (of_config) {
         out->needed = ETCH_NEW_ARRAY(spec->arena, out->count, bool);
         out->config_span = symbol->item->name.span;
+        etch_settings_need(spec->sym, out, leaned);
     }
     if (plan && etch_error_count(spec->diags) == errors)
         etch_plan_check_bound(spec, plan, out);

@@ -52,7 +52,8 @@ typedef enum etch_defaults {
  * leaves a name without a value), then the config (`config` or the spec's `use config`), then `defaults`;
  * `plan` may be NULL. One setting per name, in order of declaration of the params, then axes. Errors: unknown
  * config (with the list), unknown name (did you mean; an axis that the plan lacks says so), a value that is
- * no number, a param below its bound. False after an error. */
+ * no number, a param below its bound. `tokens`, in sets and configs, gives the one name of which a step is
+ * made and that has no other value its own. False after an error. */
 bool etch_spec_bind(etch_spec *spec, const char *run, const char *config, const char *const *sets,
                     uint32_t set_count, etch_defaults defaults, const etch_plan *plan, etch_settings *out);
 

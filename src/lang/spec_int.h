@@ -7,4 +7,26 @@
 /* Defaults that need themselves; configs that bind twice, or what is nowhere declared. */
 void etch_bindings_check(etch_spec *spec);
 
+/* `tokens = VALUE`: what is given of a step as a whole. */
+typedef struct etch_token_goal {
+    /* as asked; NULL: the spec's choice */
+    const char *run;
+    etch_expr value;
+    etch_span span;
+    /* the other values: those that somebody gave, and these with the defaults in force */
+    etch_settings given, all;
+} etch_token_goal;
+
+/* What makes a step of the run's model as large as the goal. */
+typedef struct etch_token_answer {
+    /* a param or axis; NULL: the values do so as they are, or no run is in force */
+    etch_expr var, value;
+    /* in which defaults were needed; NULL: none was */
+    etch_expr needed;
+} etch_token_answer;
+
+/* The one name without a value whose value makes the tokens of a step as many as the goal says: exactly.
+ * False after an error: there is no such value, or more than one name has none. */
+bool etch_tokens_solve(etch_spec *spec, const etch_token_goal *goal, etch_token_answer *out);
+
 #endif

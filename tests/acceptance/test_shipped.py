@@ -50,6 +50,19 @@ class Shipped(Case):
             with self.subTest(spec=spec.name):
                 self.assertNotIn("warning", succeed("check", spec).err)
 
+    def test_tokens(self):
+        """Tokens of a step give the batch: those that are judged of each sequence are as many as here."""
+        lengths = {"t5": "tgt", "chunk": "new", "decode": None}
+        for spec in SPECS:
+            for of_run in runs_of(spec):
+                length = lengths.get(of_run or spec.stem, "seq")
+                sets = {name: size for name, size in SMALL.items() if name in params_of(spec) - {"batch"}}
+                sets["tokens"] = 48 * (SMALL[length] if length else 1)
+                named = ["--run", of_run] if of_run else []
+                with self.subTest(spec=spec.name, run=of_run):
+                    found = succeed("query", spec, "batch", "--set", settings(sets), *named).out
+                    self.assertEqual(found.split(), ["48"])
+
     def test_plans_taken(self):
         """`check` says how many plans of plans.etch a spec takes: as many as the table has."""
         table = pathlib.Path(__file__).with_name("plans_taken.tsv").read_text(encoding="utf-8")

@@ -1,13 +1,15 @@
-/* Reads an expression per line, writes per line a JSON object: its texts in C and Python ("c", "python":
- * expanded, factored, relative), its canonical form ("json"), its derivative by a in Python ("slope") and
- * whether that is piecewise. The last line has all expressions as assignments to r0, r1.. in C and Python.
- * For tests in other languages. */
+/* Reads an expression per line, writes per line a JSON object: its texts in C, Python and LaTeX ("c",
+ * "python", "latex": shortest, expanded, factored, relative), its canonical form ("json"), its derivative by
+ * a in Python ("slope") and whether that is piecewise. The last line has all expressions as assignments to
+ * r0, r1.. in C and Python. For tests in other languages. */
 #include <stdio.h>
 #include <string.h>
 
 #include "symbolic/symbolic.h"
 
-enum { LONGEST_LINE = 1 << 20, FORMS = 3 };
+enum { LONGEST_LINE = 1 << 20 };
+
+static const etch_form forms[] = {ETCH_SHORTEST, ETCH_EXPANDED, ETCH_FACTORED, ETCH_RELATIVE};
 
 typedef struct writer {
     etch_arena *arena;
@@ -38,9 +40,9 @@ static const char *written(writer *w, etch_expr e, etch_notation notation, etch_
 static void put_forms(writer *w, const char *name, etch_expr e, etch_notation notation)
 {
     printf("\"%s\": [", name);
-    for (int form = 0; form < FORMS; form++) {
-        fputs(form ? ", " : "", stdout);
-        put_string(written(w, e, notation, (etch_form)form));
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        fputs(i ? ", " : "", stdout);
+        put_string(written(w, e, notation, forms[i]));
     }
     fputs("], ", stdout);
 }

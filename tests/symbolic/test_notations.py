@@ -28,6 +28,7 @@ NAMES = ["a", "b", "c", "d"]
 RENAMED = {"a": "a", "b": "S", "c": "N", "d": "lambda"}
 SYMBOLS = {name: sympy.Symbol(name, integer=True, positive=True) for name in RENAMED.values()}
 POINTS = 6
+FORMS = ["shortest", "expanded", "factored", "relative"]  # of which PROGRAM writes each text, in this order
 C_SUM = "static double pow2(double x) { int e; return x >= 1 && frexp(x, &e) == 0.5; }\n" \
     "#define SUM(i, low, high, body) \\\n" \
     "    __extension__({double s_ = 0; for (double i = (low); i <= (high); i++) s_ += (body); s_;})\n"
@@ -118,6 +119,9 @@ def run(program, cases):
         sys.exit(f"{program} ended with status {done.returncode}: {done.stderr}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for case, answer in zip(cases, answers[1:]):
+        for notation in ("c", "python", "latex"):
+            if len(answer[notation]) != len(FORMS):
+                sys.exit(f"{case.text} is written in {len(answer[notation])} forms, not in {len(FORMS)}")
         case.answer = answer
     return answers[-1]
 
@@ -190,7 +194,7 @@ def floors_negative_fraction(text, point):
 def check_sympy(case):
     """SymPy reads the text with numbers in place of the names: with symbols inside floors and maxima version
     1.11 has values of its own, and fails where sums stand inside of them."""
-    text = case.answer["python"][1]
+    text = case.answer["python"][FORMS.index("factored")]
     indices = {name: sympy.Symbol(name, integer=True) for name in "ijk"}
     for _, point, expected in list(case.defined())[:2]:
         if floors_negative_fraction(text, point):
@@ -310,7 +314,7 @@ def c_program(cases, block):
         for point in case.points:
             arguments = ", ".join(f"{point[name]}.0" for name in NAMES)
             calls += f'    f{i}(out, {arguments});\n'
-            calls += '    printf("%.17g %.17g %.17g\\n", out[0], out[1], out[2]);\n'
+            calls += f'    for (int k = 0; k < {len(texts)}; k++)\n        printf("%.17g\\n", out[k]);\n'
     count = len(cases) + 1
     stores = "".join(f"    out[{k}] = r{k};\n" for k in range(count))
     source += c_function("all", block + stores)
@@ -318,7 +322,7 @@ def c_program(cases, block):
         arguments = ", ".join(f"{point[name]}.0" for name in NAMES)
         calls += f"    all(out, {arguments});\n"
         calls += f'    for (int k = 0; k < {count}; k++)\n        printf("%.17g\\n", out[k]);\n'
-    return source + f"int main(void)\n{{\n    double out[{count + 3}];\n{calls}    return 0;\n}}\n"
+    return source + f"int main(void)\n{{\n    double out[{count + len(FORMS)}];\n{calls}    return 0;\n}}\n"
 
 
 def run_c(source):

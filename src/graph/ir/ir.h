@@ -365,6 +365,15 @@ typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 /* Elements of a tensor. */
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* The tokens of a step: the elements of the labels that losses compare with; of a model without such a loss,
+ * of the inputs by which it looks up weights. Each different number once, with the first tensor that has so
+ * many elements. */
+typedef struct etch_token_count {
+    etch_expr count;
+    const etch_tensor *tensor;
+} etch_token_count;
+typedef ETCH_VEC(etch_token_count) etch_token_counts;
+etch_token_counts etch_graph_tokens(const etch_graph *graph);
 /* Is the result the operand's memory under the same or other dims (renames, identities)? */
 bool etch_op_is_view(const etch_op *op);
 

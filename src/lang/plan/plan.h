@@ -7,8 +7,8 @@
 /* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
-/* An imported file that declares plans, some of which the spec sees: how many it declares, and the names there
- * of those. */
+/* An imported file that declares plans, some of which the spec sees: how many it declares, and the names of
+ * those there. */
 typedef struct etch_plan_file {
     const char *path;
     uint32_t declared, seen;

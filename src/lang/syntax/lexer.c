@@ -242,6 +242,22 @@ static etch_token lex_string(etch_lexer *lx)
     return make(lx, ETCH_TOKEN_BAD, from);
 }
 
+/* What may be meant by a number of `digits` characters with a word behind it. */
+static void help_number(etch_diag *diag, const char *text, uint32_t digits, uint32_t length)
+{
+    static const char thousands[] = "kMGT";
+    const char letter = text[digits] == 'K' ? 'k' : text[digits] == 'B' ? 'G' : text[digits];
+    const char *power = length == digits + 1 ? strchr(thousands, letter) : NULL;
+    const int group = power ? (int)(power - thousands) + 1 : 0, shown = digits > 40 ? 40 : (int)digits;
+    if (letter == 'e' || letter == 'E')
+        etch_help(diag, "write powers of ten out: 3*10^9");
+    else if (group > 0)
+        etch_help(diag, "write the power of ten, or of two, that is meant: %.*s*10^%d, %.*s*2^%d", shown,
+                  text, 3 * group, shown, text, 10 * group);
+    else
+        etch_help(diag, "a name starts with a letter or '_'");
+}
+
 static etch_token lex_number(etch_lexer *lx)
 {
     uint32_t from = lx->at;
@@ -259,7 +275,7 @@ static etch_token lex_number(etch_lexer *lx)
     if (!is_letter(byte_at(lx, 0))) {
         return make(lx, kind, from);
     }
-    bool exponent = byte_at(lx, 0) == 'e' || byte_at(lx, 0) == 'E';
+    const uint32_t word = lx->at;
     while (is_letter(byte_at(lx, 0)) || is_digit(byte_at(lx, 0)) || byte_at(lx, 0) == '\'') {
         lx->at++;
     }
@@ -267,7 +283,7 @@ static etch_token lex_number(etch_lexer *lx)
         etch_diag *diag = etch_error(lx->diags, ETCH_E_BAD_NUMBER, span_of(lx, from, lx->at),
                                      "'%.*s' is neither a number nor a name",
                                      (int)(lx->at - from > 40 ? 40 : lx->at - from), lx->source->text + from);
-        etch_help(diag, exponent ? "write powers of ten out: 3*10^9" : "a name starts with a letter or '_'");
+        help_number(diag, lx->source->text + from, word - from, lx->at - from);
     }
     return make(lx, ETCH_TOKEN_BAD, from);
 }
