@@ -241,6 +241,40 @@ static const live_case cases[] = {
           "  l[] = z * c       tag loss\n"
           "}\n" TRAIN " }\n",
      "pin rear [B @ tp, F]\nstage (front, rear) @ pp", SAVED, 1, 16},
+    {"a part of what is sent as well is memory of its own where both arrive",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H], c[B,D]) -> l[] {\n"
+          "  weight u[H,D]  tag frozen\n"
+          "  weight w[D]\n"
+          "  y[B,H] = tanh(x)\n"
+          "  v[B,D] = slice(y, over = H, to = D)  tag front\n"
+          "  s[B,D] = tanh(c)\n"
+          "  repeat 2 as layer {\n"
+          "    b[B,D] = y * u\n"
+          "    a[B] = sum(v, over = D)\n"
+          "    s = s + b + a\n"
+          "  }\n"
+          "  t[B,D] = s * w\n"
+          "  l[] = t * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, layer) @ pp", WORKSPACE, 1, 608},
+    {"and of what backward reads the part is kept, not the whole that has come with it",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H], c[B,D]) -> l[] {\n"
+          "  weight u[H,D]  tag frozen\n"
+          "  weight w[D]\n"
+          "  y[B,H] = tanh(x)\n"
+          "  v[B,D] = slice(y, over = H, to = D)  tag front\n"
+          "  s[B,D] = tanh(c)\n"
+          "  repeat 2 as layer {\n"
+          "    b[B,D] = y * u\n"
+          "    a[B,D] = v * w\n"
+          "    s = s + b + a\n"
+          "  }\n"
+          "  t[B,D] = s * w\n"
+          "  l[] = t * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, layer) @ pp", WORKSPACE, 1, 576},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

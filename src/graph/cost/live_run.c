@@ -285,20 +285,27 @@ static void read_memory(etch_live_run *r, uint32_t id)
         ETCH_PUSH(r->arena, &event_now(r)->reads, i);
 }
 
+/* Reading a name from outside of the loops that make the memory. */
+static void count_copies(const etch_live_run *r, uint32_t name, etch_live_memory *m)
+{
+    etch_expr copies = etch_int(r->sym, 1);
+    const etch_region *body = r->program->names[name].region;
+    for (; body->loop && !is_open(r, body); body = body->parent)
+        if (is_made_in(r, m, body->loop))
+            copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
+    if (copies != etch_int(r->sym, 1) && !m->is_gathered)
+        m->copies = copies;
+}
+
 static void read_name(etch_live_run *r, uint32_t name)
 {
     const uint32_t id = etch_live_memory_of(r, name);
     if (id == 0)
         return;
     etch_live_memory *m = &r->memories.at[id];
-    etch_expr copies = etch_int(r->sym, 1);
-    const etch_region *body = r->program->names[name].region;
     read_memory(r, id);
-    for (; body->loop && !is_open(r, body); body = body->parent)
-        if (is_made_in(r, m, body->loop))
-            copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
-    if (copies != etch_int(r->sym, 1) && !m->is_gathered)
-        m->copies = copies;
+    for (uint32_t all = id; all; all = r->memories.at[all].part_of)
+        count_copies(r, name, &r->memories.at[all]);
     if (m->is_forward && r->is_backward && !m->is_weight && event_now(r)->chunk < m->saved_from)
         m->saved_from = event_now(r)->chunk;
 }
@@ -436,6 +443,21 @@ static bool is_in_place(const etch_live_run *r, const etch_step *step)
     return r->memories.at[etch_live_memory_of(r, step->ins[0]->id)].is_forward;
 }
 
+/* Another name for the memory of an operand; of a part of it one that a message may bring by itself. */
+static void show(etch_live_run *r, const etch_live_item *item, uint32_t name)
+{
+    const uint32_t id = etch_live_memory_of(r, item->ins.at[0]);
+    const bool is_part = id && etch_step_shows(item->step) && !etch_op_is_view(item->step->op);
+    bind(r, name, id);
+    if (!is_part || r->memories.at[id].is_weight)
+        return;
+    etch_live_memory part = r->memories.at[id];
+    part.name = name;
+    part.part_of = id;
+    bind(r, name, r->memories.count);
+    ETCH_PUSH(r->arena, &r->memories, part);
+}
+
 static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
 {
     const etch_step *step = item->step;
@@ -454,7 +476,7 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
     }
     for (uint32_t k = 0; k < item->outs.count; k++)
         if (is_in)
-            bind(r, item->outs.at[k], etch_live_memory_of(r, item->ins.at[0]));
+            show(r, item, item->outs.at[k]);
         else if (is_shard || etch_is_zero(etch_live_bytes(r->program, item->outs.at[k])))
             bind(r, item->outs.at[k], 0); /* what is there anyway */
         else

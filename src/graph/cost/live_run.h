@@ -29,6 +29,8 @@ typedef struct etch_live_turns {
 /* What a step has made, until the last step that reads it. */
 typedef struct etch_live_memory {
     uint32_t name;
+    /* the memory that it is a part of, and nothing else, but where a message has brought it; 0: none */
+    uint32_t part_of;
     bool is_forward;
     /* forward has made it, and backward of this chunk of the stage reads it, the first that does; or
      * ETCH_NO_CHUNK */

@@ -29,6 +29,10 @@ typedef struct workspace {
     ETCH_VEC(interval) intervals;
     /* by memory: its last interval; by event: its moment. From 1; 0: none */
     uint32_t *last, *moment_of;
+    /* by memory: the first chunk whose backward pass reads it, or a part that is no memory of its own;
+     * and, of a part, by chunk whether a message brings it there: bits */
+    uint32_t *saved_from;
+    uint64_t *brought;
     /* of the action in work: its first moment, the last one until now, and its chunk */
     uint32_t begin, now, chunk;
     /* bytes of intervals, each once */
@@ -36,6 +40,20 @@ typedef struct workspace {
 } workspace;
 
 /* ---- actions ------------------------------------------------------------------------------------------- */
+
+/* The last one stands for all chunks that have no bit of their own. */
+static uint64_t chunk_bit(uint32_t chunk)
+{
+    return (uint64_t)1 << (chunk < 63 ? chunk : 63);
+}
+
+/* What a part is memory of in the chunk at work: of itself, where a message has brought it. */
+static uint32_t memory_here(const workspace *w, uint32_t memory)
+{
+    while (w->run->memories.at[memory].part_of && !(w->brought[memory] & chunk_bit(w->chunk)))
+        memory = w->run->memories.at[memory].part_of;
+    return memory;
+}
 
 /* Is it there in this action? */
 static bool is_there(const workspace *w, uint32_t memory)
@@ -147,13 +165,25 @@ static void send(workspace *w, bool is_backward)
     const message sent = message_at(w, !is_backward, is_backward);
     uint32_t complete = w->begin;
     for (uint32_t i = 0; i < sent.count; i++) {
-        const uint32_t birth = interval_of(w, sent.at[i].memory, w->begin)->birth;
+        const uint32_t birth = interval_of(w, memory_here(w, sent.at[i].memory), w->begin)->birth;
         complete = birth > complete ? birth : complete;
     }
     for (uint32_t i = 0; i < sent.count; i++) {
-        interval *there = interval_of(w, sent.at[i].memory, w->begin);
+        interval *there = interval_of(w, memory_here(w, sent.at[i].memory), w->begin);
         there->death = there->death < complete ? complete : there->death;
     }
+}
+
+/* What nobody sends is not handed on. Where backward reads a part that is no memory of its own, the whole is
+ * kept. */
+static void read_memory(workspace *w, uint32_t read, const etch_live_event *event)
+{
+    const uint32_t memory = memory_here(w, read);
+    const bool is_kept = event->is_backward && w->run->memories.at[read].saved_from != ETCH_NO_CHUNK;
+    if (is_kept && w->chunk < w->saved_from[memory])
+        w->saved_from[memory] = w->chunk;
+    if (!event->hands_on || is_there(w, memory))
+        interval_of(w, memory, w->begin)->death = w->now;
 }
 
 static void run_action(workspace *w, uint32_t chunk, bool is_backward)
@@ -161,8 +191,10 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
     w->begin = ++w->now;
     w->chunk = chunk;
     const message received = message_at(w, is_backward, is_backward);
-    for (uint32_t i = 0; i < received.count; i++)
+    for (uint32_t i = 0; i < received.count; i++) {
+        w->brought[received.at[i].memory] |= chunk_bit(chunk);
         interval_of(w, received.at[i].memory, w->begin)->name = received.at[i].name;
+    }
     for (uint32_t i = 0; i < w->run->events.count; i++) {
         const etch_live_event *event = &w->run->events.at[i];
         if (event->chunk != chunk || event->is_backward != is_backward)
@@ -171,8 +203,7 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
         for (uint32_t k = 0; k < event->makes.count; k++)
             interval_of(w, event->makes.at[k], w->now)->death = w->now;
         for (uint32_t k = 0; k < event->reads.count; k++)
-            if (!event->hands_on || is_there(w, event->reads.at[k])) /* what nobody sends is not handed on */
-                interval_of(w, event->reads.at[k], w->begin)->death = w->now;
+            read_memory(w, event->reads.at[k], event);
     }
     send(w, is_backward);
 }
@@ -258,6 +289,15 @@ static void add_moment(const workspace *w, moments *most, const int32_t *counts)
 
 typedef ETCH_VEC(uint32_t) sizes_at;
 
+/* Does it count with the activations, or does an earlier chunk keep what it is a part of? */
+static bool is_saved(const workspace *w, const interval *there)
+{
+    bool is_saved = w->saved_from[there->memory] <= there->chunk;
+    for (uint32_t m = there->memory; (m = w->run->memories.at[m].part_of) != 0;)
+        is_saved = is_saved || w->saved_from[m] < there->chunk;
+    return is_saved;
+}
+
 static void find_moments(const workspace *w, moments *most)
 {
     sizes_at *born = ETCH_NEW_ARRAY(w->arena, w->now + 1, sizes_at);
@@ -266,7 +306,7 @@ static void find_moments(const workspace *w, moments *most)
     bool grows = false;
     for (uint32_t i = 0; i < w->intervals.count; i++) {
         const interval *there = &w->intervals.at[i];
-        if (w->run->memories.at[there->memory].saved_from <= there->chunk)
+        if (is_saved(w, there))
             continue;
         ETCH_PUSH(w->arena, &born[there->birth], there->size);
         ETCH_PUSH(w->arena, &gone[there->death], there->size);
@@ -309,7 +349,11 @@ etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view 
                    .sym = p->sym,
                    .arena = p->arena,
                    .last = ETCH_NEW_ARRAY(p->arena, run->memories.count, uint32_t),
+                   .saved_from = ETCH_NEW_ARRAY(p->arena, run->memories.count, uint32_t),
+                   .brought = ETCH_NEW_ARRAY(p->arena, run->memories.count, uint64_t),
                    .moment_of = ETCH_NEW_ARRAY(p->arena, run->events.count + 1, uint32_t)};
+    for (uint32_t i = 0; i < run->memories.count; i++)
+        w.saved_from[i] = run->memories.at[i].saved_from;
     run_actions(&w);
     find_sizes(&w);
     if (values)
