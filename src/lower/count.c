@@ -129,7 +129,7 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     if (outline->naming == ETCH_NAMES_NONE)
         c.names = 1;
     const etch_total tags = (etch_total)2 * outline->pipe->microbatches * outline->pipe->chunks;
-    if ((etch_is_cut(o) && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES || c.deps > UINT32_MAX ||
+    if ((etch_is_cut(o) && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_RANK_NODES || c.deps > UINT32_MAX ||
         c.names > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
     if (o->status == ETCH_OK && c.nodes == 0)

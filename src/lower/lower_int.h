@@ -15,6 +15,8 @@ enum {
     ETCH_LOOP_DEPTH = 64,
     /* iterations of a loop in a microbatch, those of the loops around it together */
     ETCH_MOST_RUNS = 1 << 22,
+    /* of the program of a rank; what reads traces takes no more */
+    ETCH_MOST_RANK_NODES = 1 << 22,
     /* most bytes of a loop's name, and of what follows it, in the name of a node */
     ETCH_LOOP_NAME = 16,
     ETCH_TASK_NAME = 40,

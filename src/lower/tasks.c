@@ -144,7 +144,7 @@ void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
     if (o->status != ETCH_OK)
         return;
     etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, span,
-               "%s: a program holds fewer than %" PRIu32 " nodes", what, ETCH_MOST_NODES);
+               "%s: the program of a rank holds at most %d nodes", what, (int)ETCH_MOST_RANK_NODES);
     o->status = ETCH_ELIMIT;
 }
 

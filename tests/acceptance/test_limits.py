@@ -4,10 +4,12 @@ just above, and expressions that would take minutes if a limit did not count the
 import os
 import pathlib
 import re
+import resource
 import shutil
+import subprocess
 import sys
 
-from etchtest import SOURCE, Case, main, run
+from etchtest import ETCH, LLAMA, SOURCE, Case, main, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import limits  # noqa: E402
@@ -117,6 +119,79 @@ class Limits(Case):
         for count in (20, 21, 40):
             spec = self.write("s.etch", "etch 1\n" + "param = 1\n" * count)
             self.assertEqual(min(count, 20), len(re.findall(r"error\[", run("check", spec).err)))
+
+
+ADDRESS_SPACE = 512 << 20
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+
+
+class Memory(Case):
+    """What asks for far too much is answered, or refused by a limit that its message names, in little memory:
+    within a limit of the address space, unless a sanitizer needs more than any limit."""
+
+    LARGE = {
+        "params in a line": ("E0906", "words and signs", lambda: (
+            "check", "etch 1\nparam " + ", ".join(f"p{i} >= 1" for i in range(2000000)) + "\n")),
+        "files that are long together": ("E0906", "words and signs", lambda: (
+            "check", 'etch 1\nimport "more.etch"\n' + limits.tokens(800000).replace("etch 1\n", ""),
+            "etch 1\nparam b\ndim B = b\nmodule f(x[B]) -> x[B] {\n" + "x = x\n" * 200000 + "}\n")),
+        "assumptions": ("E0906", "assumptions", lambda: (
+            "check", "etch 1\nparam a, b\n" + "".join(f"assume a*{i + 2} >= b - {i * 3}\n"
+                                                     for i in range(20000)))),
+        "plans": ("E0906", "plans", lambda: ("check", limits.plans(20000))),
+    }
+    RUNS = {
+        "millions of layers": ("E0911", "layers=2000000,pp=1,micro=1,batch=4", "lower", "-n"),
+        "billions of layers": ("E0911", "layers=2147483648,pp=1,micro=1,batch=4", "lower", "-n"),
+        "many stages and microbatches": ("E0911", "layers=2000,pp=2000,micro=2000,batch=8000", "lower", "-n"),
+        "the same, shown": ("E0919", "layers=2000,pp=2000,micro=2000,batch=8000", "show", "--pipeline"),
+    }
+
+    def outcome(self, *arguments):
+        """Exit status, result and messages."""
+        done = subprocess.run([ETCH, *map(str, arguments)], preexec_fn=limit_memory if self.limited else None,
+                              capture_output=True, text=True, check=False, cwd=self.scratch)
+        return done.returncode, done.stdout, done.stderr
+
+    def setUp(self):
+        super().setUp()
+        self.limited = subprocess.run([ETCH, "--version"], preexec_fn=limit_memory, capture_output=True,
+                                      check=False).returncode == 0
+
+    def test_specs(self):
+        for name, (code, says, make) in self.LARGE.items():
+            command, spec, *more = make()
+            for text in more:
+                self.write("more.etch", text)
+            status, _, err = self.outcome(command, self.write("s.etch", spec))
+            self.assertEqual((1, [code]), (status, re.findall(r"error\[(E\d+)\]", err)), (name, err[:300]))
+            self.assertIn(says, err, name)
+
+    def pipeline(self):
+        spec = limits.TRAINED.format(mesh="[dp, pp]", more="; stage layer @ pp")
+        return self.write("s.etch", spec)
+
+    def test_runs(self):
+        spec = self.pipeline()
+        for name, (code, values, command, option) in self.RUNS.items():
+            status, _, err = self.outcome(command, spec, option, "--set", f"{values},hidden=4,dp=1")
+            self.assertEqual((4, [code]), (status, re.findall(r"error\[(E\d+)\]", err)), (name, err[:300]))
+
+    def test_memory_of_many_stages(self):
+        """Of each stage only what it says is kept. The first has as many microbatches under way as there are
+        stages."""
+        values = "layers=2000,pp=2000,micro=2000,batch=8000,hidden=4,dp=1"
+        status, out, err = self.outcome("query", LLAMA, "memory(peak)", "--config", "llama3_8b", "--plan",
+                                        "megatron_pp", "--set", "layers=2000,dp=1,tp=1,pp=2000,batch=2000,"
+                                        "micro=2000,seq=128")
+        self.assertEqual((0, True), (status, int(out) > 0), err)
+        few, many = (self.outcome("query", self.pipeline(), "memory(activations)", "--stage", "first",
+                                  "--set", values.replace("2000", count).replace("8000", f"{4 * int(count)}"))
+                     for count in ("20", "2000"))
+        self.assertEqual((0, 0, 100 * int(few[1])), (few[0], many[0], int(many[1])))
 
 
 class Expressions(Case):

@@ -73,5 +73,5 @@ bool corpus_update(etch_arena *arena, const corpus_case *item, const char *endin
 
 etch_ast_context corpus_context(etch_arena *arena)
 {
-    return (etch_ast_context){arena, etch_names_new(arena), etch_diags_new(arena), NULL};
+    return (etch_ast_context){.arena = arena, .names = etch_names_new(arena), .diags = etch_diags_new(arena)};
 }

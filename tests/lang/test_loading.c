@@ -40,7 +40,8 @@ static scene new_scene(etch_arena *arena)
 
 static void load(scene *s, const char *name)
 {
-    s->context = (etch_ast_context){s->arena, etch_names_new(s->arena), etch_diags_new(s->arena), NULL};
+    s->context = (etch_ast_context){
+        .arena = s->arena, .names = etch_names_new(s->arena), .diags = etch_diags_new(s->arena)};
     s->status = etch_ast_load(&s->context, in_folder(s, name), NULL, &s->files);
 }
 

@@ -6,7 +6,7 @@
 
 static etch_ast_context new_context(etch_arena *arena)
 {
-    return (etch_ast_context){arena, etch_names_new(arena), etch_diags_new(arena), NULL};
+    return (etch_ast_context){.arena = arena, .names = etch_names_new(arena), .diags = etch_diags_new(arena)};
 }
 
 static const etch_source *add(const etch_ast_context *context, const char *name, const char *text)

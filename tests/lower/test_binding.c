@@ -204,6 +204,9 @@ static void limits_are_told(etch_arena *arena)
     ASSERT_REPORTS(b, ETCH_ELIMIT, "error[E0911]");
     b = build(arena, &plain);
     set_value(b, "layers", "10^6");
+    ASSERT_REPORTS(b, ETCH_ELIMIT, "error[E0911]", "the program of a rank holds at most 4194304 nodes");
+    b = build(arena, &plain);
+    set_value(b, "layers", "10^5");
     ASSERT_REPORTS(b, ETCH_ELIMIT, "passed a limit of the session", "a rank would run");
     b = build(arena, &plain);
     set_value(b, "batch", "2^61");

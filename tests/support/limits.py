@@ -89,8 +89,11 @@ def ops(count):
 
 
 def statements(count):
-    """Of conditions that hold nothing."""
-    return MODEL.format(modules="", body="if batch >= 1 { }\n" * (count - 1) + "x = silu(x)\n")
+    """Of conditions that hold nothing, most of them in a module that is called again and again."""
+    each, calls = 4000, count // 4001 - 1
+    module = "module g(x[B,H]) -> x[B,H] {\n" + "if batch >= 1 { }\n" * (each - 1) + "x = silu(x)\n}\n"
+    left = count - calls * (each + 1)
+    return MODEL.format(modules=module, body="x = g(x)\n" * calls + "if batch >= 1 { }\n" * left)
 
 
 def conditions(count):
@@ -142,6 +145,18 @@ def axes(count):
 def declared(count):
     """That many names."""
     return f"etch 1\nparam {', '.join(f'p{i}' for i in range(count))}\n"
+
+
+def tokens(count):
+    """That many words and signs, ends of lines and of the text included, in a module that nobody calls."""
+    left = count - 33  # of what stands around the statements, which have four each
+    return ("etch 1\nparam a\ndim A = a\nmodule g(x[A]) -> x[A] {\n" + "x = x\n" * (left // 4) +
+            "x = " + "-" * (left % 4) + "x\n}\n")
+
+
+def assumptions(count):
+    """Each says what no other does."""
+    return "etch 1\nparam a, b\n" + "".join(f"assume a*{i + 2} >= b - {i * 3}\n" for i in range(count))
 
 
 def plans(count):
@@ -306,6 +321,9 @@ CASES = {
                               arguments=lambda _: ["check", "s.etch"]),
     "ETCH_IMPORT_DEPTH": Limit(64, 65, "E0902", files=imports, arguments=lambda _: ["check", "s.etch"]),
     "ETCH_SPEC_NAMES": Limit(100000, 100001, "E0906", **spec(declared)),
+    "ETCH_SPEC_TOKENS": Limit(1500000, 1500001, "E0906", says="words and signs",
+                              **spec(tokens, "query", "a")),
+    "ETCH_SPEC_ASSUMPTIONS": Limit(1000, 1001, "E0906", says="assumptions", **spec(assumptions)),
     "ETCH_SPEC_PLANS": Limit(500, 501, "E0906", **spec(plans)),
     "ETCH_CALL_DEPTH": Limit(64, 65, "E0243", **spec(calls)),
     "ETCH_LOOPS_NESTED": Limit(400, 401, "E0913", **spec(loops, "query", "flops(forward)")),
@@ -350,6 +368,8 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
         spec(lambda _: TRAINED.format(mesh="[dp]", more="").replace(
             "repeat layers as layer {", "repeat layers as layer {\n if layer == 5 {").replace(
             "\n  }\n  l[]", "\n } }\n  l[]")), arguments=lowered(layers=lambda n: n))),
+    "ETCH_MOST_RANK_NODES": Limit(1048575, 1048576, "E0911", status=4, says="at most 4194304 nodes", **dict(
+        spec(trained()), arguments=lowered(layers=lambda n: n))),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
     "ETCH_MOST_JOB_CELLS": Limit(463, 464, "E0911", status=4, **dict(

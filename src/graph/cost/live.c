@@ -256,10 +256,11 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
     return to;
 }
 
-etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view, etch_hold hold)
+etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
+                                       const etch_stage_view *view, etch_hold hold)
 {
     const half later = hold == ETCH_HOLD_FORWARD_TO_INPUTS ? BOTH_HALVES : SECOND_HALF;
-    etch_live_program *p = program_new(placed->training, placed->arena, placed->value_count);
+    etch_live_program *p = program_new(placed->training, arena, placed->value_count);
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
     p->forward = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? placed_region(p, placed->backward, FIRST_HALF, false)

@@ -90,9 +90,10 @@ typedef struct etch_live_program {
 
 /* Of a graph with a backward pass. */
 etch_live_program *etch_live_of_training(const etch_training *training);
-/* `hold`: what makes values, which is `forward`, and what reads them later, as in `etch_placed_saved`. */
-etch_live_program *etch_live_of_placed(const etch_placed *placed, const etch_stage_view *view,
-                                       etch_hold hold);
+/* `hold`: what makes values, which is `forward`, and what reads them later, as in `etch_placed_saved`. It
+ * lives in `arena`, as its runs do: there are as many as stages that are asked for. */
+etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
+                                       const etch_stage_view *view, etch_hold hold);
 /* The name under views. */
 uint32_t etch_live_under(const etch_live_program *program, uint32_t name);
 etch_expr etch_live_bytes(const etch_live_program *program, uint32_t name);

@@ -64,7 +64,8 @@ static uint32_t layout_of(const etch_live_program *p, const etch_live_name *name
     return first;
 }
 
-static void list_kept(etch_live_program *p, etch_saved_list *out)
+/* The list lives in `arena`. */
+static void list_kept(etch_live_program *p, etch_arena *arena, etch_saved_list *out)
 {
     etch_live_counts counts = {0};
     ETCH_VEC(kept) all = {0};
@@ -77,18 +78,21 @@ static void list_kept(etch_live_program *p, etch_saved_list *out)
     if (all.count > 0)
         qsort(all.at, all.count, sizeof *all.at, by_place);
     for (uint32_t i = 0; i < all.count; i++)
-        ETCH_PUSH(p->arena, out, saved_of(p, &all.at[i].count));
+        ETCH_PUSH(arena, out, saved_of(p, &all.at[i].count));
 }
 
 void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 {
     if (training->backward)
-        list_kept(etch_live_of_training(training), out);
+        list_kept(etch_live_of_training(training), training->graph->arena, out);
 }
 
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_hold hold,
                        etch_saved_list *out)
 {
-    if (placed->backward)
-        list_kept(etch_live_of_placed(placed, view, hold), out);
+    if (!placed->backward)
+        return;
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    list_kept(etch_live_of_placed(scratch, placed, view, hold), placed->arena, out);
+    etch_arena_free(scratch);
 }

@@ -342,7 +342,8 @@ static etch_expr most_at_a_time(const workspace *w)
 etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *stage,
                                const etch_valuation *values)
 {
-    etch_live_program *p = etch_live_of_placed(placed, stage, ETCH_HOLD_FORWARD_TO_INPUTS);
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    etch_live_program *p = etch_live_of_placed(scratch, placed, stage, ETCH_HOLD_FORWARD_TO_INPUTS);
     const etch_live_run *run = etch_live_run_of(p, values);
     workspace w = {.run = run,
                    .view = p->view,
@@ -358,5 +359,7 @@ etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view 
     find_sizes(&w);
     if (values)
         put_values(&w, values);
-    return most_at_a_time(&w);
+    const etch_expr most = most_at_a_time(&w);
+    etch_arena_free(scratch);
+    return most;
 }

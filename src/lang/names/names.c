@@ -206,7 +206,7 @@ static void add_own(etch_spec *spec, etch_namespace *space)
 }
 
 typedef struct declared {
-    uint32_t names, params, plans;
+    uint32_t names, params, plans, assumptions;
     /* which has been reported */
     bool too_many;
 } declared;
@@ -217,13 +217,18 @@ static void count_item(etch_spec *spec, const etch_ast_item *item, declared *n)
     n->names += several ? item->defs.count : 1;
     n->params += item->kind == ETCH_AST_PARAM ? item->defs.count : 0;
     n->plans += item->kind == ETCH_AST_PARALLEL;
-    n->too_many = n->names > ETCH_SPEC_NAMES || n->plans > ETCH_SPEC_PLANS;
+    n->assumptions += item->kind == ETCH_AST_ASSUME ? item->tests.count : 0;
+    n->too_many =
+        n->names > ETCH_SPEC_NAMES || n->plans > ETCH_SPEC_PLANS || n->assumptions > ETCH_SPEC_ASSUMPTIONS;
     if (n->names > ETCH_SPEC_NAMES)
         etch_error(spec->diags, ETCH_E_SPEC_TOO_LARGE, item->span, "the spec declares more than %d names",
                    ETCH_SPEC_NAMES);
     else if (n->plans > ETCH_SPEC_PLANS)
         etch_error(spec->diags, ETCH_E_SPEC_TOO_LARGE, item->span, "the spec declares more than %d plans",
                    ETCH_SPEC_PLANS);
+    else if (n->assumptions > ETCH_SPEC_ASSUMPTIONS)
+        etch_error(spec->diags, ETCH_E_SPEC_TOO_LARGE, item->span, "the spec has more than %d assumptions",
+                   ETCH_SPEC_ASSUMPTIONS);
 }
 
 /* What all files declare; stops where it is too much. */

@@ -145,7 +145,7 @@ etch_diag *etch_unknown_name(etch_spec *spec, const etch_namespace *space, const
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
 /* The declarations of all files of a spec. Each plan is placed where a spec is checked. */
-enum { ETCH_SPEC_NAMES = 100000, ETCH_SPEC_PLANS = 500 };
+enum { ETCH_SPEC_NAMES = 100000, ETCH_SPEC_PLANS = 500, ETCH_SPEC_ASSUMPTIONS = 1000 };
 /* Fills spaces and symbols. Nothing, after a reported error, when there are too many. */
 void etch_names_collect(etch_spec *spec);
 /* Declares the variables of params. */

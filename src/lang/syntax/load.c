@@ -198,8 +198,11 @@ etch_status etch_ast_load(const etch_ast_context *context, const char *path, con
                           etch_ast_files *files)
 {
     uint32_t errors = etch_error_count(context->diags);
+    uint32_t tokens = 0;
+    etch_ast_context counting = *context;
+    counting.tokens = &tokens;
     *files = (etch_ast_files){0};
-    loader l = {.context = context, .files = files, .text = text};
+    loader l = {.context = &counting, .files = files, .text = text};
     if (!load(&l, path, NULL, 0)) {
         return ETCH_EIO;
     }

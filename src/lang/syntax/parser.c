@@ -16,6 +16,7 @@ void etch_parse_start(etch_parser *parser, const etch_ast_context *context, cons
     parser->previous = parser->token;
     parser->previous.span.end = parser->previous.span.start;
     parser->stopped = parser->lexer.broken;
+    parser->tokens = 1;
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------ */
@@ -150,6 +151,19 @@ void etch_parse_leave(etch_parser *p)
 
 /* ---- tokens ------------------------------------------------------------------------------------------ */
 
+/* A tree takes up to 300 bytes for a token: what a text may have of them is a limit of memory. The first one
+ * too many is reported; of the files that follow nothing is read. */
+static void stop_at_limit(etch_parser *p)
+{
+    etch_diag *diag = NULL;
+    if (p->tokens == ETCH_SPEC_TOKENS + 1)
+        diag = etch_parse_fail(p, ETCH_E_SPEC_TOO_LARGE, p->token.span,
+                               "the spec has more than %d words and signs", ETCH_SPEC_TOKENS);
+    if (diag)
+        etch_help(diag, "the rest is not read");
+    stop(p);
+}
+
 void etch_parse_advance(etch_parser *p)
 {
     if (p->panic) {
@@ -159,6 +173,8 @@ void etch_parse_advance(etch_parser *p)
     p->token = etch_lexer_next(&p->lexer);
     if (p->lexer.broken) {
         stop(p);
+    } else if (++p->tokens > ETCH_SPEC_TOKENS) {
+        stop_at_limit(p);
     }
 }
 

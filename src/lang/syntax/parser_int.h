@@ -45,6 +45,8 @@ typedef struct etch_parser {
     /* nothing more is read: too deep, too many errors, not a text */
     bool stopped;
     uint32_t depth;
+    /* read so far, with those of the files before */
+    uint32_t tokens;
     /* the innermost open one */
     const etch_open_block *block;
     /* the list of dims that is being read */

@@ -313,7 +313,10 @@ etch_ast *etch_ast_parse(const etch_ast_context *context, const etch_source *sou
     ast->source = source;
     etch_parser parser;
     etch_parse_start(&parser, context, source, false);
+    parser.tokens += context->tokens ? *context->tokens : 0;
     etch_parse_file(&parser, parse_first, parse_item, ast);
+    if (context->tokens)
+        *context->tokens = parser.tokens;
     return ast;
 }
 

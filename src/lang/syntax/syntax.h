@@ -11,7 +11,13 @@
 
 #define ETCH_LANGUAGE_MAJOR 1 /* `etch 1` */
 
-enum { ETCH_AST_DEPTH = 500, ETCH_FILE_LIMIT = 64 * 1024 * 1024, ETCH_IMPORT_DEPTH = 64 };
+enum {
+    ETCH_AST_DEPTH = 500,
+    ETCH_FILE_LIMIT = 64 * 1024 * 1024,
+    ETCH_IMPORT_DEPTH = 64,
+    /* words and signs of a spec and of what it imports */
+    ETCH_SPEC_TOKENS = 1500000
+};
 
 typedef struct etch_ast etch_ast;
 typedef struct etch_ast_expr etch_ast_expr;
@@ -313,6 +319,8 @@ typedef struct etch_ast_context {
     etch_diags *diags;
     /* where files are looked for before the disk, and kept; NULL: nowhere */
     etch_shelf *shelf;
+    /* words and signs that the files before this one have; NULL: there are none */
+    uint32_t *tokens;
 } etch_ast_context;
 
 /* Parses one source that holds a file. Never NULL; errors are in the diagnostics. */
