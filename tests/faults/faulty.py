@@ -130,7 +130,7 @@ def sampled(count, wanted):
 
 
 def finish(test, runs, wrong, what="runs"):
-    """Ends a test: there were as many runs as docs/reliability.md says there are at least, and none was wrong."""
+    """Ends a test: there were as many runs as docs/reliability.md says at least, and none was wrong."""
     page = (SOURCE / "docs" / "reliability.md").read_text(encoding="utf-8")
     promised = re.search(rf"^\| `{re.escape(test)}` \|.*\| ([0-9,]+) {what} \|$", page, re.MULTILINE)
     least = int(promised[1].replace(",", "")) if promised else sys.maxsize
