@@ -9,6 +9,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -130,6 +131,16 @@ def sampled(count, wanted):
     return sorted(random.Random(f"{SEED} {count}").sample(range(1, count + 1), wanted))
 
 
+def finish(test, runs, wrong, what="runs"):
+    """Ends a test: there were as many runs as docs/reliability.md says at least, and none was wrong."""
+    page = (SOURCE / "docs" / "reliability.md").read_text(encoding="utf-8")
+    promised = re.search(rf"^\| `{re.escape(test)}` \|.*\| ([0-9,]+) {what} \|$", page, re.MULTILINE)
+    least = int(promised[1].replace(",", "")) if promised else sys.maxsize
+    print("\n".join(sorted(set(wrong))))
+    print(f"{runs} {what}, of at least {least}; {len(wrong)} wrong")
+    sys.exit(1 if wrong or runs < least else 0)
+
+
 def hold_full_disk(bench):
     """The commands that say something wrong when nobody can take their result."""
     wrong = []
@@ -141,7 +152,7 @@ def hold_full_disk(bench):
     return wrong
 
 
-def hold(kinds, or_else=lambda usual, seen: False):
+def hold(test, kinds, or_else=lambda usual, seen: False):
     """Fails calls of `kinds` in every command. `or_else` knows what else is right."""
     bench, runs = Bench(sys.argv[1]), 0
     wrong = hold_full_disk(bench) if "write" in kinds else []
@@ -160,6 +171,4 @@ def hold(kinds, or_else=lambda usual, seen: False):
                     changed = sorted(set(seen.files.items()) ^ set(before.items()), key=lambda item: item[0])
                     wrong.append(f"{name}, {kind}:{n}: status {seen.status}, {len(seen.out)} bytes, files "
                                  f"{sorted({path for path, _ in changed})}, {seen.err[-400:].decode()!r}")
-    print("\n".join(wrong))
-    print(f"{runs} runs, {len(wrong)} wrong")
-    sys.exit(1 if wrong or runs < 100 else 0)
+    finish(test, runs, wrong)

@@ -68,9 +68,7 @@ def main():
             onward = [f"call:{n}+" for n in faulty.sampled(stand.counts["call"], 15)]
             held.append(hold_writer(stand, onward + list(pairs(stand, 10))))
     runs, wrong = sum(more for more, _ in held), [what for _, mistakes in held for what in mistakes]
-    print("\n".join(wrong))
-    print(f"{runs} runs, {len(wrong)} wrong")
-    sys.exit(1 if wrong or runs < 500 else 0)
+    faulty.finish("faults.compound", runs, wrong)
 
 
 main()

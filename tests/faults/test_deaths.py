@@ -33,9 +33,7 @@ def main():
             more, mistaken = hold(bench, name, way)
             runs += more
             wrong += mistaken
-    print("\n".join(wrong))
-    print(f"{runs} runs, {len(wrong)} wrong")
-    sys.exit(1 if wrong or runs < 250 else 0)
+    faulty.finish("faults.deaths", runs, wrong)
 
 
 main()

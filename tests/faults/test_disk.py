@@ -176,9 +176,7 @@ def main():
             more, mistaken = hold(bench, name, way, source)
             disks += more
             wrong += mistaken
-    print("\n".join(sorted(set(wrong))))
-    print(f"{disks} disks, {len(wrong)} wrong")
-    sys.exit(1 if wrong or disks < 5000 else 0)
+    faulty.finish("faults.disk", disks, wrong, "disks")
 
 
 main()

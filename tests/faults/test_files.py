@@ -11,6 +11,7 @@ def leaves_the_earlier_run(usual, seen):
                                             usual.files) and b"warning[E0706]" in seen.err
 
 
-faulty.hold(("open", "read", "write", "close", "rename", "folder", "remove", "look", "mode", "cut",
+faulty.hold("faults.files",
+            ("open", "read", "write", "close", "rename", "folder", "remove", "look", "mode", "cut",
              "interrupt", "sync"),
             or_else=leaves_the_earlier_run)

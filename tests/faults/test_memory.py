@@ -3,4 +3,4 @@ behind."""
 
 import faulty
 
-faulty.hold(("memory", "thread"))
+faulty.hold("faults.memory", ("memory", "thread"))

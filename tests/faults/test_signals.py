@@ -24,7 +24,7 @@ def is_fine(stand, end, seen):
 
 
 def hold_one(stand):
-    """Returns how many runs were cancelled, how many there were, and what was wrong."""
+    """Returns how many runs were cancelled, and what was wrong."""
     wrong, cancelled = [], 0
     for n in range(1, stand.counts["signal"] + 1):
         end = SIGNALS[n % len(SIGNALS)]
@@ -32,20 +32,19 @@ def hold_one(stand):
         cancelled += seen.status == CANCELLED
         if not is_fine(stand, end, seen):
             wrong.append(f"{stand.name}, {end.name} at {n}: status {seen.status}, {seen.err.decode()}")
-    return cancelled, stand.counts["signal"], wrong
+    return cancelled, wrong
 
 
 def hold_two(stand):
     """The second of two signals ends the run, wherever it is; of each call the next but two."""
-    wrong, runs = [], 0
+    wrong = []
     for n in faulty.sampled(stand.counts["signal"], 6):
         seen = stand.run(f"signal:{n},signal:{n + 3}", ETCH_FAULT_SIGNAL=str(int(signal.SIGINT)))
-        runs += 1
         if seen.status not in (0, CANCELLED, -signal.SIGINT):
             wrong.append(f"status {seen.status}")
         wrong += [f"{stand.name}, twice at {n}: {what}" for what in
                   (*stand.mistakes(seen.files), *stand.mistakes_of_next(seen.files))]
-    return runs, wrong
+    return wrong
 
 
 def hold_threads(bench):
@@ -67,19 +66,15 @@ def hold_threads(bench):
 def main():
     if sys.argv[2:] == ["threads"]:
         cancelled, wrong = hold_threads(faulty.Bench(sys.argv[1]))
-        runs = 25
-    else:
-        bench, wrong, runs, cancelled = standing.bench_of(sys.argv[1]), [], 0, 0
-        for name in standing.WRITERS:
-            for way in (standing.EXCHANGES, standing.PLAIN)[:2 if "earlier" in name else 1]:
-                stand = standing.Standing(bench, name, way)
-                ended, more, mistaken = hold_one(stand)
-                twice, mistaken_twice = hold_two(stand)
-                runs, cancelled = runs + more + twice, cancelled + ended
-                wrong += mistaken + mistaken_twice
-    print("\n".join(wrong))
-    print(f"{runs} runs, {cancelled} cancelled, {len(wrong)} wrong")
-    sys.exit(1 if wrong or cancelled < 5 else 0)
+        faulty.finish("faults.interrupted", cancelled, wrong, "runs cancelled")
+    bench, wrong, cancelled = standing.bench_of(sys.argv[1]), [], 0
+    for name in standing.WRITERS:
+        for way in (standing.EXCHANGES, standing.PLAIN)[:2 if "earlier" in name else 1]:
+            stand = standing.Standing(bench, name, way)
+            ended, mistaken = hold_one(stand)
+            cancelled += ended
+            wrong += mistaken + hold_two(stand)
+    faulty.finish("faults.signals", cancelled, wrong, "runs cancelled")
 
 
 main()
