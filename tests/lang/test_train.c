@@ -29,7 +29,7 @@ static const char *describe(const spec_scene *s, const etch_train *train)
     if (train->recompute.all)
         etch_buf_puts(&out, " recompute all");
     for (uint32_t i = 0; i < train->recompute.selectors.count; i++)
-        etch_buf_printf(&out, " recompute %s", train->recompute.selectors.at[i]);
+        etch_buf_printf(&out, " recompute %s", train->recompute.selectors.at[i].selector);
     for (uint32_t i = 0; i < train->freeze_count; i++)
         etch_buf_printf(&out, " freeze %s", train->freeze[i]);
     etch_buf_puts(&out, train->recompute.needed ? " needed" : "");

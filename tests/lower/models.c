@@ -202,7 +202,7 @@ built *build(etch_arena *arena, const shape *s)
     if (s->recompute && strcmp(s->recompute, "all") == 0) {
         x->train.recompute.all = true;
     } else if (s->recompute) {
-        ETCH_PUSH(x->arena, &x->train.recompute.selectors, s->recompute);
+        ETCH_PUSH(x->arena, &x->train.recompute.selectors, (etch_recomputed){.selector = s->recompute});
     }
     s->build(x, etch_var(x->sym, "layers"), etch_var(x->sym, "steps"));
     set_plan(x, s);

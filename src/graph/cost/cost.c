@@ -41,20 +41,24 @@ static void list_ops(const listing *l)
 {
     const etch_training *training = l->training;
     etch_cursor at = {.root = training->graph->forward, .then = training->backward};
+    const etch_region *region = NULL;
+    etch_expr times = NULL;
     while (etch_cursor_next(&at)) {
         const etch_op *op = at.item->op;
         if (!op)
             continue;
+        times = at.in == region ? times : times_in(l, at.in);
+        region = at.in;
         etch_cost item = {
             .measure = ETCH_FLOPS,
             .each = etch_op_flop(l->sym, op, etch_size_in_training, training),
-            .times = times_in(l, at.in),
+            .times = times,
             .phase = op->phase,
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
             .scope = etch_first_op(op)->scope,
-            .body = at.in->loop ? etch_forward_body(at.in) : NULL,
+            .body = region->loop ? etch_forward_body(region) : NULL,
             .op = op,
             .tensor = op->outs[0],
             .span = op->span,
@@ -207,12 +211,14 @@ static etch_expr ranks_of(const listing *l, const etch_step_task *task)
 }
 
 /* The item as this measure; nothing where `each` is NULL. */
-static void push_as(const listing *l, etch_cost item, etch_measure measure, etch_expr each)
+static void push_as(const listing *l, const etch_cost *like, etch_measure measure, etch_expr each)
 {
+    if (!each)
+        return;
+    etch_cost item = *like;
     item.measure = measure;
     item.each = each;
-    if (each)
-        push(l, item);
+    push(l, item);
 }
 
 /* One contribution to the step of a rank. */
@@ -220,18 +226,16 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
                               const etch_task_place *at)
 {
     const listing *l = data;
-    const etch_expr nothing = etch_int(l->sym, 0);
     etch_cost item = item_of(l, task, c, at);
-    push_as(l, item, ETCH_COMM, c->payload);
+    push_as(l, &item, ETCH_COMM, c->payload);
     if (c->payload)
-        push_as(l, item, ETCH_WIRE,
+        push_as(l, &item, ETCH_WIRE,
                 etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, ranks_of(l, task))));
-    item.read = c->read ? c->read : nothing;
-    if (c->read || c->written)
-        push_as(l, item, ETCH_TRAFFIC, etch_add(l->sym, item.read, c->written ? c->written : nothing));
-    push_as(l, item, ETCH_CACHED, c->cached); /* what microbatches write is there together */
+    item.read = c->written && !c->read ? etch_int(l->sym, 0) : c->read;
+    push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);
+    push_as(l, &item, ETCH_CACHED, c->cached); /* what microbatches write is there together */
     item.op = c->step ? c->step->op : NULL;
-    push_as(l, item, ETCH_RANK_FLOPS, c->flop);
+    push_as(l, &item, ETCH_RANK_FLOPS, c->flop);
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */

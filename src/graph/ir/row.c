@@ -31,10 +31,10 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
 bool etch_op_has_dim(const etch_op *op, const etch_dim *dim)
 {
     bool has = false;
-    for (uint32_t i = 0; i < op->in_count; i++)
-        has = has || etch_has_dim(op->ins[i], dim);
-    for (uint32_t i = 0; i < op->out_count; i++)
-        has = has || etch_has_dim(op->outs[i], dim);
+    for (uint32_t i = 0; i < op->in_count && !has; i++)
+        has = etch_has_dim(op->ins[i], dim);
+    for (uint32_t i = 0; i < op->out_count && !has; i++)
+        has = etch_has_dim(op->outs[i], dim);
     return has;
 }
 
