@@ -113,6 +113,40 @@ class Uses(Case):
                          self.stages(spec, "comm(backward)", pp=7))
         self.lowered(spec, pp=7)
 
+    def test_flop_of_cotangents(self):
+        """By hand: behind a loop that reads f, and one that does not run, and before them."""
+        spec = self.write("sums.etch", HEAD + """model m(x[B,N]) -> l[] {
+  weight e[N,N']
+  f[B,N'] = x * e
+  u[B,N'] = tanh(f)
+  z = u[N'->N]
+  repeat extra as more {
+    z = z + f[N'->N]
+  }
+  l[] = mean(z, over = (B,N))  tag loss
+}
+train { model = m, optimizer = sgd }
+parallel p { mesh [dp]; shard B @ dp }
+""")
+        # forward: a product, tanh, the mean; backward: the gradient of tanh and of e, in each iteration an
+        # addition to what others have made, and one of that to what tanh has made
+        numbers = {extra: 4 * 8 * 64 * 64 + 8 * 64 * (5 + 1 + 3) + 2 + 8 * 64 * (2 * extra + (extra > 0))
+                   for extra in (0, 1, 3)}
+        for extra, flops in numbers.items():
+            with self.subTest(extra=extra):
+                sets = {"batch": 8, "n": 64, "extra": extra}
+                for phases in ("flops(forward) + flops(backward)",
+                               "rank_flops(forward) + rank_flops(backward)"):
+                    self.assertEqual(flops, value(spec, phases, plan="p", sets={**sets, "dp": 1, "micro": 1}))
+
+    def test_a_loop_of_none(self):
+        """It can be named; of its weights there are none."""
+        spec = self.write("none.etch", TWICE.replace("repeat extra as more", "repeat 0 as more")
+                          .replace("t[B,N'] = z * e\n    z", "weight v[N,N']\n    t[B,N'] = z * v\n    z"))
+        self.assertEqual("0", ask(spec, "flops(forward, of = more)").strip())
+        self.assertEqual("0", ask(spec, "params(more)").strip())
+        self.assertEqual(2 * WEIGHT, value(spec, "params(model)", sets={"n": 64, "layers": 1}))
+
     def test_as_shipped(self):
         """DeepSeek-V3 without the module that predicts a second token: nothing of it is on the last stage."""
         spec = MODELS / "deepseek_v3.etch"
@@ -120,6 +154,11 @@ class Uses(Case):
         states = {mtp: value(spec, "memory(states, stage = 15)", "v3", "expert_pp", {**sets, "mtp": mtp})
                   for mtp in (0, 1)}
         self.assertEqual(16248258720, states[0])
+        text = spec.read_text(encoding="utf-8").replace('import "', f'import "{MODELS}/')
+        never = self.write("never.etch", text.replace("repeat mtp as", "repeat 0 as"))
+        for query in ("flops(step)", "elementwise(backward)", "saved(model)"):
+            values = [ask(of, query, "v3", sets={"mtp": 0}) for of in (never, spec)]
+            self.assertEqual(*values, query)
         self.assertGreater(states[1], 21895209120)
 
 

@@ -591,17 +591,34 @@ void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tens
     }
 }
 
+/* Takes a loop out of its region, whose last item it is: nothing of it runs. */
+static void leave_out(etch_graph *graph, etch_loop *loop)
+{
+    graph->region->items.count--;
+    ETCH_PUSH(graph->arena, &graph->idle_loops, loop);
+}
+
+static etch_tensor *loop_result(etch_graph *graph, const etch_loop *loop, const etch_carry *carry)
+{
+    const etch_tensor *in = carry->in;
+    etch_tensor *result = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, etch_dims_of(in), loop->span);
+    result->dtype_of = in->dtype_of;
+    return result;
+}
+
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count)
 {
     etch_loop *loop = graph->region->loop;
+    const bool is_idle = etch_at_least(graph->sym, etch_int(graph->sym, 0), loop->count, NULL) == ETCH_YES;
     end_body(graph, outs, count);
     graph->region = graph->region->parent;
     for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
-        const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
-        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, etch_dims_of(in), loop->span);
-        results[i]->dtype_of = in->dtype_of;
+        const etch_carry *carry = &etch_loop_carries(loop)->at[i];
+        results[i] = is_idle ? carry->init : loop_result(graph, loop, carry);
         etch_loop_set_result(loop, i, results[i]);
     }
+    if (is_idle)
+        leave_out(graph, loop);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------- */

@@ -90,8 +90,8 @@ enum { ETCH_LOOPS_NESTED = 400 };
 
 /* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes
  * the body's version of a value that the body changes; `etch_graph_end` gets the body's last version of each
- * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop.
- */
+ * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop:
+ * of a loop that is known to have no iteration those before it, and nothing of it is in the graph. */
 etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span);
 
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);

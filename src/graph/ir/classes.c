@@ -53,6 +53,29 @@ etch_expr etch_some(etch_sym *sym, etch_expr amount)
     return etch_is_zero(amount) ? amount : etch_smaller(sym, amount, etch_int(sym, 1));
 }
 
+etch_expr etch_additions(etch_sym *sym, const etch_expr *made, uint32_t count)
+{
+    const etch_expr one = etch_int(sym, 1);
+    etch_expr sum = etch_int(sym, -1);
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        sum = etch_add(sym, sum, made[i] ? made[i] : one);
+        any = any || made[i];
+    }
+    return any ? etch_larger(sym, etch_int(sym, 0), sum) : NULL;
+}
+
+etch_expr etch_any_made(etch_sym *sym, const etch_expr *made, uint32_t count)
+{
+    etch_expr sum = etch_int(sym, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!made[i])
+            return NULL;
+        sum = etch_add(sym, sum, made[i]);
+    }
+    return etch_some(sym, sum);
+}
+
 /* How many of 0, 1, .. to before `end` are `residue` modulo `period`. */
 static etch_expr count_below(etch_sym *sym, etch_expr end, uint32_t residue, uint32_t period)
 {

@@ -84,8 +84,10 @@ static etch_expr operand_flop(const etch_flop_call *call)
 static etch_expr addition_flop(const etch_flop_call *call)
 {
     const etch_op *op = call->op;
-    return etch_flop_times(call, op->row->flop.constants[0] * (op->in_count - 1),
-                           etch_flop_elements(call, op->outs[0]));
+    const etch_expr elements = etch_flop_elements(call, op->outs[0]);
+    if (op->runs)
+        return etch_flop_times(call, op->row->flop.constants[0], etch_mul(call->sym, op->runs, elements));
+    return etch_flop_times(call, op->row->flop.constants[0] * (op->in_count - 1), elements);
 }
 
 const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};
@@ -108,18 +110,26 @@ static etch_expr narrowed_size(const void *data, const etch_dim *dim)
     return n->single[dim->id] ? etch_int(n->sym, 1) : n->size(n->data, dim);
 }
 
+/* What runs if it runs. */
+static etch_expr flop_of(const etch_flop_call *call)
+{
+    const etch_op *op = call->op;
+    if (call->rule->product)
+        return etch_flop_times(call, 2, etch_flop_dims(call));
+    if (call->rule->element)
+        return etch_flop_times(call, call->rule->element, etch_flop_elements(call, op->ins[0]));
+    etch_expr flop = op->row->flop.by ? op->row->flop.by->count(call) : etch_int(call->sym, 0);
+    return call->rule->half ? etch_mul(call->sym, flop, etch_ratio(call->sym, 1, 2)) : flop;
+}
+
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data)
 {
     const narrowed n = {sym, rule->single, size, data};
     const etch_flop_call call = {sym, op, rule, rule->single ? narrowed_size : size,
                                  rule->single ? &n : data};
-    if (rule->product)
-        return etch_flop_times(&call, 2, etch_flop_dims(&call));
-    if (rule->element)
-        return etch_flop_times(&call, rule->element, etch_flop_elements(&call, op->ins[0]));
-    etch_expr flop = op->row->flop.by ? op->row->flop.by->count(&call) : etch_int(sym, 0);
-    return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
+    const etch_expr flop = flop_of(&call);
+    return op->runs && op->row->use != ETCH_USE_TOTAL ? etch_mul(sym, flop, op->runs) : flop;
 }
 
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)

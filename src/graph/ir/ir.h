@@ -109,6 +109,9 @@ typedef struct etch_tensor {
     struct etch_tensor *of;
     /* its producer adds it into this gradient in place; NULL otherwise */
     struct etch_tensor *adds_to;
+    /* of a cotangent: 1 where an iteration has made it, 0 where it is zeros, because loops run none; NULL:
+     * it is made always */
+    etch_expr made;
     etch_span span;
 } etch_tensor;
 
@@ -195,6 +198,9 @@ typedef struct etch_op {
     struct etch_op *forward;
     /* a sum of cotangents, of the result of an op that has gradients for several operands */
     bool is_shared;
+    /* of backward: 1 where it computes anything, 0 where that would be zeros; of a sum of cotangents how
+     * often it adds two. NULL: it always does, a sum all its terms */
+    etch_expr runs;
     etch_span span;
     uint32_t id;
 } etch_op;
@@ -287,6 +293,8 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights;
     /* by id; 0 is the model */
     ETCH_VEC(etch_scope *) scopes;
+    /* loops without iterations: no part of forward, they can be named all the same */
+    ETCH_VEC(etch_loop *) idle_loops;
     uint32_t op_count, loop_count;
     /* the model is served, not trained: caches hold what runs before it have left there */
     bool serves;
@@ -350,6 +358,10 @@ etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 /* 1 where the amount, an integer and not below 0, is not 0, else 0. */
 etch_expr etch_some(etch_sym *sym, etch_expr amount);
+/* Of terms of a sum, by term whether it is made (etch_tensor.made): how often two are added, and whether
+ * their sum is made. NULL where all of them, or one of them, surely are. */
+etch_expr etch_additions(etch_sym *sym, const etch_expr *made, uint32_t count);
+etch_expr etch_any_made(etch_sym *sym, const etch_expr *made, uint32_t count);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 /* How often a region runs in one run of `around`, which is around it; NULL: in a microbatch. */

@@ -44,15 +44,35 @@ static bool is_stated(const etch_tensor *tensor)
            (tensor->producer && !tensor->of && tensor->producer->phase == ETCH_FORWARD);
 }
 
+/* All loops of the name in a region. */
+static void choose_loops(const etch_graph *graph, const etch_region *region, const char *name,
+                         etch_choices *out)
+{
+    for (etch_cursor at = {.root = region}; etch_cursor_next(&at);)
+        if (at.item->loop && strcmp(at.item->loop->name, name) == 0)
+            ETCH_PUSH(graph->arena, out, (etch_choice){.loop = at.item->loop});
+}
+
+/* Those without iterations, too: a plan may speak of them. */
+static void choose_idle_loops(const etch_graph *graph, const char *name, etch_choices *out)
+{
+    for (uint32_t i = 0; i < graph->idle_loops.count; i++) {
+        etch_loop *loop = graph->idle_loops.at[i];
+        if (strcmp(loop->name, name) == 0)
+            ETCH_PUSH(graph->arena, out, (etch_choice){.loop = loop});
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            choose_loops(graph, loop->bodies.at[k], name, out);
+    }
+}
+
 etch_choices etch_choose(const etch_graph *graph, const char *name)
 {
     etch_choices out = {0};
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         if (etch_scope_is_called(graph->scopes.at[i], name, strlen(name)))
             ETCH_PUSH(graph->arena, &out, (etch_choice){.call = graph->scopes.at[i]});
-    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
-        if (at.item->loop && strcmp(at.item->loop->name, name) == 0)
-            ETCH_PUSH(graph->arena, &out, (etch_choice){.loop = at.item->loop});
+    choose_loops(graph, graph->forward, name, &out);
+    choose_idle_loops(graph, name, &out);
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         if (is_stated(graph->tensors.at[i]) && etch_tensor_is_selected(graph->tensors.at[i], name))
             ETCH_PUSH(graph->arena, &out, (etch_choice){.result = graph->tensors.at[i]});

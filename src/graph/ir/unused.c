@@ -18,6 +18,15 @@ static bool is_result(const etch_tensor *tensor)
 }
 
 /* `reader`: the first op that reads it; NULL: none does. */
+/* Is it declared in a loop that has no iteration? Then there is none of it. */
+static bool is_idle(const etch_graph *graph, const etch_tensor *weight)
+{
+    for (uint32_t i = 0; i < graph->idle_loops.count; i++)
+        if (etch_region_is_in_loop(weight->region, graph->idle_loops.at[i]))
+            return true;
+    return false;
+}
+
 static void warn(const etch_graph *graph, const etch_tensor *weight, const etch_op *reader)
 {
     etch_diag *diag =
@@ -47,7 +56,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         etch_tensor *weight = graph->weights.at[i];
         weight->is_unused = !sift.needed[weight->id] && (any || !reader[weight->id]);
-        if (weight->is_unused && !is_used_elsewhere(graph, sift.needed, weight))
+        if (weight->is_unused && !is_idle(graph, weight) && !is_used_elsewhere(graph, sift.needed, weight))
             warn(graph, weight, reader[weight->id]);
     }
 }

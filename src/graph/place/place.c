@@ -97,6 +97,7 @@ static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
                               NULL, ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
     op->outs[0] = summand->tensor;
+    op->runs = summand->made;
     etch_step *add = etch_step_alike(p, op, &moved, 1, summand->tensor, moved->place);
     add->accumulate_into[0] = gradient;
 }
@@ -243,6 +244,24 @@ static void place_view(etch_placer *p, etch_placing *pl)
 
 /* ---- sums ------------------------------------------------------------------------------------------- */
 
+static etch_expr *made_of(const etch_placer *p, etch_value *const *terms, uint32_t count)
+{
+    etch_expr *made = ETCH_NEW_ARRAY(p->arena, count, etch_expr);
+    for (uint32_t i = 0; i < count; i++)
+        made[i] = terms[i]->made;
+    return made;
+}
+
+etch_expr etch_place_additions(const etch_placer *p, etch_value *const *terms, uint32_t count)
+{
+    return etch_additions(p->sym, made_of(p, terms, count), count);
+}
+
+static etch_expr any_made(const etch_placer *p, etch_value *const *terms, uint32_t count)
+{
+    return etch_any_made(p->sym, made_of(p, terms, count), count);
+}
+
 etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summands, uint32_t count,
                            uint32_t taken)
 {
@@ -255,7 +274,10 @@ etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summa
     sum->scope = op->scope;
     sum->attrs.taken = taken;
     sum->outs[0] = op->outs[0];
-    return etch_step_alike(p, sum, summands, count, op->outs[0], summands[0]->place)->outs[0];
+    sum->runs = etch_place_additions(p, summands, count);
+    etch_value *made = etch_step_alike(p, sum, summands, count, op->outs[0], summands[0]->place)->outs[0];
+    made->made = any_made(p, summands, count);
+    return made;
 }
 
 /* Adds all values of `summands` that are held alike; returns how many are left. */

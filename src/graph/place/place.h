@@ -35,6 +35,8 @@ typedef struct etch_value {
     uint32_t sharded_flat;
     /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     struct etch_step *step;
+    /* as etch_tensor.made: of a part of a sum its own */
+    etch_expr made;
     uint32_t id;
 } etch_value;
 

@@ -93,6 +93,8 @@ bool etch_map_is_inside(const etch_placed *placed, const etch_dim *dim, uint32_t
  * away. */
 etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summands, uint32_t count,
                            uint32_t taken);
+/* How often it adds two of them, as etch_additions. */
+etch_expr etch_place_additions(const etch_placer *p, etch_value *const *terms, uint32_t count);
 bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b);
 
 #endif

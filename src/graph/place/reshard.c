@@ -14,6 +14,7 @@ etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state
 {
     etch_value *value = ETCH_NEW(p->arena, etch_value);
     value->tensor = tensor;
+    value->made = tensor->made;
     value->id = p->placed->value_count++;
     for (uint32_t a = 0; a < p->axis_count; a++)
         value->place[a] = place ? place[a] : NULL;
@@ -209,7 +210,9 @@ static etch_value *reshard_once(etch_placer *p, etch_value *value, const etch_st
     step->axes = axes;
     step->provenance = provenance;
     step->ins[0] = value;
-    return etch_step_result(p, step, 0, value->tensor, place);
+    etch_value *moved = etch_step_result(p, step, 0, value->tensor, place);
+    moved->made = value->made;
+    return moved;
 }
 
 /* The iteration that one of the body reverses or repeats; NULL: nothing. */

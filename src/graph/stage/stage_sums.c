@@ -50,6 +50,7 @@ static void add_first(const etch_staging *s, etch_step *step, uint32_t count)
     rest->ins = ETCH_NEW_ARRAY(p->arena, rest->in_count, etch_tensor *);
     for (uint32_t i = 0; i < rest->in_count; i++)
         rest->ins[i] = step->ins[i]->tensor;
+    rest->runs = etch_place_additions(p, step->ins, rest->in_count);
     step->op = rest;
 }
 

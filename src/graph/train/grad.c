@@ -756,6 +756,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     derive_region(&d, graph->forward, training->backward);
     etch_either_end(&d);
     etch_recompute_end(&d);
+    etch_made_find(training);
     leave_untrained(&d);
     find_groups(&d);
     sort_groups(training);

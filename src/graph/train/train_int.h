@@ -90,6 +90,8 @@ etch_tensor *etch_either_read(etch_deriver *d, etch_tensor *first, etch_tensor *
 void etch_either_add(etch_deriver *d, etch_op *op);
 /* Makes ops read what is kept anyway. */
 void etch_either_end(etch_deriver *d);
+/* Finds what is zeros where loops run no iteration, and what is not computed then. */
+void etch_made_find(etch_training *training);
 /* Marks the weights that the train block does not train. False after an error. */
 bool etch_freeze(etch_graph *graph, const etch_train *train);
 

@@ -35,6 +35,14 @@ static void walk(survey *s, const etch_region *region)
     }
 }
 
+/* Nothing runs in it; its parts have their names. */
+static void walk_idle(survey *s, const etch_loop *loop)
+{
+    ETCH_PUSH(s->arena, &s->loops, loop);
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        walk(s, loop->bodies.at[k]);
+}
+
 static survey survey_graph(etch_arena *arena, const etch_graph *graph)
 {
     survey s = {.arena = arena,
@@ -42,6 +50,8 @@ static survey survey_graph(etch_arena *arena, const etch_graph *graph)
                 .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool),
                 .runs = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
     walk(&s, graph->forward);
+    for (uint32_t i = 0; i < graph->idle_loops.count; i++)
+        walk_idle(&s, graph->idle_loops.at[i]);
     return s;
 }
 
