@@ -218,12 +218,12 @@ static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr
     return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
 
-/* `item` as payload and as traffic of a ring of so many ranks. */
-static void push_comm(const listing *l, etch_cost item, etch_expr ranks)
+/* `item` as payload and as traffic of a ring of its ranks. */
+static void push_comm(const listing *l, etch_cost item)
 {
     item.measure = ETCH_COMM;
     push(l, item);
-    etch_expr share = ring_share(l->sym, item.collective, ranks);
+    etch_expr share = ring_share(l->sym, item.collective, item.ranks);
     item.measure = ETCH_WIRE;
     item.each = etch_mul(l->sym, item.each, share);
     push(l, item);
@@ -274,10 +274,11 @@ static void list_payload(const listing *l, etch_cost item, const etch_step_task 
     item.step = c->step;
     item.collective = task->collective;
     item.axes = task->axes;
+    item.ranks = ranks_of(l, task);
     item.provenance = task->provenance;
     if (task->end)
         item.provenance.tensor = c->tensor;
-    push_comm(l, item, ranks_of(l, task));
+    push_comm(l, item);
 }
 
 /* One contribution to the step of a rank. */

@@ -109,6 +109,8 @@ typedef struct etch_cost {
     etch_collective collective;
     /* comm, wire */
     uint32_t axes;
+    /* comm, wire: how many take part in it */
+    etch_expr ranks;
     etch_scope *scope;
     /* flops; NULL: of the step's end */
     const etch_op *op;
