@@ -39,8 +39,8 @@ static etch_position position_of_op(const etch_staging *s, const etch_op *op)
 static bool moves_at_once(const etch_staging *s, const etch_step *step)
 {
     const etch_value *from = step->ins[0], *to = step->outs[0];
-    const uint32_t resolved = etch_axes_held(s->p->plan, from->place, ETCH_PARTIAL) &
-                              ~etch_axes_held(s->p->plan, to->place, ETCH_PARTIAL);
+    const uint32_t resolved =
+        etch_axes_partial(s->p->plan, from->place) & ~etch_axes_partial(s->p->plan, to->place);
     return resolved || step->collective == ETCH_SLICE || s->p->pinned[to->tensor->id] == to ||
            etch_place_equal(s->p, from->place, to->place); /* a statistic */
 }
