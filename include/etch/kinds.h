@@ -135,7 +135,7 @@ typedef enum etch_rule {
     ETCH_RULE_MERGE,
     /* R1: a pin */
     ETCH_RULE_PIN,
-    /* R4: the run asks for the result, which so is no partial sum */
+    /* R4: the run asks for the result, which so is not partial */
     ETCH_RULE_RESULT,
     /* R1: the value enters a call, a loop or a statement, which lines of the plan place otherwise */
     ETCH_RULE_ENTER,
@@ -149,7 +149,7 @@ typedef enum etch_rule {
     ETCH_RULE_COTANGENT,
     /* R6: parts of a cotangent are held differently, and are added */
     ETCH_RULE_TOTAL,
-    /* R6: the value is a partial sum, whose summands all have the whole cotangent */
+    /* R6: the value is partial, and what ranks have of it all have the whole cotangent */
     ETCH_RULE_SUMMAND,
     /* R9: the gradient of a weight goes to where the weight is */
     ETCH_RULE_WEIGHT,

@@ -44,13 +44,16 @@ typedef struct etch_view_shard {
 typedef struct etch_view_value {
     /* of the graph */
     size_t tensor;
-    /* "[B@dp,S@(cp,tp),H]", and " partial over tp" after it */
+    /* "[B@dp,S@(cp,tp),H]", and " partial over tp" or " partial maximum over tp" after it */
     const char *place;
     const etch_view_shard *shards;
     size_t shard_count;
     /* the axes over which it is a partial sum */
     const size_t *partial;
     size_t partial_count;
+    /* the axes over which each rank has the maximum of its part */
+    const size_t *maximum;
+    size_t maximum_count;
     /* of weights: the axes whose ranks hold flat parts of what `shards` leave a rank */
     const size_t *parts;
     size_t part_count;

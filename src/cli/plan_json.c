@@ -44,6 +44,7 @@ static json_t *value_json(const etch_placement_report *r, const etch_view_value 
     cli_json_set(row, "place", cli_json_text(v->place), failed);
     cli_json_set(row, "shards", shards, failed);
     cli_json_set(row, "partial", axes_json(r, v->partial, v->partial_count, failed), failed);
+    cli_json_set(row, "maximum", axes_json(r, v->maximum, v->maximum_count, failed), failed);
     cli_json_set(row, "parts", axes_json(r, v->parts, v->part_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(v->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(v->bytes_by_dims), failed);

@@ -71,6 +71,7 @@ static etch_view_value read_value(cli_pool *pool, const json_t *tree, const json
         shards[i].line = cli_tree_location(shard, "line");
     }
     v.partial = read_axes(pool, tree, row, "partial", &v.partial_count);
+    v.maximum = read_axes(pool, tree, row, "maximum", &v.maximum_count);
     v.parts = read_axes(pool, tree, row, "parts", &v.part_count);
     return v;
 }

@@ -89,6 +89,42 @@ static etch_tensor *largest(exec_model *m)
     return exec_product(m, "y", exec_call_row(m, "y", "max", "H", a, NULL, NULL), over_two, "B S");
 }
 
+/* Of what is the largest already, and of what a row has many times. */
+static etch_tensor *largest_of_largest(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H");
+    etch_tensor *most =
+        exec_call_row(m, "m", "max", "S", exec_call_row(m, "m", "max", "H", a, NULL, NULL), NULL, NULL);
+    etch_tensor *copies = exec_copies(m, "c", exec_weight(m, "k", "B"), "B S");
+    return exec_product(m, "y", most, exec_call_row(m, "n", "max", "S", copies, NULL, NULL), "B");
+}
+
+/* Softmax and its logarithm by hand: nothing of the gradient goes through the largest. */
+static etch_tensor *stopped(exec_model *m)
+{
+    etch_tensor *z = exec_product(m, "z", exec_weight(m, "a", "B H"), exec_weight(m, "w", "H V"), "B V");
+    etch_tensor *most = exec_call_row(m, "m", "max", "V", z, NULL, NULL);
+    etch_tensor *far = exec_call_row(m, "m", "stop_gradient", "", most, NULL, NULL);
+    etch_tensor *e = exec_call_row(m, "e", "exp", "", exec_difference(m, "d", z, far), NULL, NULL);
+    etch_tensor *all = exec_reduce(m, "s", e, "B");
+    etch_tensor *log = exec_sum(m, "l", exec_call_row(m, "l", "log", "", all, NULL, NULL), far);
+    return exec_sum(m, "y", exec_quotient(m, "p", e, all, "B V"), log);
+}
+
+/* As a product's operand, whose other operand has a gradient all the same; and the largest of the largest, of
+ * which backward reads nothing. */
+static etch_tensor *stopped_factor(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H"), *b = exec_weight(m, "b", "B S H");
+    etch_tensor *rows =
+        exec_call_row(m, "m", "max", "S", exec_call_row(m, "m", "max", "H", a, NULL, NULL), NULL, NULL);
+    etch_tensor *size = exec_call_row(m, "size", "tanh", "", a, NULL, NULL);
+    etch_tensor *held = exec_call_row(m, "held", "stop_gradient", "", size, NULL, NULL);
+    etch_tensor *most = exec_call_row(m, "most", "stop_gradient", "", rows, NULL, NULL);
+    return exec_sum(m, "y", exec_product(m, "y", held, b, "B S"),
+                    exec_difference(m, "y", exec_product(m, "y", size, b, "B S"), most));
+}
+
 static etch_tensor *averaged(exec_model *m)
 {
     return exec_call_row(m, "y", "mean", "B S", exec_weight(m, "a", "B S H"), NULL, NULL);
@@ -154,6 +190,9 @@ const exec_case exec_function_cases[] = {
     {"quotients", quotients},
     {"bounded", bounded},
     {"largest", largest},
+    {"largest of largest", largest_of_largest},
+    {"stopped", stopped},
+    {"stopped factor", stopped_factor},
     {"averaged", averaged},
     {"transposed", transposed},
     {"cast", cast},

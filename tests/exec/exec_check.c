@@ -100,6 +100,7 @@ static bool gradient_fits(exec_run *run, const etch_tensor *weight, const etch_t
 static const char *check_gradients(exec_run *run, uint64_t seed, bool every_element)
 {
     const etch_training *training = run->env.training;
+    exec_data_stop(run->data);
     for (uint32_t m = 0; m < run->env.micro && !run->env.failure; m++) {
         exec_run_forward(run, m);
         exec_run_backward(run);

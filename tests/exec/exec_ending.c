@@ -82,7 +82,7 @@ static size_t held_size(const ending *e, const etch_tensor *weight)
     for (uint32_t d = 0; d < weight->rank; d++)
         size *= exec_mesh_padded(mesh, weight->dims[d], exec_size(&e->ranks->env, weight->dims[d]));
     for (uint32_t a = 0; a < mesh->axes; a++)
-        size /= place[a] && place[a] != ETCH_PARTIAL ? mesh->size[a] : 1;
+        size /= etch_is_sharded(place[a]) ? mesh->size[a] : 1;
     return size;
 }
 

@@ -103,7 +103,7 @@ bool exec_mesh_is_slots(const exec_mesh *mesh, const etch_dim *dim)
 static void note_value(exec_mesh *mesh, const etch_value *value)
 {
     for (uint32_t a = 0; a < mesh->axes; a++)
-        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+        if (etch_is_sharded(value->place[a]))
             mesh->divide[first_of(value->place[a])->id] |= 1u << a;
 }
 

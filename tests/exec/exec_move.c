@@ -6,6 +6,8 @@
  * over all the axes, where it is known that every step of it can be done. */
 #include "exec_ranks.h"
 
+#include <math.h>
+
 /* Moves in a row, from `base` to the result of the last. No axis is moved twice. */
 typedef struct chain {
     const etch_value *base, *end;
@@ -13,9 +15,14 @@ typedef struct chain {
     uint32_t turn[ETCH_MAX_AXES];                 /* by axis: which move it is in, counted from the last */
 } chain;
 
+static bool is_partial(etch_state state)
+{
+    return state == ETCH_PARTIAL || state == ETCH_PARTIAL_MAX;
+}
+
 static bool is_shard(etch_state state)
 {
-    return state && state != ETCH_PARTIAL;
+    return state && !is_partial(state);
 }
 
 /* Does the move do on every one of its axes what its kind says, and nothing elsewhere? */
@@ -25,9 +32,9 @@ static bool states_fit(const exec_ranks *ranks, const etch_step *step)
         etch_state from = step->ins[0]->place[a], to = step->outs[0]->place[a];
         bool fits[ETCH_COLLECTIVE_COUNT] = {
             [ETCH_SLICE] = !from && is_shard(to),
-            [ETCH_REDUCE_SCATTER] = from == ETCH_PARTIAL && is_shard(to),
+            [ETCH_REDUCE_SCATTER] = is_partial(from) && is_shard(to),
             [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
-            [ETCH_ALL_REDUCE] = from == ETCH_PARTIAL && !to,
+            [ETCH_ALL_REDUCE] = is_partial(from) && !to,
             [ETCH_ALL_GATHER] = is_shard(from) && !to,
         };
         bool named = step->axes & (1u << a);
@@ -78,10 +85,24 @@ static bool is_feasible(const exec_ranks *ranks, const chain *c)
     return true;
 }
 
+/* Is the base what the largest of is to be found, not summands? Nothing is both. */
+static bool is_maximum(exec_ranks *ranks, const chain *c)
+{
+    uint32_t maxima = 0, sums = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++) {
+        maxima += c->base->place[a] == ETCH_PARTIAL_MAX;
+        sums += c->base->place[a] == ETCH_PARTIAL;
+    }
+    if (maxima && sums)
+        exec_fail(&ranks->env, "%s is partial in two ways", c->base->tensor->name);
+    return maxima != 0;
+}
+
 /* What the ranks of the group give a rank; NULL when an element is not there as often as it must be. */
 static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
 {
     const exec_mesh *mesh = &ranks->mesh;
+    const bool maximum = is_maximum(ranks, c);
     uint32_t group = all_axes(c) & ~c->axes[ETCH_SLICE], summands = 1;
     for (uint32_t a = 0; a < mesh->axes; a++)
         if ((c->axes[ETCH_REDUCE_SCATTER] | c->axes[ETCH_ALL_REDUCE]) & (1u << a))
@@ -97,7 +118,10 @@ static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
             const exec_array *part = member ? exec_ranks_find(ranks, c->base, r) : NULL;
             const double *element = part ? exec_walk_lookup(&w, part, NULL, 0) : NULL;
             found += element != NULL;
-            result->at[w.at[0]] += element ? *element : 0;
+            if (element && maximum && found > 1)
+                result->at[w.at[0]] = fmax(result->at[w.at[0]], *element);
+            else
+                result->at[w.at[0]] += element ? *element : 0;
         }
         if (found != summands)
             return NULL;

@@ -701,6 +701,7 @@ static const exec_rule rows[] = {
     {"scale", run_scale, 1, 0},
     {"shift", run_shift, 1, 0},
     {"identity", exec_run_view, 0, 0},
+    {"stop_gradient", exec_run_view, 0, 0},
     {"transpose", exec_run_view, 0, 0},
     {"cast", exec_run_view, 0, 0},
     {"cast_dx", exec_run_view, 0, 0},

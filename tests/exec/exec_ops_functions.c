@@ -116,53 +116,31 @@ static void run_slope(exec_call *call)
 
 /* ---- the largest of a row ------------------------------------------------------------------------------ */
 
-static bool is_whole(exec_call *call, const exec_array *x)
-{
-    for (uint32_t i = 0; i < call->op->attrs.over.count; i++) {
-        const etch_dim *dim = call->op->attrs.over.at[i];
-        int at = exec_array_find(x, dim);
-        if (at >= 0 && x->count[at] == exec_size(call->env, dim))
-            continue;
-        exec_fail(call->env, "%s needs all of %s", etch_row_name(call->op->row), dim->name);
-        return false;
-    }
-    return true;
-}
-
-/* Where in `x` the first largest element of each row is; `rows`: x less `over`. */
-static size_t *first_largest(exec_call *call, const exec_array *x, const exec_array *rows)
-{
-    size_t *at = ETCH_NEW_ARRAY(call->arena, rows->size, size_t);
-    bool *seen = ETCH_NEW_ARRAY(call->arena, rows->size, bool);
-    exec_walk w = exec_walk_over(2, (const exec_array *[]){x, rows});
-    while (exec_walk_next(&w))
-        if (!seen[w.at[1]] || x->at[w.at[0]] > x->at[at[w.at[1]]]) {
-            at[w.at[1]] = w.at[0];
-            seen[w.at[1]] = true;
-        }
-    return at;
-}
-
 static void run_max(exec_call *call)
 {
-    const exec_array *x = call->ins[0];
-    if (!is_whole(call, x) || !agree(call, x, call->outs[0]))
+    const exec_array *x = call->ins[0], *y = call->outs[0];
+    if (!agree(call, x, y))
         return;
-    size_t *at = first_largest(call, x, call->outs[0]);
-    for (size_t i = 0; i < call->outs[0]->size; i++)
-        call->outs[0]->at[i] = x->at[at[i]];
+    for (size_t i = 0; i < y->size; i++)
+        y->at[i] = -INFINITY;
+    exec_walk w = exec_walk_over(2, (const exec_array *[]){x, y});
+    while (exec_walk_next(&w))
+        y->at[w.at[1]] = fmax(y->at[w.at[1]], x->at[w.at[0]]);
+}
+
+static void run_max_ties(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[2]] += call->ins[0]->at[w.at[0]] == call->ins[1]->at[w.at[1]];
 }
 
 static void run_max_dx(exec_call *call)
 {
-    const exec_array *d = call->ins[0], *x = call->ins[1];
-    if (!is_whole(call, x) || !agree(call, x, d) || !agree(call, x, call->outs[0]))
-        return;
-    size_t *at = first_largest(call, x, d);
-    exec_walk w = exec_walk_over(3, (const exec_array *[]){x, call->outs[0], d});
+    exec_walk w = walk(call, 1);
     while (exec_walk_next(&w))
-        if (at[w.at[2]] == w.at[0])
-            call->outs[0]->at[w.at[1]] = d->at[w.at[2]];
+        if (call->ins[1]->at[w.at[1]] == call->ins[2]->at[w.at[2]])
+            call->outs[0]->at[w.at[4]] = call->ins[0]->at[w.at[0]] / call->ins[3]->at[w.at[3]];
 }
 
 /* ---- losses of elements -------------------------------------------------------------------------------- */
@@ -263,6 +241,7 @@ const exec_rule exec_function_rules[] = {
     {"reciprocal_dx", run_slope, 3, 3},
     {"softcap_dx", run_slope, 9, 4},
     {"max", run_max, EXEC_OPERAND + 1, 0},
+    {"max_ties", run_max_ties, EXEC_OPERAND + 2, 0},
     {"max_dx", run_max_dx, 2, 0},
     {"bce", run_bce, EXEC_OPERAND + 7, 0},
     {"bce_bwd", run_bce_bwd, EXEC_COUNTED, 0},

@@ -248,6 +248,15 @@ static void add_reduction(scene *s)
              exec_reduce(s->m, fresh(s, "r"), x, text_of(s, exec_dims_without(exec_dims_of(x, NULL), over))));
 }
 
+static void add_stopped(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    etch_dim *over = x->rank > 1 ? any_dim(s, x) : NULL;
+    etch_tensor *most = over ? exec_call_row(s->m, fresh(s, "r"), "max", over->name, x, NULL, NULL) : x;
+    keep(s, exec_sum(s->m, fresh(s, "x"), x,
+                     exec_call_row(s->m, fresh(s, "h"), "stop_gradient", "", most, NULL, NULL)));
+}
+
 static void add_view(scene *s)
 {
     static const char *const pairs[][2] = {{"S", "T"},  {"T", "S"}, {"H", "H'"},
@@ -706,10 +715,10 @@ static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
         add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
-        add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
-        add_lookup,     add_parts,      add_regrouped,  add_attention, add_attention, add_quotient,
-        add_terms,      add_module,     add_loop,       add_objective, add_experts,   add_experts,
-        add_copies,     add_constant,   add_scatter,    add_cast,      add_contrast};
+        add_product,    add_function,   add_number,     add_norm,      add_reduction, add_stopped,
+        add_view,       add_lookup,     add_parts,      add_regrouped, add_attention, add_attention,
+        add_quotient,   add_terms,      add_module,     add_loop,      add_objective, add_experts,
+        add_experts,    add_copies,     add_constant,   add_scatter,   add_cast,      add_contrast};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

@@ -115,16 +115,27 @@ static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        if (place[a] == ETCH_PARTIAL)
+        if (place[a] == ETCH_PARTIAL || place[a] == ETCH_PARTIAL_MAX)
             axes |= 1u << a;
     return axes;
 }
 
-/* The sum of the parts of a group that all hold the same range: what rank `rank` sees after an all-reduce. */
-static exec_array *sum_over(exec_ranks *ranks, etch_arena *arena, exec_array *const *parts, uint32_t axes,
-                            uint32_t rank)
+static bool is_maximum(const exec_ranks *ranks, const etch_state *place)
+{
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (place[a] == ETCH_PARTIAL_MAX)
+            return true;
+    return false;
+}
+
+/* The sum of the parts of a group that all hold the same range, or the largest of each element: what rank
+ * `rank` sees after an all-reduce. */
+static exec_array *reduce_over(exec_ranks *ranks, etch_arena *arena, exec_array *const *parts, uint32_t axes,
+                               bool maximum, uint32_t rank)
 {
     exec_array *sum = exec_array_like(arena, parts[rank]);
+    for (size_t i = 0; maximum && i < sum->size; i++)
+        sum->at[i] = -INFINITY;
     for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
         if (!exec_mesh_is_group(&ranks->mesh, r, rank, axes))
             continue;
@@ -132,7 +143,7 @@ static exec_array *sum_over(exec_ranks *ranks, etch_arena *arena, exec_array *co
             exec_fail(&ranks->env, "ranks %u and %u reduce different parts: %s, %s", rank, r,
                       exec_array_text(ranks->env.arena, sum), exec_array_text(ranks->env.arena, parts[r]));
         for (size_t i = 0; i < sum->size && !ranks->env.failure; i++)
-            sum->at[i] += parts[r]->at[i];
+            sum->at[i] = maximum ? fmax(sum->at[i], parts[r]->at[i]) : sum->at[i] + parts[r]->at[i];
     }
     return sum;
 }
@@ -158,13 +169,15 @@ static void compare_part(exec_ranks *ranks, const exec_array *part, uint32_t ran
     }
 }
 
-/* The same for the parts of all ranks, which are summands over the axes `partial`. */
-static void compare(exec_ranks *ranks, exec_array *const *parts, uint32_t partial, const exec_array *expected,
-                    const char *what)
+/* The same for the parts of all ranks, which are summands or maxima where `place` says so. */
+static void compare(exec_ranks *ranks, exec_array *const *parts, const etch_state *place,
+                    const exec_array *expected, const char *what)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(ranks->env.arena));
+    const uint32_t partial = partial_axes(ranks, place);
+    const bool maximum = is_maximum(ranks, place);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
-        compare_part(ranks, sum_over(ranks, scratch, parts, partial, r), r, expected, what);
+        compare_part(ranks, reduce_over(ranks, scratch, parts, partial, maximum, r), r, expected, what);
     etch_arena_free(scratch);
 }
 
@@ -177,7 +190,7 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
         return;
     exec_array **parts = parts_of(ranks, value);
     if (!ranks->env.failure)
-        compare(ranks, parts, partial_axes(ranks, value->place), expected,
+        compare(ranks, parts, value->place, expected,
                 etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
 }
 

@@ -15,8 +15,9 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
-static const char *const views[] = {"identity", "transpose", "rename", "renamed_back", "cache", "slice",
-                                    "slice_dx", "split",     "pad",    "pad_dx",       NULL};
+static const char *const views[] = {"identity",     "stop_gradient", "transpose", "rename",
+                                    "renamed_back", "cache",         "slice",     "slice_dx",
+                                    "split",        "pad",           "pad_dx",    NULL};
 
 /* Does the dim stand for another of the operand, because a window stops less often? */
 static bool replaces(const etch_step *step, const etch_dim *dim)

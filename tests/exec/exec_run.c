@@ -42,6 +42,13 @@ exec_data *exec_data_new(etch_arena *arena, const etch_training *training, uint6
     return data;
 }
 
+void exec_data_stop(exec_data *data)
+{
+    data->stopped = ETCH_NEW_ARRAY(data->env.arena, data->env.micro, exec_store);
+    for (uint32_t m = 0; m < data->env.micro; m++)
+        data->stopped[m] = exec_store_new(data->env.arena, data->tensors.count);
+}
+
 /* ---- values -------------------------------------------------------------------------------------------- */
 
 /* The part of an input that a microbatch sees. */
@@ -184,6 +191,19 @@ static void track(exec_run *run, const exec_call *call)
     }
 }
 
+static void stop_gradient(exec_run *run, const etch_op *op, exec_array *made)
+{
+    if (!run->data->stopped || strcmp(etch_row_name(op->row), "stop_gradient") != 0)
+        return;
+    exec_store *store = &run->data->stopped[run->env.microbatch];
+    exec_array **slot = exec_slot(&run->env, store, op->outs[0]->id, op->outs[0]->region->loop);
+    if (!*slot) {
+        *slot = exec_array_like(store->arena, made);
+        memcpy((*slot)->at, made->at, made->size * sizeof *made->at);
+    }
+    memcpy(made->at, (*slot)->at, made->size * sizeof *made->at);
+}
+
 static void run_op(exec_run *run, const etch_op *op)
 {
     exec_call call = {
@@ -195,6 +215,8 @@ static void run_op(exec_run *run, const etch_op *op)
     if (run->env.failure)
         return;
     exec_op(&call);
+    if (op->phase == ETCH_FORWARD)
+        stop_gradient(run, op, call.outs[0]);
     if (run->flop_matters)
         check_flop(run, &call);
     track(run, &call);

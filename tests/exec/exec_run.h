@@ -9,7 +9,13 @@
 typedef struct exec_data {
     exec_env env;
     exec_store tensors; /* by tensor id */
+    /* By microbatch, and by tensor id: what the first run has had where gradients stop, which all later runs
+     * have there, too. NULL: each run has its own. */
+    exec_store *stopped;
 } exec_data;
+
+/* From now on gradients stop, as those that are derived do, also for differences of losses. */
+void exec_data_stop(exec_data *data);
 
 /* Random data; weights and real inputs are in -1..1. */
 exec_data *exec_data_new(etch_arena *arena, const etch_training *training, uint64_t seed);

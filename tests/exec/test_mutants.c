@@ -705,6 +705,7 @@ static const struct {
     {"topk", "linear: each", "its result has choices, which scores lack"},
     {"dispatch", "linear: each", "its result has experts, which tokens lack"},
     {"load", "linear: each", "indices are no partial sums"},
+    {"max_ties", "role", "it reads nothing that backward makes, so that no kernel before takes it in"},
     {"adamw", "flop: none", "the step's end takes FLOP by element of the weight"},
     {"sgd", "flop: none", "likewise"},
     {"sgd_momentum", "flop: none", "likewise"},

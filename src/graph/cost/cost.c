@@ -227,10 +227,12 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
 {
     const listing *l = data;
     etch_cost item = item_of(l, task, c, at);
-    push_as(l, &item, ETCH_COMM, c->payload);
-    if (c->payload)
+    if (c->payload) {
+        item.ranks = ranks_of(l, task);
+        push_as(l, &item, ETCH_COMM, c->payload);
         push_as(l, &item, ETCH_WIRE,
-                etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, ranks_of(l, task))));
+                etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, item.ranks)));
+    }
     item.read = c->written && !c->read ? etch_int(l->sym, 0) : c->read;
     push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);
     push_as(l, &item, ETCH_CACHED, c->cached); /* what microbatches write is there together */

@@ -108,6 +108,8 @@ typedef struct etch_cost {
     /* of the task, where it is one that communicates */
     etch_collective collective;
     uint32_t axes;
+    /* comm, wire: how many take part in it */
+    etch_expr ranks;
     etch_scope *scope;
     /* flops; NULL: of the step's end */
     const etch_op *op;

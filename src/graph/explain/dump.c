@@ -8,7 +8,8 @@ typedef struct dump {
     etch_buf *out;
 } dump;
 
-/* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is partial, and "/dp" where ranks hold flat parts. */
+/* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is a partial sum, "^tp" where it is a partial maximum, and
+ * "/dp" where ranks hold flat parts. */
 static void put_value(const dump *d, const etch_value *value)
 {
     const etch_tensor *t = value->tensor;
@@ -22,8 +23,9 @@ static void put_value(const dump *d, const etch_value *value)
     }
     etch_buf_puts(d->out, "]");
     for (uint32_t a = 0; a < plan->mesh.count; a++)
-        if (value->place[a] == ETCH_PARTIAL)
-            etch_buf_printf(d->out, "+%s", plan->mesh.at[a].name);
+        if (etch_is_partial(value->place[a]))
+            etch_buf_printf(d->out, "%c%s", value->place[a] == ETCH_PARTIAL ? '+' : '^',
+                            plan->mesh.at[a].name);
     if (value->sharded_flat)
         etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->sharded_flat));
 }

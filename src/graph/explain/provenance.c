@@ -83,9 +83,14 @@ static bool put_dim(explainer *t, const etch_state *place, uint32_t axes, const 
     return true;
 }
 
-static uint32_t partial_axes(explainer *t, const etch_state *place)
+/* "partial over tp" or "partial maximum over tp", of some axes; NULL: it is neither there. */
+static const char *partial_text(explainer *t, const etch_state *place, uint32_t axes)
 {
-    return etch_axes_held(t->placed->plan, place, ETCH_PARTIAL) & t->axes;
+    const uint32_t sums = etch_axes_held(t->placed->plan, place, ETCH_PARTIAL) & t->axes & axes;
+    const uint32_t partial = etch_axes_partial(t->placed->plan, place) & t->axes & axes;
+    return partial ? etch_text(t->arena, "%s over %s", sums ? "partial" : "partial maximum",
+                               etch_axes_label(t->placed, partial))
+                   : NULL;
 }
 
 static const char *place_text(explainer *t, const etch_tensor *tensor, const etch_state *place)
@@ -98,9 +103,9 @@ static const char *place_text(explainer *t, const etch_tensor *tensor, const etc
             etch_buf_puts(&out, tensor->dims[i]->name);
     }
     etch_buf_puts(&out, "]");
-    const uint32_t partial = partial_axes(t, place);
+    const char *partial = partial_text(t, place, t->axes);
     if (partial)
-        etch_buf_printf(&out, " partial over %s", etch_axes_label(t->placed, partial));
+        etch_buf_printf(&out, " %s", partial);
     return out.text;
 }
 
@@ -189,15 +194,15 @@ static const char *op_text(explainer *t, const etch_op *op)
     return out.text;
 }
 
-/* How a value is held on some axes: "whole", "partial over tp", "divided along S @ tp". */
+/* How a value is held on some axes: "whole", "partial maximum over tp", "divided along S @ tp". */
 static const char *state_text(explainer *t, const etch_state *place, uint32_t axes)
 {
     etch_buf out = {.arena = t->arena};
-    const uint32_t partial = partial_axes(t, place) & axes;
+    const char *partial = partial_text(t, place, axes);
     if (partial)
-        etch_buf_printf(&out, "partial over %s", etch_axes_label(t->placed, partial));
+        etch_buf_puts(&out, partial);
     for (uint32_t a = 0; a < axis_count(t); a++) {
-        bool told = !place[a] || place[a] == ETCH_PARTIAL || !(axes >> a & 1);
+        bool told = !etch_is_sharded(place[a]) || !(axes >> a & 1);
         for (uint32_t b = 0; b < a && !told; b++)
             told = place[b] == place[a] && axes >> b & 1;
         if (told)
@@ -216,6 +221,13 @@ static const char *part_text(explainer *t, const etch_provenance *provenance)
         return etch_text(t->arena, "loop %s", provenance->loop->name);
     return provenance->result ? etch_text(t->arena, "the statement of %s", name_of(t, provenance->result))
                               : module_of(t, provenance->scope);
+}
+
+/* Is the value, under whatever name, the largest of something, not a sum? */
+static bool is_maximum(const etch_tensor *tensor)
+{
+    const etch_op *op = etch_route_root(etch_origin(tensor))->producer;
+    return op && op->row->reduction == ETCH_REDUCTION_MAX;
 }
 
 /* `to`: where a value goes that is `moved` over some axes. */
@@ -238,7 +250,7 @@ static void explain_need(explainer *t, const etch_provenance *why, const etch_st
         explain_by_plan(t, role, why->line, "%s is pinned as %s", name, place_text(t, moved, to));
         return;
     case ETCH_RULE_RESULT:
-        explain(t, role, of->span, "%s is a result of the run, which is no partial sum", name);
+        explain(t, role, of->span, "%s is a result of the run, which is not partial", name);
         break;
     case ETCH_RULE_LOOP:
         explain(t, role, why->loop->span, "loop %s hands %s on as %s", why->loop->name, name,
@@ -258,8 +270,8 @@ static void explain_need(explainer *t, const etch_provenance *why, const etch_st
         explain(t, role, of->span, "parts of the gradient of %s are held differently, and are added", name);
         break;
     case ETCH_RULE_SUMMAND:
-        explain(t, role, of->span, "%s is a sum of what ranks have, each of which needs the whole gradient",
-                name);
+        explain(t, role, of->span, "%s is a %s of what ranks have, each of which needs the whole gradient",
+                name, is_maximum(of) ? "maximum" : "sum");
         break;
     case ETCH_RULE_WEIGHT:
         explain(t, role, of->of->span, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
@@ -270,28 +282,28 @@ static void explain_need(explainer *t, const etch_provenance *why, const etch_st
     }
     const etch_scope *scope = why->op ? why->op->scope : moved->scope;
     for (uint32_t a = 0; role != ETCH_PHRASE_MADE && a < axis_count(t); a++)
-        if (axes >> a & 1 && to[a] && to[a] != ETCH_PARTIAL)
+        if (axes >> a & 1 && etch_is_sharded(to[a]))
             explain_line(t, line_of(t->placed, scope, to[a], a));
 }
 
 /* ---- what made a value so ------------------------------------------------------------------------------ */
 
-/* The operand that a partial sum comes from, where the op has not made it itself. */
-static etch_value *partial_operand(const etch_step *step, uint32_t axis)
+/* The operand that a partial value comes from, where the op has not made it itself. */
+static etch_value *operand_held(const etch_step *step, uint32_t axis, etch_state state)
 {
     for (uint32_t i = 0; i < step->in_count; i++)
-        if (step->ins[i]->place[axis] == ETCH_PARTIAL)
+        if (step->ins[i]->place[axis] == state)
             return step->ins[i];
     return NULL;
 }
 
 static const etch_dim *before_view(const etch_op *op, const etch_dim *dim)
 {
-    return dim && dim != ETCH_PARTIAL ? etch_op_dim_before(op, dim) : dim;
+    return etch_is_sharded(dim) ? etch_op_dim_before(op, dim) : dim;
 }
 
-/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets partial
- * sums through; `dim` becomes what it is divided along there. */
+/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets it
+ * through as it is partial; `dim` becomes what it is divided along there. */
 static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
@@ -303,7 +315,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
         } else if (etch_op_is_view(step->op)) {
             *dim = before_view(step->op, *dim);
         } else {
-            before = *dim == ETCH_PARTIAL && !step->factor[axis] ? partial_operand(step, axis) : NULL;
+            before = etch_is_partial(*dim) && !step->factor[axis] ? operand_held(step, axis, *dim) : NULL;
         }
         if (!before || before->place[axis] != *dim)
             break;
@@ -352,11 +364,15 @@ static void explain_made(explainer *t, etch_value *value, uint32_t axes)
         if (step->provenance.rule == ETCH_RULE_PIN)
             return;
     } else if (step) {
-        const etch_dim *summed = dim == ETCH_PARTIAL ? step->factor[axis] : NULL;
+        const etch_dim *reduced = etch_is_partial(dim) ? step->factor[axis] : NULL;
+        const char *how = dim == ETCH_PARTIAL ? "sums" : "takes the maximum";
         scope = step->op->scope;
-        explain(t, ETCH_PHRASE_MADE, step->op->span, summed ? "%s from %s, which sums over %s" : "%s by %s%s",
-                state, op_text(t, step->op), summed ? summed->name : "");
-        dim = summed ? summed : dim;
+        if (reduced)
+            explain(t, ETCH_PHRASE_MADE, step->op->span, "%s from %s, which %s over %s", state,
+                    op_text(t, step->op), how, reduced->name);
+        else
+            explain(t, ETCH_PHRASE_MADE, step->op->span, "%s by %s", state, op_text(t, step->op));
+        dim = reduced ? reduced : dim;
     } else if (tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT || tensor->constant) {
         explain(t, ETCH_PHRASE_MADE, tensor->span, "%s as %s %s is", state, kind_of(tensor),
                 name_of(t, tensor));
@@ -365,7 +381,7 @@ static void explain_made(explainer *t, etch_value *value, uint32_t axes)
         explain(t, ETCH_PHRASE_MADE, loop ? loop->span : tensor->span, "%s as %s%s hands it on", state,
                 loop ? "loop " : "its loop", loop ? loop->name : "");
     }
-    if (dim && dim != ETCH_PARTIAL)
+    if (etch_is_sharded(dim))
         explain_line(t, line_of(t->placed, scope, dim, axis));
 }
 

@@ -21,7 +21,7 @@ typedef enum etch_role {
 
 /* The use that an op makes of a dim: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
-    /* independent: results are sharded on it, or partial where they lack it */
+    /* independent: results are sharded on it, or partial where they lack it, as `reduction` says */
     ETCH_FACTOR_PASS,
     /* needed as a whole: its shards are gathered */
     ETCH_FACTOR_WHOLE,
@@ -29,7 +29,11 @@ typedef enum etch_factor {
     ETCH_FACTOR_STAT
 } etch_factor;
 
-/* May a partial sum pass through? */
+/* How what ranks have is put together where each has worked on its part of a dim that the result lacks. */
+typedef enum etch_reduction { ETCH_REDUCTION_SUM, ETCH_REDUCTION_MAX } etch_reduction;
+
+/* May an operand pass through of which ranks have parts that are put together as those of the result are: of
+ * most ops a partial sum? */
 typedef enum etch_linear {
     ETCH_LINEAR_NO,
     /* in each operand alone: one partial operand passes, if it has the result's dims */
@@ -141,9 +145,10 @@ enum { ETCH_EXTRA_AS_RESULT = 0 };
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
  * out; `d`: the cotangents of all results; `y0|x0`: either serves, and backward reads the one that is kept
- * anyway, the first where neither or both are. `into`: operands whose cotangents the results are, `all`
- * operands, or `each`: one call for every operand that needs one; `added`, `taken`: for each of a sum that
- * is. N counts all operands that the row names. */
+ * anyway, the first where neither or both are; `@row` at the end: what that row makes of the arguments
+ * before it but cotangents, with the dims of result 0. `into`: operands whose cotangents the results are,
+ * `all` operands, or `each`: one call for every operand that needs one; `added`, `taken`: for each of a sum
+ * that is. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -234,6 +239,7 @@ struct etch_row {
     /* what these dims are to the op; all others pass */
     etch_factor over, dot, state;
     etch_linear linear;
+    etch_reduction reduction;
     etch_flop_cost flop;
     /* for conventions of counting */
     etch_op_family family;

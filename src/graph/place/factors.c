@@ -5,22 +5,34 @@
 
 static bool can_divide(const etch_op *op, etch_state state)
 {
-    return state && state != ETCH_PARTIAL && etch_op_has_dim(op, state) &&
+    return etch_is_sharded(state) && etch_op_has_dim(op, state) &&
            etch_op_factor(op, state) != ETCH_FACTOR_WHOLE;
+}
+
+/* How a result is held over an axis of which each rank has its part of the work; so held an operand may go
+ * through. */
+static etch_state partial_by(const etch_op *op)
+{
+    return op->row->reduction == ETCH_REDUCTION_MAX ? ETCH_PARTIAL_MAX : ETCH_PARTIAL;
+}
+
+static uint32_t count_held(const etch_placing *pl, uint32_t axis, etch_state state)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        count += pl->ins[i]->place[axis] == state;
+    return count;
 }
 
 static uint32_t count_partial(const etch_placing *pl, uint32_t axis)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pl->op->in_count; i++)
-        count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
-    return count;
+    return count_held(pl, axis, ETCH_PARTIAL) + count_held(pl, axis, ETCH_PARTIAL_MAX);
 }
 
 static bool any_sharded(const etch_placing *pl, uint32_t axis)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++)
-        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL)
+        if (etch_is_sharded(pl->ins[i]->place[axis]))
             return true;
     return false;
 }
@@ -48,7 +60,8 @@ static etch_state factor_of_request(const etch_placer *p, const etch_placing *pl
     if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != ETCH_FACTOR_PASS ||
         !etch_op_is_even(pl->op, dim))
         return NULL;
-    if (pl->op->row->linear == ETCH_LINEAR_JOINT && partial == pl->op->in_count)
+    if (pl->op->row->linear == ETCH_LINEAR_JOINT &&
+        count_held(pl, axis, partial_by(pl->op)) == pl->op->in_count)
         return NULL; /* a sum of partial sums stays one */
     return partial || !any_sharded(pl, axis) ? dim : NULL;
 }
@@ -104,7 +117,7 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
     const etch_op *op = pl->op;
     const etch_tensor *sum = NULL;
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && etch_passes_alone(op, i))
+        if (pl->ins[i]->place[axis] == partial_by(op) && etch_passes_alone(op, i))
             sum = op->ins[i];
     if (!sum || count_partial(pl, axis) != 1 || op->outs[0]->rank >= sum->rank ||
         !etch_has_result_dims(op, sum))
@@ -145,14 +158,15 @@ uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor)
 static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
-    const uint32_t partial = count_partial(pl, axis);
+    const etch_state kind = partial_by(op);
+    const uint32_t partial = count_held(pl, axis, kind);
     if (op->row->linear == ETCH_LINEAR_JOINT)
         return partial == op->in_count ? UINT32_MAX : 0;
     uint32_t passing = 0;
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_passes_alone(op, i) && pl->ins[i]->place[axis] == ETCH_PARTIAL &&
+        if (etch_passes_alone(op, i) && pl->ins[i]->place[axis] == kind &&
             (etch_has_result_dims(op, op->ins[i]) || etch_passing_on(p, op->ins[i]) >> axis & 1) &&
-            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+            ((partial == 1 && kind == ETCH_PARTIAL) || !p->uses[op->ins[i]->id].read_back))
             passing = 1u << i;
     return passing;
 }
@@ -190,9 +204,9 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
     if (passing) {
         for (uint32_t i = 0; i < op->in_count; i++)
             pl->need[i][axis] =
-                op->row->linear == ETCH_LINEAR_JOINT || passing & (1u << i) ? ETCH_PARTIAL : NULL;
+                op->row->linear == ETCH_LINEAR_JOINT || passing & (1u << i) ? partial_by(op) : NULL;
         for (uint32_t i = 0; i < op->out_count; i++)
-            pl->result[i][axis] = ETCH_PARTIAL;
+            pl->result[i][axis] = partial_by(op);
         return;
     }
     for (uint32_t i = 0; i < op->in_count; i++)
@@ -204,7 +218,7 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
         pl->stat_axes |= 1u << axis;
     for (uint32_t i = 0; i < op->out_count; i++) {
         bool whole = stat || is_untouched(op, i, f);
-        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : partial_by(op));
     }
 }
 

@@ -130,10 +130,10 @@ void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch
         place[a] = now[a];
         if (!(boundary->axes & (1u << a)))
             continue;
-        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one:
+        /* A result's dim that the outer map does not name keeps its shards, and what is partial stays so:
          * whoever reads it knows best where to. */
         const bool keeps = boundary->leaves && !map[a] && now[a] &&
-                           (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
+                           (etch_is_partial(now[a]) || !etch_map_dim(p->plan, boundary->to, now[a]));
         place[a] = keeps ? now[a] : map[a];
     }
 }

@@ -32,6 +32,11 @@ static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor)
 
 static uint32_t partial_axes(const etch_placer *p, const etch_value *value)
 {
+    return etch_axes_partial(p->plan, value->place);
+}
+
+static uint32_t summed_axes(const etch_placer *p, const etch_value *value)
+{
     return etch_axes_held(p->plan, value->place, ETCH_PARTIAL);
 }
 
@@ -322,7 +327,7 @@ static void add_partial_terms(etch_placer *p, etch_placing *pl)
     etch_op *op = pl->op, *rest = ETCH_NEW(p->arena, etch_op);
     uint32_t partial = 0;
     for (uint32_t i = 0; i < op->in_count; i++)
-        partial += partial_axes(p, pl->ins[i]) != 0;
+        partial += summed_axes(p, pl->ins[i]) != 0;
     if (op->row->use != ETCH_USE_SUM || partial < 2 || partial == op->in_count)
         return;
     *rest = *op;
@@ -331,7 +336,7 @@ static void add_partial_terms(etch_placer *p, etch_placing *pl)
     for (uint32_t i = 0; i < op->in_count; i++) {
         if (!pl->ins[i])
             continue;
-        const bool whole = !partial_axes(p, pl->ins[i]);
+        const bool whole = !summed_axes(p, pl->ins[i]);
         etch_value *term = whole ? pl->ins[i] : add_alike_terms(p, op, pl->ins, i);
         const bool is_taken = op->attrs.taken >> i & 1u && (whole || term->tensor != op->outs[0]);
         rest->attrs.taken |= (uint32_t)is_taken << rest->in_count;

@@ -13,18 +13,33 @@ typedef struct etch_kernel etch_kernel;
 typedef struct etch_step_program etch_step_program;
 
 /* State of one tensor on one mesh axis. */
-typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
-extern const etch_dim etch_partial_mark; /* its address: a partial sum */
+typedef const etch_dim *etch_state;          /* NULL: replicated; a dim: sharded on it */
+extern const etch_dim etch_partial_mark;     /* its address: a partial sum */
+extern const etch_dim etch_partial_max_mark; /* its address: a partial maximum */
 #define ETCH_PARTIAL (&etch_partial_mark)
+#define ETCH_PARTIAL_MAX (&etch_partial_max_mark)
 
-/* The same, or whole where it is a partial sum. */
+/* Has each rank what its part of the work gave, be it a summand or a maximum? */
+static inline bool etch_is_partial(etch_state state)
+{
+    return state == ETCH_PARTIAL || state == ETCH_PARTIAL_MAX;
+}
+
+static inline bool etch_is_sharded(etch_state state)
+{
+    return state && !etch_is_partial(state);
+}
+
+/* The same, or whole where it is partial. */
 static inline etch_state etch_without_partial(etch_state state)
 {
-    return state == ETCH_PARTIAL ? NULL : state;
+    return etch_is_partial(state) ? NULL : state;
 }
 
 /* Bits of the axes of the plan on which the state of a placement is this one. */
 uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_state state);
+/* Bits of those on which it is partial, in one way or the other; no value is partial in both. */
+uint32_t etch_axes_partial(const etch_plan *plan, const etch_state *place);
 
 /* A tensor as one placement holds it. */
 typedef struct etch_value {

@@ -4,6 +4,7 @@
 ETCH_CURSOR_NEXT(etch_placed_cursor, etch_placed_region);
 
 const etch_dim etch_partial_mark = {.name = "partial"};
+const etch_dim etch_partial_max_mark = {.name = "partial maximum"};
 
 uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_state state)
 {
@@ -12,6 +13,11 @@ uint32_t etch_axes_held(const etch_plan *plan, const etch_state *place, etch_sta
         if (place[a] == state)
             axes |= 1u << a;
     return axes;
+}
+
+uint32_t etch_axes_partial(const etch_plan *plan, const etch_state *place)
+{
+    return etch_axes_held(plan, place, ETCH_PARTIAL) | etch_axes_held(plan, place, ETCH_PARTIAL_MAX);
 }
 
 /* Of a dim that a rolling cache shows a part of. */
@@ -30,7 +36,7 @@ static etch_expr count_elements(const etch_placed *placed, const etch_value *val
     for (uint32_t i = 0; i < value->tensor->rank; i++)
         count = etch_mul(sym, count, size(placed, value->tensor->dims[i]));
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+        if (etch_is_sharded(value->place[a]))
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);
     if (!value->sharded_flat)
         return count;

@@ -115,7 +115,7 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
         carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
         const etch_value *forward = p->pinned[first->id] ? p->pinned[first->id] : p->made[first->id];
         for (uint32_t a = 0; a < p->axis_count; a++)
-            place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
+            place[a] = forward ? etch_without_partial(forward->place[a]) : NULL;
         return;
     }
     if (!etch_request_pinned(p, value, place))
@@ -127,7 +127,7 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
 /* The dim of `tensor` that becomes `dim` in the op's result. */
 static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim)
 {
-    if (!dim || dim == ETCH_PARTIAL)
+    if (!etch_is_sharded(dim))
         return NULL;
     if (etch_op_is_view(op))
         return etch_op_dim_before(op, dim);

@@ -74,7 +74,7 @@ static etch_collective move_of(etch_state from, etch_state to)
         return ETCH_NO_COLLECTIVE;
     if (!from)
         return ETCH_SLICE;
-    if (from == ETCH_PARTIAL)
+    if (etch_is_partial(from))
         return to ? ETCH_REDUCE_SCATTER : ETCH_ALL_REDUCE;
     return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
 }
@@ -87,11 +87,6 @@ enum { MOVE_KINDS = ETCH_ALL_GATHER };
 static const etch_collective shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
                                                          ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
 
-static bool is_shard(etch_state state)
-{
-    return state && state != ETCH_PARTIAL;
-}
-
 /* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim
  * may leave it or join it: the shards of the outer ones stay where they are. Slots have no order that would
  * have to be kept. But what is to leave any dim leaves before another joins: that one would divide shards,
@@ -100,7 +95,7 @@ static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etc
                           uint32_t other)
 {
     const etch_state from = now[axis], to = goal[axis], there = now[other];
-    if (!is_shard(there) || (there != from && there != to))
+    if (!etch_is_sharded(there) || (there != from && there != to))
         return false;
     if (there == to && goal[other] != to)
         return true;
@@ -153,8 +148,8 @@ uint32_t etch_reshard_non_innermost(const etch_placer *p, const etch_value *valu
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
-        for (uint32_t b = 0; is_shard(value->place[a]) && need[a] != value->place[a] && b < p->axis_count;
-             b++)
+        for (uint32_t b = 0;
+             etch_is_sharded(value->place[a]) && need[a] != value->place[a] && b < p->axis_count; b++)
             if (value->place[b] == value->place[a] && need[b] == value->place[b] &&
                 is_in_the_way(p, value->place, need, a, b))
                 axes |= 1u << b;
@@ -282,7 +277,7 @@ static bool is_on_the_way(const etch_placer *p, const etch_value *value, const e
                           const etch_state *goal)
 {
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        const bool whole = !held->place[a] && goal[a] != ETCH_PARTIAL;
+        const bool whole = !held->place[a] && !etch_is_partial(goal[a]);
         if (held->place[a] != goal[a] && held->place[a] != value->place[a] && !whole)
             return false;
     }
@@ -322,7 +317,7 @@ static bool shows_shards(const etch_placer *p, const etch_value *view, const etc
 {
     const etch_op *op = view->step->op;
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (goal[a] && goal[a] != ETCH_PARTIAL && !etch_op_dim_before(op, goal[a]))
+        if (etch_is_sharded(goal[a]) && !etch_op_dim_before(op, goal[a]))
             return false;
     return true;
 }

@@ -48,8 +48,8 @@ static etch_position position_of_loop(const etch_staging *s, const etch_placed_l
 static bool moves_at_once(const etch_staging *s, const etch_step *step)
 {
     const etch_value *from = step->ins[0], *to = step->outs[0];
-    const uint32_t resolved = etch_axes_held(s->p->plan, from->place, ETCH_PARTIAL) &
-                              ~etch_axes_held(s->p->plan, to->place, ETCH_PARTIAL);
+    const uint32_t resolved =
+        etch_axes_partial(s->p->plan, from->place) & ~etch_axes_partial(s->p->plan, to->place);
     const bool cuts = step->collective == ETCH_SLICE && !(s->backward && etch_stage_is_own_shard(s, step));
     return resolved || cuts || s->p->pinned[to->tensor->id] == to ||
            etch_place_equal(s->p, from->place, to->place); /* a statistic */

@@ -231,8 +231,19 @@ static etch_tensor *named_value(const etch_op *op, const char *name)
     return n < op->out_count ? op->outs[n] : NULL;
 }
 
+/* What a row of backward finds out about a result of forward before the cotangent is looked at. */
+static etch_tensor *found_by(etch_deriver *d, etch_region *region, const etch_op *op, const char *name,
+                             const etch_tensor_list *args, uint32_t skip)
+{
+    const etch_row *row = etch_row_named(d->graph->table, name);
+    etch_op *made = derived_op(d, row, args->at + skip, args->count - skip, 1, op);
+    made->outs[0] = derived_tensor(d, derived_name(d->graph->arena, name, " of "), op->outs[0], ETCH_F32);
+    etch_region_add_op(d->graph, region, made);
+    return made->outs[0];
+}
+
 /* Collects the operands that `args` names; returns the bits of those that are not given. */
-static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args,
+static uint32_t gather_args(etch_deriver *d, etch_region *region, const etch_op *op, const char *args,
                             const etch_tensor_list *cotangents, uint32_t target, etch_tensor_list *out)
 {
     etch_arena *arena = d->graph->arena;
@@ -243,7 +254,9 @@ static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args
             if (length == 1 || i == (uint32_t)(at[1] - '0'))
                 ETCH_PUSH(arena, out, cotangents->at[i]);
         etch_tensor *value = *at == 'x' || *at == 'y' ? named_value(op, at) : NULL;
-        if (value && at[2] == '|')
+        if (*at == '@')
+            value = found_by(d, region, op, at + 1, out, cotangents->count);
+        else if (value && at[2] == '|')
             value = etch_either_read(d, value, named_value(op, at + 3), out->count);
         else if (value)
             value = etch_recompute_read(d, value);
@@ -297,7 +310,7 @@ static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, 
         any = any || d->needs[op->ins[targets[i]]->id];
     if (!any)
         return;
-    uint32_t absent = gather_args(d, op, rule->args, cotangents, targets[0], &args);
+    uint32_t absent = gather_args(d, region, op, rule->args, cotangents, targets[0], &args);
     if (row->elide_same && same_dims(args.at[0], op->ins[targets[0]])) {
         contribute(d, region, op->ins[targets[0]], args.at[0], false);
         return;
@@ -708,7 +721,7 @@ static void leave_untrained(etch_deriver *d)
         etch_diag *diag =
             etch_remark(g->diags, ETCH_E_NO_GRADIENT, weight->span,
                         "%s has no gradient, and is not trained: the loss does not depend on it, "
-                        "or only through a choice",
+                        "or only through a choice or stop_gradient",
                         weight->name);
         etch_help(diag, "tag it frozen if that is meant");
     }

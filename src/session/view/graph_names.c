@@ -206,12 +206,22 @@ static const char *name_gradient(naming *n, const etch_tensor *t, uint32_t scope
     return distinct(n, scope, name);
 }
 
+/* Has backward found it out about a result, whose cotangent it is not? */
+static bool is_found(const etch_tensor *t)
+{
+    const etch_op *forward = t->producer && t->producer->phase == ETCH_BACKWARD ? t->producer->forward : NULL;
+    return forward && t->of && first_time(t->of) == first_time(forward->outs[0]);
+}
+
 static const char *name_tensor(naming *n, const etch_tensor *t)
 {
     const uint32_t scope = etch_view_naming_scope(n->graph, t)->id;
     const etch_op *op = t->producer;
     if (is_again(t))
         return distinct(n, scope, etch_text(n->arena, "%s.again", n->names.tensors[t->of->id]));
+    if (is_found(t))
+        return distinct(n, scope,
+                        etch_text(n->arena, "%s.%s", n->names.tensors[t->of->id], etch_row_name(op->row)));
     if (t->of)
         return name_gradient(n, t, scope);
     if (op && t->output > 0) /* its mask, its statistic */

@@ -141,15 +141,6 @@ static etch_value *behind_nothing(const etch_plan_viewing *v, etch_value *value)
     return value;
 }
 
-static uint32_t partial_axes(const etch_plan_viewing *v, const etch_value *value)
-{
-    uint32_t axes = 0;
-    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
-        if (value->place[a] == ETCH_PARTIAL)
-            axes |= 1u << a;
-    return axes;
-}
-
 static size_t value_index(etch_plan_viewing *v, etch_value *value)
 {
     value = behind_nothing(v, value);
@@ -160,9 +151,13 @@ static size_t value_index(etch_plan_viewing *v, etch_value *value)
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
                            .bytes_by_dims = etch_plan_bytes_by_dims(v, &value, 1),
                            .step = ETCH_VIEW_NONE};
+    const etch_plan *plan = v->placed->plan;
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);
-    row.partial = etch_plan_axis_list(v, partial_axes(v, value), &row.partial_count);
+    row.partial =
+        etch_plan_axis_list(v, etch_axes_held(plan, value->place, ETCH_PARTIAL), &row.partial_count);
+    row.maximum =
+        etch_plan_axis_list(v, etch_axes_held(plan, value->place, ETCH_PARTIAL_MAX), &row.maximum_count);
     row.parts = etch_plan_axis_list(v, value->sharded_flat, &row.part_count);
     row.source = source_of(v, value, &line);
     row.line = etch_locate(v->view.session, line);

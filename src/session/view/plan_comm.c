@@ -36,7 +36,8 @@ static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, cons
            a->axes == b->axes && a->provenance.rule == b->provenance.rule &&
            a->provenance.weight_group == b->provenance.weight_group &&
            a->provenance.line.start == b->provenance.line.start && a->provenance.cut == b->provenance.cut &&
-           (a->step || a->body == b->body) && (!is_alone(v, a) || a->tensor == b->tensor);
+           (a->step || a->provenance.weight_group || a->body == b->body) &&
+           (!is_alone(v, a) || a->tensor == b->tensor);
 }
 
 static etch_shown_collective *collective_for(etch_plan_viewing *v, const etch_cost *cost)
@@ -190,8 +191,8 @@ static void count_buckets(etch_plan_viewing *v, etch_shown_collective *row)
         cost->collective == ETCH_REDUCE_SCATTER; /* others are of the parts of a divided update */
     const etch_expr ranks = ranks_of(v, is_whole ? 0 : v->placed->zero_axes[cost->tensor->id]);
     row->each = row->bytes[row->stage];
-    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
-        row->each = etch_div(sym, plan->bucket, ranks);
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE) /* or less, where that is all */
+        row->each = etch_smaller(sym, row->each, etch_div(sym, plan->bucket, ranks));
     for (uint32_t s = 0; s < v->stages.count; s++) {
         if (etch_is_zero(row->bytes[s]))
             continue;
@@ -250,6 +251,15 @@ static void add_tensors(const etch_plan_viewing *v, const etch_shown_collective 
     row->tensor_count = shown->tensors.count;
 }
 
+/* The loop of what is no step: of the weights of a group that around all of them. */
+static size_t loop_of(const etch_plan_viewing *v, const etch_cost *cost)
+{
+    const etch_region *body = cost->body;
+    while (cost->provenance.weight_group && body && body->parent && body->parent->loop)
+        body = body->parent;
+    return body ? etch_view_loop_at(&v->view, body) : ETCH_VIEW_NONE;
+}
+
 static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown_collective *shown)
 {
     const etch_cost *cost = shown->cost;
@@ -258,7 +268,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     etch_view_collective row = {.collective = cost->collective,
                                 .phase = cost->phase,
                                 .group = etch_axes_label(v->placed, axes),
-                                .ranks = etch_plan_text(v, ranks_of(v, axes)),
+                                .ranks = etch_plan_text(v, cost->ranks),
                                 .step = ETCH_VIEW_NONE,
                                 .module = v->view.scope_at[etch_view_scope(&v->view, cost->scope)->id],
                                 .loop = ETCH_VIEW_NONE,
@@ -269,8 +279,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
     row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
     add_tensors(v, shown, &row);
-    if (cost->body)
-        row.loop = etch_view_loop_at(&v->view, cost->body);
+    row.loop = loop_of(v, cost);
     const value_list alive = alive_at(v, cost);
     if (alive.count)
         row.bytes_by_dims = etch_plan_bytes_by_dims(v, alive.at, alive.count);

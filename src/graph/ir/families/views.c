@@ -106,6 +106,8 @@ static bool cached(etch_call *call, etch_dim_list *out)
 static const etch_row rows[] = {
     ETCH_FREE("identity", "x", "x itself", .shape = etch_shape_union, .grads = ETCH_GRADS({"sum", "d0", "0"}),
               .use = ETCH_USE_COPY, .view = true),
+    ETCH_FREE("stop_gradient", "x", "x itself, of which backward knows nothing: it has no cotangent",
+              .shape = etch_shape_union, .view = true),
     ETCH_FREE("transpose", "x", "x itself: the order of dims has no meaning", .shape = etch_shape_union,
               .grads = ETCH_GRADS({"sum", "d0", "0"}), .view = true),
     ETCH_FREE("rename", "x", "x[S->S'], x[(N,P)->M], x[M->(N,P)]: the same elements under other dims",
