@@ -150,7 +150,7 @@ static bool has_part(const search *s, const etch_value *whole, const etch_value 
 {
     for (uint32_t a = 0; a < s->placed->plan->mesh.count; a++)
         if (s->axes & (1u << a) && whole->place[a] != to->place[a] &&
-            (whole->place[a] || to->place[a] == ETCH_PARTIAL))
+            (whole->place[a] || etch_is_partial(to->place[a])))
             return false;
     return true;
 }

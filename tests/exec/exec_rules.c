@@ -72,6 +72,13 @@ static bool may_pass(const etch_placed *placed, const etch_step *step, uint32_t 
     return is_row(step, joint) || is_each || is_row(step, views);
 }
 
+/* May a partial maximum? Only the largest of what ranks have as the largest is the largest of all. */
+static bool may_pass_maximum(const etch_step *step)
+{
+    static const char *const maxima[] = {"max", NULL};
+    return is_row(step, maxima) || is_row(step, views);
+}
+
 static const char *check_step(const etch_placed *placed, const etch_step *step)
 {
     if (strcmp(etch_row_name(step->row), "accumulate") == 0 && !step->accumulate_into[0])
@@ -81,6 +88,9 @@ static const char *check_step(const etch_placed *placed, const etch_step *step)
             if (step->ins[i]->place[a] == ETCH_PARTIAL && !may_pass(placed, step, i, a))
                 return etch_text(placed->arena, "%s is given %s as a partial sum", etch_row_name(step->row),
                                  step->ins[i]->tensor->name);
+            else if (step->ins[i]->place[a] == ETCH_PARTIAL_MAX && !may_pass_maximum(step))
+                return etch_text(placed->arena, "%s is given %s as a partial maximum",
+                                 etch_row_name(step->row), step->ins[i]->tensor->name);
     return NULL;
 }
 
@@ -96,7 +106,7 @@ typedef struct reductions {
 static bool is_partial(const reductions *r, const etch_value *value)
 {
     for (uint32_t a = 0; a < r->placed->plan->mesh.count; a++)
-        if (value->place[a] == ETCH_PARTIAL)
+        if (value->place[a] == ETCH_PARTIAL || value->place[a] == ETCH_PARTIAL_MAX)
             return true;
     return false;
 }

@@ -180,7 +180,7 @@ static bool check_messages(verifying *v)
 static const char *partial_sum(const etch_placed *placed, const etch_cut *cut, const etch_value *value)
 {
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (value->place[a] == ETCH_PARTIAL)
+        if (etch_is_partial(value->place[a]))
             return etch_text(placed->arena, "the message at unit %s sends %s as a partial sum over %s",
                              placed->stages->segments.at[cut->segment].name, value->tensor->name,
                              placed->plan->mesh.at[a].name);
