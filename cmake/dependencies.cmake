@@ -27,8 +27,11 @@ endif()
 etch_library(GMP gmp libgmp-dev)
 etch_library(JANSSON jansson libjansson-dev)
 etch_library(LIBMD libmd libmd-dev)
-set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD Threads::Threads)
-set(ETCH_PKGCONFIG_MODULES gmp jansson libmd)
+etch_library(MPFR mpfr libmpfr-dev)
+etch_library(NLOPT nlopt libnlopt-dev)
+set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::NLOPT
+    Threads::Threads m)
+set(ETCH_PKGCONFIG_MODULES gmp jansson libmd mpfr nlopt)
 
 if(BUILD_TESTING)
     etch_library(CHECK check check)

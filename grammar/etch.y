@@ -19,7 +19,8 @@ struct oracle;
 }
 
 %token END_ "end of statement" NAME INTEGER REAL STRING BAD
-%token AS "as" ASSUME "assume" AXIS "axis" CHECK "check" CONFIG "config" DIM "dim" DTYPE "dtype" ELSE "else"
+%token AS "as" ASSUME "assume" AXIS "axis" CHECK "check" CLUSTER "cluster" CONFIG "config" DEVICE "device"
+%token DIM "dim" DTYPE "dtype" ELSE "else"
 %token ETCH "etch" FALSE_ "false" FOR "for" IF "if" IMPORT "import" INFER "infer" MESH "mesh" MODEL "model"
 %token MODULE "module" PAD "pad" PARALLEL "parallel" PARAM "param" PIN "pin" REPEAT "repeat" SHARD "shard"
 %token STAGE "stage" SWEEP "sweep" TAG "tag" TRAIN "train" TRUE_ "true" USE "use" WEIGHT "weight"
@@ -38,7 +39,7 @@ version: ETCH INTEGER { oracle_check_version(oracle, $2); } ;
 items: %empty | items END_ item ;
 
 item: import | use | params | dims | assume | dtype | check
-    | module | model | config | train | infer | parallel | sweep ;
+    | module | model | config | train | infer | parallel | sweep | device | cluster ;
 
 import: IMPORT STRING | IMPORT STRING '(' names ')' | IMPORT STRING AS NAME ;
 use: USE CONFIG NAME | USE NAME NAME { oracle_check_plan(oracle, $2); } ;
@@ -63,6 +64,16 @@ parallel: PARALLEL NAME plan_block ;
 sweep: SWEEP NAME '{' end '}' | SWEEP NAME '{' end sweep_lines end '}' ;
 sweep_lines: sweep_line | sweep_lines END_ sweep_line ;
 sweep_line: bindings | WHERE predicates ;
+device: DEVICE NAME machine ;
+cluster: CLUSTER NAME machine ;
+machine: '{' end '}' | '{' end machine_lines end '}' ;
+machine_lines: machine_line | machine_lines END_ machine_line ;
+machine_line: numbers_line | NAME NAME '{' end '}' | NAME NAME '{' end numbers_lines end '}' ;
+numbers_lines: numbers_line | numbers_lines END_ numbers_line ;
+numbers_line: numbers | NAME numbers | NAME NAME numbers ;
+numbers: number | numbers ',' number ;
+number: option_name '=' option_value unit ;
+unit: %empty | NAME | NAME '/' NAME ;
 
 bindings: binding | bindings ',' binding ;
 binding: NAME '=' expr ;
@@ -72,8 +83,8 @@ option_value: expr | WEIGHT ;
 option_name: NAME | keyword ;
 keyword: plan_keyword | other_keyword ;
 plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | ZERO ;
-other_keyword: AS | ASSUME | CHECK | CONFIG | DIM | ELSE | ETCH | FALSE_ | IF | IMPORT | INFER | MODEL | MODULE
-             | PARALLEL | PARAM | REPEAT | SWEEP | TAG | TRAIN | TRUE_ | USE | WEIGHT | WHERE ;
+other_keyword: AS | ASSUME | CHECK | CLUSTER | CONFIG | DEVICE | DIM | ELSE | ETCH | FALSE_ | IF | IMPORT | INFER
+             | MODEL | MODULE | PARALLEL | PARAM | REPEAT | SWEEP | TAG | TRAIN | TRUE_ | USE | WEIGHT | WHERE ;
 options_block: '{' end '}' | '{' end option_lines end '}' ;
 option_lines: options | option_lines END_ options ;
 names: NAME | names ',' NAME ;

@@ -40,6 +40,8 @@ find_missing() {
     need libgmp-dev pkg-config --exists gmp
     need libjansson-dev pkg-config --exists jansson
     need libmd-dev pkg-config --exists libmd
+    need libmpfr-dev pkg-config --exists mpfr
+    need libnlopt-dev pkg-config --exists nlopt
     if [ "$wanted" != build ]; then
         need bison command -v bison
         need groff-base command -v groff

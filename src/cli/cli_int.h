@@ -67,6 +67,10 @@ typedef struct cli_arguments {
     const char *ranks;
     /* dump in the text form */
     bool text;
+    /* the spec of the machine */
+    const char *machine;
+    /* fit nothing: how good are the numbers of the machine? */
+    bool check;
     /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool dot;
     bool human, json, quiet, verbose, help, version;
@@ -98,8 +102,9 @@ enum {
     CLI_DUMP = 1 << 6,
     CLI_ASSEMBLE = 1 << 7,
     CLI_PROVE = 1 << 8,
+    CLI_FIT = 1 << 9,
     CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE,
-    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE
+    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT
 };
 
 /* The i-th command, NULL after the last. */
@@ -114,6 +119,7 @@ cli_exit cli_show(const cli_arguments *arguments);
 cli_exit cli_verify(const cli_arguments *arguments);
 cli_exit cli_dump(const cli_arguments *arguments);
 cli_exit cli_assemble(const cli_arguments *arguments);
+cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
@@ -157,9 +163,11 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
 /* ---- sessions and messages -------------------------------------------------------------------------- */
 
 /* The path of a spec: as it is named when that is there or says a folder, else the file of that name in a
- * folder of ETCH_PATH, or among the installed models; in `path` then. */
+ * folder of ETCH_PATH, or among the installed models and machines; in `path` then. */
 enum { CLI_PATH = 4096 };
 const char *cli_find_spec(const char *name, char path[CLI_PATH]);
+/* The same for a machine, whose name may lack the ".etch" of its file. */
+const char *cli_find_machine(const char *name, char path[CLI_PATH]);
 /* Reads all of a file, or of the standard input for "-", with a NUL behind `*length` bytes; the caller frees
  * `*text`. NULL, or why it cannot be read. `limit`: most bytes. */
 const char *cli_read_text(const char *name, size_t limit, char **text, size_t *length);

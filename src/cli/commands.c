@@ -115,6 +115,28 @@ static const cli_command commands[] = {
      "\n"
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n"},
+    {"fit", CLI_FIT, "TABLE --machine M", 1, 1, "the numbers of a machine from measurements",
+     "TABLE has tabs or commas between its columns, which its first line names:\n"
+     "`us`, microseconds, and those of a kind of kernel. Lines that begin with # are none.\n"
+     "\n"
+     "  products     m, n, k           y[m,n] = x[m,k] w[k,n]\n"
+     "  grouped      m, n, k, groups   the rows of all groups together\n"
+     "  attention    batch, queries, keys, heads, kv_heads, head_dim\n"
+     "  elementwise  bytes             read and written\n"
+     "  collectives  op, ranks, bytes  the largest buffer\n"
+     "  systolic     m, n, k           on a device with an array\n"
+     "\n"
+     "Besides: dtype; value_dim; phase, forward or backward; pairs, causal or all; machine,\n"
+     "rows of another one than the device are left out; split, rows that do not say\n"
+     "calibration are not fitted. Other columns are not read.\n"
+     "\n"
+     "Finds the numbers of the formula by least squares of the logarithms, from two thirds of\n"
+     "the rows. Prints the line for the machine, and the errors: half of the rows, and nine\n"
+     "tenths of them, are not further off. Every third row that could be fitted is kept out,\n"
+     "and is not known to the fit. With --check the numbers are those that the machine has.\n"
+     "--format json has a line for each row as well.\n"
+     "\n"
+     "  etch fit gemm.csv --machine h100_sxm\n"},
     {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"

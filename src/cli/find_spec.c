@@ -26,6 +26,19 @@ static bool is_in_list(const char *folders, const char *name, char path[CLI_PATH
     return false;
 }
 
+/* In a folder of the models, or else of the machines. */
+static bool is_shipped(const char *data, const char *name, char path[CLI_PATH])
+{
+    static const char *const folders[] = {"models", "machines"};
+    char folder[CLI_PATH];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const int used = snprintf(folder, sizeof folder, "%s/%s", data, folders[i]);
+        if (used > 0 && used < CLI_PATH && is_there(folder, (size_t)used, name, path))
+            return true;
+    }
+    return false;
+}
+
 /* Beside the program, so that an installation can be moved. */
 static bool is_installed(const char *name, char path[CLI_PATH])
 {
@@ -35,11 +48,11 @@ static bool is_installed(const char *name, char path[CLI_PATH])
         program[length] = '\0';
         char *slash = strrchr(program, '/');
         const size_t room = slash ? sizeof program - (size_t)(slash - program) : 0;
-        if (slash && snprintf(slash, room, "/%s", ETCH_MODELS_FROM_PROGRAM) < (int)room &&
-            is_there(program, strlen(program), name, path))
+        if (slash && snprintf(slash, room, "/%s", ETCH_DATA_FROM_PROGRAM) < (int)room &&
+            is_shipped(program, name, path))
             return true;
     }
-    return is_there(ETCH_MODELS, strlen(ETCH_MODELS), name, path);
+    return is_shipped(ETCH_DATA, name, path);
 }
 
 const char *cli_find_spec(const char *name, char path[CLI_PATH])
@@ -47,4 +60,18 @@ const char *cli_find_spec(const char *name, char path[CLI_PATH])
     if (!name || *name == '\0' || strchr(name, '/') || access(name, F_OK) == 0)
         return name;
     return is_in_list(getenv("ETCH_PATH"), name, path) || is_installed(name, path) ? path : name;
+}
+
+const char *cli_find_machine(const char *name, char path[CLI_PATH])
+{
+    char file[CLI_PATH];
+    const int used = snprintf(file, sizeof file, "%s.etch", name);
+    if (strchr(name, '/') || access(name, F_OK) == 0 || used < 0 || used >= CLI_PATH)
+        return name;
+    const char *found = cli_find_spec(file, path);
+    if (found == path)
+        return path;
+    if (found && access(found, F_OK) == 0)
+        return strcpy(path, found);
+    return cli_find_spec(name, path);
 }

@@ -30,6 +30,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_dump(arguments);
     case CLI_ASSEMBLE:
         return cli_assemble(arguments);
+    case CLI_FIT:
+        return cli_fit(arguments);
     case CLI_HELP:
         return cli_help(arguments);
     default:

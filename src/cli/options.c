@@ -30,6 +30,8 @@ typedef enum option_id {
     OPT_RENDEZVOUS,
     OPT_SEEDS,
     OPT_TEXT,
+    OPT_MACHINE,
+    OPT_CHECK,
     OPT_RANKS,
     OPT_FORM,
     OPT_DIFF,
@@ -93,7 +95,7 @@ static const option_row rows[OPT_COUNT] = {
                  "without a value, to 1"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0,
-                 "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+                 "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
@@ -114,6 +116,9 @@ static const option_row rows[OPT_COUNT] = {
                    "op_type, module, joined by commas"},
     [OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER, "also write what ASTRA-sim needs, and its command"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
+    [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT, "the machine: a spec with a device, or the name of one\n"
+                     "that comes with etch"},
+    [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
@@ -122,10 +127,10 @@ static const option_row rows[OPT_COUNT] = {
                    "write into a folder that holds files"},
     [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE, "end before the files are on the disk"},
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
-    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
-    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE,
+    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
@@ -392,6 +397,12 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_TEXT:
         a->text = true;
+        return true;
+    case OPT_MACHINE:
+        a->machine = value;
+        return true;
+    case OPT_CHECK:
+        a->check = true;
         return true;
     case OPT_FORM:
         return choose_form(a, value);

@@ -5,6 +5,7 @@
 #define ETCH_LANG_H
 
 #include "graph/graph.h"
+#include "lang/machine/machine.h"
 #include "lang/model/model.h"
 #include "lang/names/names.h"
 #include "lang/plan/plan.h"

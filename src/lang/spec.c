@@ -1,5 +1,6 @@
 /* The spec as a whole: reading it, and what it lists. */
 #include "lang/lang.h"
+#include "lang/machine/machine.h"
 #include "lang/model/blocks.h"
 #include "lang/names/symbols.h"
 #include "lang/plan/lookup.h"
@@ -106,6 +107,7 @@ static void read_numbers(etch_spec *spec)
     for (uint32_t i = 0; i < spec->spaces.count; i++)
         read_uses(spec, spec->spaces.at[i]);
     etch_bindings_check(spec);
+    etch_machines_read(spec);
 }
 
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,

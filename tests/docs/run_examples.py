@@ -63,7 +63,7 @@ def run_block(shell, name, block):
 
 
 def run_file(path):
-    shell = console.Shell(path.stem, [console.SOURCE / "models"])
+    shell = console.Shell(path.stem, [console.SOURCE / "models", console.SOURCE / "machines"])
     count = failed = 0
 
     def replace(match):

@@ -136,7 +136,7 @@ static const struct keyword {
     {"model", MODEL}, {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
     {"pin", PIN},     {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"sweep", SWEEP},
     {"tag", TAG},     {"train", TRAIN},   {"true", TRUE_},    {"use", USE},           {"weight", WEIGHT},
-    {"where", WHERE}, {"zero", ZERO},
+    {"where", WHERE}, {"zero", ZERO},     {"device", DEVICE}, {"cluster", CLUSTER},
 };
 
 static int scan_word(oracle *o, int *value)

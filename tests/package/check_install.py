@@ -167,6 +167,21 @@ def check_program(prefix):
     assert "EXECUTABLE" in made, made
 
 
+def check_machines(prefix):
+    """Machines are installed and found by their names, with and without the end of the file; the rows that
+    they were fitted to are not installed."""
+    folder = prefix / "share" / "etch" / "machines"
+    names = {path.name for path in (pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "machines").glob("*.etch")}
+    assert {path.name for path in folder.iterdir()} == names, folder
+    table = pathlib.Path("rows.csv").resolve()
+    table.write_text("m,n,k,us\n4096,4096,4096,200\n", encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "ETCH_PATH"}
+    for name in ("h100_sxm", "h100_sxm.etch"):
+        command = [prefix / "bin" / "etch", "fit", table, "--machine", name, "--check"]
+        said = run(*command, cwd="/", env=environment)
+        assert said.startswith("fit products overhead = 3.28 us"), said
+
+
 def main():
     cmake, version, flags = sys.argv[1], sys.argv[2], shlex.split(sys.argv[3].removeprefix("flags="))
     compiler = os.environ["CC"]
@@ -184,6 +199,7 @@ def main():
     check_formulas(compiler, flags, prefix)
     check_network(compiler, flags, prefix)
     check_program(prefix)
+    check_machines(prefix)
 
 
 main()

@@ -27,8 +27,8 @@ void etch_symbol_read(etch_spec *spec, const etch_symbol *symbol)
 
 const char *etch_symbol_kind_name(etch_symbol_kind kind)
 {
-    static const char *const names[] = {"param",       "dim",         "module", "model", "config",
-                                        "train block", "infer block", "plan",   "sweep"};
+    static const char *const names[] = {"param",       "dim",  "module", "model",  "config", "train block",
+                                        "infer block", "plan", "sweep",  "device", "cluster"};
     return names[kind];
 }
 
@@ -179,11 +179,12 @@ static void declare(etch_spec *spec, etch_namespace *space, etch_symbol_kind kin
 static void add_own(etch_spec *spec, etch_namespace *space)
 {
     static const etch_symbol_kind kinds[] = {
-        [ETCH_AST_PARAM] = ETCH_SYMBOL_PARAM,   [ETCH_AST_DIMS] = ETCH_SYMBOL_DIM,
-        [ETCH_AST_MODULE] = ETCH_SYMBOL_MODULE, [ETCH_AST_MODEL] = ETCH_SYMBOL_MODEL,
-        [ETCH_AST_CONFIG] = ETCH_SYMBOL_CONFIG, [ETCH_AST_TRAIN] = ETCH_SYMBOL_TRAIN,
-        [ETCH_AST_INFER] = ETCH_SYMBOL_INFER,   [ETCH_AST_PARALLEL] = ETCH_SYMBOL_PLAN,
-        [ETCH_AST_SWEEP] = ETCH_SYMBOL_SWEEP,
+        [ETCH_AST_PARAM] = ETCH_SYMBOL_PARAM,     [ETCH_AST_DIMS] = ETCH_SYMBOL_DIM,
+        [ETCH_AST_MODULE] = ETCH_SYMBOL_MODULE,   [ETCH_AST_MODEL] = ETCH_SYMBOL_MODEL,
+        [ETCH_AST_CONFIG] = ETCH_SYMBOL_CONFIG,   [ETCH_AST_TRAIN] = ETCH_SYMBOL_TRAIN,
+        [ETCH_AST_INFER] = ETCH_SYMBOL_INFER,     [ETCH_AST_PARALLEL] = ETCH_SYMBOL_PLAN,
+        [ETCH_AST_SWEEP] = ETCH_SYMBOL_SWEEP,     [ETCH_AST_DEVICE] = ETCH_SYMBOL_DEVICE,
+        [ETCH_AST_CLUSTER] = ETCH_SYMBOL_CLUSTER,
     };
     for (uint32_t i = 0; i < space->ast->items.count; i++) {
         const etch_ast_item *item = &space->ast->items.at[i];

@@ -28,7 +28,11 @@ typedef enum etch_symbol_kind {
     /* item */
     ETCH_SYMBOL_PLAN,
     /* item */
-    ETCH_SYMBOL_SWEEP
+    ETCH_SYMBOL_SWEEP,
+    /* item */
+    ETCH_SYMBOL_DEVICE,
+    /* item */
+    ETCH_SYMBOL_CLUSTER
 } etch_symbol_kind;
 
 typedef struct etch_symbol {
@@ -124,6 +128,9 @@ struct etch_spec {
     etch_plan *shared_plan;
     /* those with errors, which have been reported */
     ETCH_VEC(const etch_symbol *) broken_plans;
+    /* by symbol id; NULL for what is none */
+    struct etch_device **devices;
+    struct etch_cluster **clusters;
 };
 
 /* The body of the model or module is being read. */

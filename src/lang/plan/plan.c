@@ -445,6 +445,8 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
         case ETCH_AST_STAGE:
+        case ETCH_AST_NUMBERS: /* of machines alone */
+        case ETCH_AST_PART:
             break;
         }
     return false;

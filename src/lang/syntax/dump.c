@@ -162,6 +162,9 @@ static void dump_def(const etch_ast_def *def, etch_buf *out)
         etch_buf_puts(out, def->average ? " ~ " : " = ");
         etch_ast_dump_expr(def->value, out);
     }
+    if (def->unit.text) {
+        etch_buf_printf(out, " %s", def->unit.text);
+    }
     etch_buf_puts(out, ")");
 }
 
@@ -329,6 +332,13 @@ static void dump_line(const etch_ast_line *line, unsigned depth, etch_buf *out)
         dump_names("", &line->what, out);
         dump_lines(&line->lines, depth + 1, out);
         break;
+    case ETCH_AST_NUMBERS:
+    case ETCH_AST_PART:
+        etch_buf_puts(out, line->kind == ETCH_AST_PART ? "(part " : "(numbers ");
+        dump_names("", &line->what, out);
+        if (line->kind == ETCH_AST_PART)
+            dump_lines(&line->lines, depth + 1, out);
+        break;
     }
     dump_defs(&line->defs, out);
     etch_buf_puts(out, ")");
@@ -373,7 +383,8 @@ static void dump_item(const etch_ast_item *item, etch_buf *out)
         [ETCH_AST_DIMS] = "dim",          [ETCH_AST_ASSUME] = "assume", [ETCH_AST_DTYPE] = "dtype",
         [ETCH_AST_CHECK] = "check",       [ETCH_AST_MODULE] = "module", [ETCH_AST_MODEL] = "model",
         [ETCH_AST_CONFIG] = "config",     [ETCH_AST_TRAIN] = "train",   [ETCH_AST_INFER] = "infer",
-        [ETCH_AST_PARALLEL] = "parallel", [ETCH_AST_SWEEP] = "sweep",
+        [ETCH_AST_PARALLEL] = "parallel", [ETCH_AST_SWEEP] = "sweep",   [ETCH_AST_DEVICE] = "device",
+        [ETCH_AST_CLUSTER] = "cluster",
     };
     etch_buf_printf(out, "(%s", heads[item->kind]);
     switch (item->kind) {
@@ -404,6 +415,8 @@ static void dump_item(const etch_ast_item *item, etch_buf *out)
         dump_defs(&item->defs, out);
         break;
     case ETCH_AST_PARALLEL:
+    case ETCH_AST_DEVICE:
+    case ETCH_AST_CLUSTER:
         etch_buf_printf(out, " %s", item->name.text);
         dump_lines(&item->lines, 1, out);
         break;

@@ -137,6 +137,10 @@ void etch_parse_options(etch_parser *p, etch_ast_defs *into);
 
 /* { statements }, after the header of a module, model, loop or branch. */
 void etch_parse_body(etch_parser *p, const char *what, const char *name, etch_ast_body *into);
+/* { lines } of a device or cluster; `what` is the word that begins it. */
+void etch_parse_machine(etch_parser *p, const char *what, const char *name, etch_ast_lines *into);
+/* WORD = EXPR UNIT, where the word may be a keyword and the unit left out */
+void etch_parse_numbers(etch_parser *p, etch_ast_defs *into);
 /* { lines } of a plan or of a scope in it. */
 void etch_parse_plan(etch_parser *p, const char *what, const char *name, etch_ast_lines *into);
 

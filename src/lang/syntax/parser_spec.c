@@ -250,6 +250,14 @@ static void parse_rest_of_item(etch_parser *p, etch_token_kind keyword, etch_ast
         item->name = etch_parse_name(p, "the name of the plan");
         etch_parse_plan(p, "plan", item->name.text, &item->lines);
         break;
+    case ETCH_TOKEN_DEVICE:
+    case ETCH_TOKEN_CLUSTER: {
+        const bool device = keyword == ETCH_TOKEN_DEVICE;
+        item->kind = device ? ETCH_AST_DEVICE : ETCH_AST_CLUSTER;
+        item->name = etch_parse_name(p, device ? "the name of the device" : "the name of the cluster");
+        etch_parse_machine(p, device ? "device" : "cluster", item->name.text, &item->lines);
+        break;
+    }
     default:
         parse_sweep(p, item);
         break;

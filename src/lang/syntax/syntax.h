@@ -114,6 +114,8 @@ typedef struct etch_ast_def {
     etch_ast_expr *value;
     /* declared with ~ */
     bool average;
+    /* in a device or cluster, `2.9 us`, `3.35 TB/s`: "us", "TB/s"; else left out */
+    etch_ast_name unit;
     etch_span span;
 } etch_ast_def;
 typedef ETCH_VEC(etch_ast_def) etch_ast_defs;
@@ -216,7 +218,11 @@ typedef enum etch_ast_line_kind {
     /* what @ mesh, defs */
     ETCH_AST_STAGE,
     /* for what { lines } */
-    ETCH_AST_SCOPE
+    ETCH_AST_SCOPE,
+    /* of a device or cluster: what (up to two words), defs */
+    ETCH_AST_NUMBERS,
+    /* of a device or cluster: what (two words) { lines } */
+    ETCH_AST_PART
 } etch_ast_line_kind;
 
 typedef struct etch_ast_place {
@@ -229,7 +235,7 @@ typedef ETCH_VEC(etch_ast_place) etch_ast_places;
 typedef struct etch_ast_line {
     etch_ast_line_kind kind;
     etch_span span;
-    /* selectors */
+    /* selectors; words */
     etch_ast_names what;
     etch_ast_defs defs;
     union {
@@ -274,7 +280,11 @@ typedef enum etch_ast_item_kind {
     /* name, lines */
     ETCH_AST_PARALLEL,
     /* name, defs (values: lists), tests (where) */
-    ETCH_AST_SWEEP
+    ETCH_AST_SWEEP,
+    /* name, lines */
+    ETCH_AST_DEVICE,
+    /* the same */
+    ETCH_AST_CLUSTER
 } etch_ast_item_kind;
 
 typedef struct etch_ast_item {

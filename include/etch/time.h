@@ -1,0 +1,153 @@
+/* Seconds: how long kernels take on a machine, and the numbers of a machine from measurements. Part of
+ * etch/etch.h.
+ *
+ * A machine is a spec with a `device`, and a `cluster` of it for collectives. Its numbers are exact decimals.
+ * The formulas are those of docs/time.md, which says where they come from and how far they are from what was
+ * measured; p-norms have no exact value, so that times are intervals. */
+#ifndef ETCH_TIME_H
+#define ETCH_TIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "etch/export.h"
+#include "etch/session.h"
+#include "etch/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The value of a formula, in seconds, is at least `low` and at most `high`. They are as near to each other as
+ * doubles are, up to some units in the last place. */
+typedef struct etch_seconds {
+    double low, high;
+} etch_seconds;
+
+typedef enum etch_kernel_kind {
+    /* y[m,n] = x[m,k] w[k,n] */
+    ETCH_KERNEL_PRODUCT,
+    /* `groups` products, whose rows are m together: experts */
+    ETCH_KERNEL_GROUPED,
+    /* fused attention */
+    ETCH_KERNEL_ATTENTION,
+    /* what only moves bytes */
+    ETCH_KERNEL_ELEMENTWISE,
+    /* of the ranks of one node */
+    ETCH_KERNEL_COLLECTIVE,
+    /* a product on a systolic array */
+    ETCH_KERNEL_SYSTOLIC,
+    ETCH_KERNEL_KINDS
+} etch_kernel_kind;
+/* "products", ..: the word of the `fit` line; NULL for none. */
+ETCH_API const char *etch_kernel_kind_name(etch_kernel_kind kind);
+
+typedef enum etch_node_collective {
+    ETCH_NODE_ALL_REDUCE,
+    ETCH_NODE_ALL_GATHER,
+    ETCH_NODE_REDUCE_SCATTER,
+    ETCH_NODE_ALL_TO_ALL,
+    ETCH_NODE_COLLECTIVES
+} etch_node_collective;
+/* "all_reduce", ..; NULL for none. */
+ETCH_API const char *etch_node_collective_name(etch_node_collective op);
+
+/* One kernel. Members that its kind does not have are 0. */
+typedef struct etch_kernel_call {
+    etch_kernel_kind kind;
+    /* of the operands: "bf16"; peaks are of a dtype. Not of collectives and elementwise kernels */
+    const char *dtype;
+    /* of the result of a product; NULL: that of the operands, or one of 2 bytes where theirs is smaller */
+    const char *result;
+    uint64_t m, n, k, groups;
+    /* grouped: the result is the gradient of the weights, k times n for each group, and a row of x and one of
+     * the gradient of y are operands */
+    bool weights;
+    uint64_t batch, queries, keys, heads, kv_heads;
+    /* of queries and keys, and of values */
+    uint64_t head_dim, value_dim;
+    /* each query sees the keys up to its own place, the last query all of them */
+    bool causal;
+    bool backward;
+    /* read and written; of a collective the largest buffer: gathered, or before it is scattered */
+    uint64_t bytes;
+    etch_node_collective op;
+    uint64_t ranks;
+} etch_kernel_call;
+
+/* How a row of a table takes part in a fit. */
+typedef enum etch_fit_part {
+    /* it was fitted */
+    ETCH_FIT_USED,
+    /* it could have been, and is kept to see how good the fit is */
+    ETCH_FIT_KEPT_OUT,
+    /* too small for the formula, or of a dtype with a time of its own */
+    ETCH_FIT_ASIDE,
+    /* the table says that it is not for fitting */
+    ETCH_FIT_GIVEN,
+    ETCH_FIT_PARTS
+} etch_fit_part;
+/* "used", "kept out", "aside", "given"; NULL for none. */
+ETCH_API const char *etch_fit_part_name(etch_fit_part part);
+
+typedef struct etch_fit_line {
+    etch_kernel_call kernel;
+    /* of the table, from 1 */
+    uint32_t line;
+    etch_fit_part part;
+    /* measured, in seconds */
+    double measured;
+    etch_seconds predicted;
+    /* (predicted - measured)/measured */
+    double error;
+    /* of a systolic array, else 0 */
+    uint64_t cycles;
+} etch_fit_line;
+
+/* Errors of some of the rows, as absolute values of `error`. */
+typedef struct etch_fit_errors {
+    size_t rows;
+    /* the smallest error that half, or nine tenths, of the rows do not exceed */
+    double median, p90;
+} etch_fit_errors;
+
+typedef struct etch_fit_options {
+    /* sizeof(etch_fit_options) */
+    size_t struct_size;
+    /* the table: its name in messages, its `length` bytes */
+    const char *name, *text;
+    size_t length;
+    /* keep the numbers that the machine has, and say how good they are */
+    bool check;
+} etch_fit_options;
+
+typedef struct etch_fitting {
+    etch_kernel_kind kind;
+    const char *device;
+    /* the line to put into the machine: "fit products overhead = 2.9 us, ..." */
+    const char *line;
+    /* by etch_fit_part */
+    etch_fit_errors errors[ETCH_FIT_PARTS];
+    const etch_fit_line *rows;
+    size_t row_count;
+} etch_fitting;
+
+/* Finds the numbers of the session's only device, or of the first level of its only cluster, from a table of
+ * measurements. The same table gives the same bytes. ETCH_EINPUT: the table, or the machine, does not do. */
+ETCH_API etch_status etch_session_fit(etch_session *session, const etch_fit_options *options,
+                                      const etch_fitting **fitting);
+
+/* How long a kernel takes on the session's only device; of collectives on the first level of its only
+ * cluster. ETCH_EINPUT: the machine does not say enough. */
+ETCH_API etch_status etch_session_kernel_time(etch_session *session, const etch_kernel_call *kernel,
+                                              etch_seconds *seconds);
+
+/* The devices and clusters of the session's spec as text that reads back as the same. */
+ETCH_API etch_status etch_session_machines(etch_session *session, const char **text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

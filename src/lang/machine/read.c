@@ -1,0 +1,318 @@
+/* Devices and clusters: their lines. */
+#include <string.h>
+
+#include "graph/graph.h"
+#include "lang/machine/machine_int.h"
+
+static bool is_word(const etch_ast_line *line, const char *word)
+{
+    return line->what.count > 0 && strcmp(line->what.at[0].text, word) == 0;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------- */
+
+static const etch_machine_field device_fields[] = {
+    {"other", ETCH_OF_FLOP_A_SECOND, false},
+    {"memory", ETCH_OF_BYTES, false},
+    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false},
+    {"clock", ETCH_OF_FREQUENCY, false},
+};
+enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
+
+static const char *device_line_at(uint32_t index)
+{
+    static const char *const lines[] = {"products", "other", "memory", "bandwidth", "array", "clock", "fit"};
+    return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
+}
+
+static const char *fit_at(uint32_t index)
+{
+    return index < ETCH_KERNEL_KINDS ? etch_kernel_kind_name((etch_kernel_kind)index) : NULL;
+}
+
+static const char *dtype_at(uint32_t index)
+{
+    return index < ETCH_DTYPE_COUNT ? etch_dtype_name((etch_dtype)index) : NULL;
+}
+
+static const char *dataflow_at(uint32_t index)
+{
+    return etch_dataflow_name((etch_dataflow)index);
+}
+
+static const char *array_at(uint32_t index)
+{
+    static const char *const names[] = {"rows", "columns", "dataflow"};
+    return index < 3 ? names[index] : NULL;
+}
+
+static void read_products(etch_machine_reader *reader, const etch_ast_line *line, etch_device *device)
+{
+    for (uint32_t i = 0; i < line->defs.count; i++) {
+        const etch_ast_def *def = &line->defs.at[i];
+        const etch_machine_field field = {def->name.text, ETCH_OF_FLOP_A_SECOND, false};
+        etch_peak peak = {.dtype = def->name.text};
+        if (etch_dtype_of(peak.dtype) == ETCH_DTYPE_COUNT)
+            etch_machine_unknown(reader, "dtype", def->name, dtype_at);
+        else if (etch_machine_say(reader, etch_text(reader->spec->arena, "products %s", peak.dtype),
+                                  def->span) &&
+                 etch_machine_number(reader, def, &field, &peak.rate))
+            ETCH_PUSH(reader->spec->arena, &device->peaks, peak);
+    }
+}
+
+static void read_array(etch_machine_reader *reader, const etch_ast_line *line, etch_device *device)
+{
+    uint32_t dataflow = 0;
+    for (uint32_t i = 0; i < line->defs.count; i++) {
+        const etch_ast_def *def = &line->defs.at[i];
+        const char *name = def->name.text;
+        if (strcmp(name, "rows") != 0 && strcmp(name, "columns") != 0 && strcmp(name, "dataflow") != 0)
+            etch_machine_unknown(reader, "number of an array", def->name, array_at);
+        else if (!etch_machine_say(reader, etch_text(reader->spec->arena, "array %s", name), def->span))
+            continue;
+        else if (strcmp(name, "dataflow") == 0)
+            (void)etch_machine_word(reader, def, dataflow_at, &dataflow);
+        else
+            (void)etch_machine_count(reader, def, name[0] == 'r' ? &device->rows : &device->columns);
+    }
+    device->dataflow = (etch_dataflow)dataflow;
+    for (uint32_t i = 0; array_at(i); i++)
+        etch_machine_lacks(reader, etch_text(reader->spec->arena, "array %s", array_at(i)),
+                           "write array rows = 128, columns = 128, dataflow = weight");
+}
+
+static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
+{
+    etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory, &device->bandwidth,
+                                               &device->clock};
+    for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
+        if (strcmp(device_fields[i].name, def->name.text) != 0)
+            continue;
+        if (etch_machine_say(reader, def->name.text, def->span))
+            (void)etch_machine_number(reader, def, &device_fields[i], into[i]);
+        return;
+    }
+    etch_machine_unknown(reader, "line of a device", def->name, device_line_at);
+}
+
+static void read_fit(etch_machine_reader *reader, const etch_ast_line *line, etch_device *device)
+{
+    for (uint32_t i = 0; fit_at(i); i++)
+        if (i != ETCH_KERNEL_COLLECTIVE && strcmp(fit_at(i), line->what.at[1].text) == 0) {
+            etch_machine_fit(reader, line, (etch_kernel_kind)i, &device->fits[i]);
+            return;
+        }
+    etch_machine_unknown(reader, "fit of a device", line->what.at[1], fit_at);
+}
+
+static void read_device(etch_spec *spec, const etch_symbol *symbol, etch_device *device)
+{
+    etch_machine_reader reader = {
+        .spec = spec, .space = symbol->home, .what = "device", .name = symbol->item->name};
+    device->name = symbol->name;
+    for (uint32_t i = 0; i < symbol->item->lines.count; i++) {
+        const etch_ast_line *line = &symbol->item->lines.at[i];
+        const uint32_t words = line->kind == ETCH_AST_NUMBERS ? line->what.count : 3;
+        if (words == 1 && is_word(line, "products"))
+            read_products(&reader, line, device);
+        else if (words == 1 && is_word(line, "array"))
+            read_array(&reader, line, device);
+        else if (words == 2 && is_word(line, "fit"))
+            read_fit(&reader, line, device);
+        else if (words > 0)
+            etch_machine_unknown(&reader, "line of a device", line->what.at[0], device_line_at);
+        else
+            for (uint32_t k = 0; k < line->defs.count; k++)
+                read_device_number(&reader, &line->defs.at[k], device);
+    }
+}
+
+/* ---- clusters ------------------------------------------------------------------------------------------ */
+
+static const char *topology_at(uint32_t index)
+{
+    return etch_topology_name((etch_topology)index);
+}
+
+static const char *truth_at(uint32_t index)
+{
+    static const char *const names[] = {"false", "true"};
+    return index < 2 ? names[index] : NULL;
+}
+
+static const char *level_line_at(uint32_t index)
+{
+    static const char *const lines[] = {"devices", "kind", "bandwidth", "latency", "reduces", "fit"};
+    return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
+}
+
+static const char *cluster_line_at(uint32_t index)
+{
+    static const char *const lines[] = {"device", "level"};
+    return index < 2 ? lines[index] : NULL;
+}
+
+static void read_sides(etch_machine_reader *reader, const etch_ast_def *def, etch_level *level)
+{
+    const bool several = def->value->kind == ETCH_AST_TUPLE;
+    const uint32_t count = several ? def->value->items.count : 1;
+    if (count > ETCH_LEVEL_SIDES) {
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                   "a torus has %d sides at most", (int)ETCH_LEVEL_SIDES);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        etch_ast_def side = *def;
+        side.value = several ? def->value->items.at[i] : def->value;
+        if (etch_machine_count(reader, &side, &level->sides[i]))
+            level->side_count = i + 1;
+    }
+}
+
+static void read_truth(etch_machine_reader *reader, const etch_ast_def *def, bool *out)
+{
+    if (def->value->kind == ETCH_AST_TRUTH && !def->unit.text)
+        *out = def->value->truth;
+    else
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span, "'%s' is %s or %s",
+                   def->name.text, truth_at(0), truth_at(1));
+}
+
+static void read_level_number(etch_machine_reader *reader, const etch_ast_def *def, etch_level *level)
+{
+    const char *name = def->name.text;
+    uint32_t kind = 0;
+    if (strcmp(name, "devices") != 0 && strcmp(name, "kind") != 0 && strcmp(name, "bandwidth") != 0 &&
+        strcmp(name, "latency") != 0 && strcmp(name, "reduces") != 0) {
+        etch_machine_unknown(reader, "line of a level", def->name, level_line_at);
+        return;
+    }
+    if (!etch_machine_say(reader, name, def->span))
+        return;
+    if (strcmp(name, "devices") == 0)
+        read_sides(reader, def, level);
+    else if (strcmp(name, "reduces") == 0)
+        read_truth(reader, def, &level->reduces);
+    else if (strcmp(name, "kind") == 0 && etch_machine_word(reader, def, topology_at, &kind))
+        level->kind = (etch_topology)kind;
+    else if (strcmp(name, "bandwidth") == 0)
+        (void)etch_machine_number(reader, def, &(etch_machine_field){name, ETCH_OF_BYTES_A_SECOND, false},
+                                  &level->bandwidth);
+    else if (strcmp(name, "latency") == 0)
+        (void)etch_machine_number(reader, def, &(etch_machine_field){name, ETCH_OF_TIME, true},
+                                  &level->latency);
+}
+
+static void check_level(etch_machine_reader *reader, const etch_level *level)
+{
+    etch_machine_lacks(reader, "kind", "write kind = switch, ring, full or torus");
+    if (level->side_count > 1 && level->kind != ETCH_TORUS)
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
+                   "the level '%s' has several sides, and is no torus", level->name);
+    if (level->fit.at[ETCH_FIT_NUMBERS - 1].digits != 0 && !level->reduces)
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
+                   "the level '%s' has a fit of a switch that reduces, and says no 'reduces = true'",
+                   level->name);
+}
+
+static void read_level(etch_machine_reader *outer, const etch_ast_line *part, etch_cluster *cluster)
+{
+    etch_machine_reader reader = {
+        .spec = outer->spec, .space = outer->space, .what = "level", .name = part->what.at[1]};
+    etch_level level = {.name = part->what.at[1].text};
+    if (!etch_machine_say(outer, etch_text(outer->spec->arena, "level %s", level.name), part->span))
+        return;
+    for (uint32_t i = 0; i < part->lines.count; i++) {
+        const etch_ast_line *line = &part->lines.at[i];
+        if (line->what.count == 2 && is_word(line, "fit") &&
+            strcmp(line->what.at[1].text, "collectives") == 0)
+            etch_machine_fit(&reader, line, ETCH_KERNEL_COLLECTIVE, &level.fit);
+        else if (line->what.count > 0)
+            etch_machine_unknown(&reader, "line of a level", line->what.at[0], level_line_at);
+        else
+            for (uint32_t k = 0; k < line->defs.count; k++)
+                read_level_number(&reader, &line->defs.at[k], &level);
+    }
+    check_level(&reader, &level);
+    ETCH_PUSH(outer->spec->arena, &cluster->levels, level);
+}
+
+static void read_device_name(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
+{
+    if (strcmp(def->name.text, "device") != 0) {
+        etch_machine_unknown(reader, "line of a cluster", def->name, cluster_line_at);
+        return;
+    }
+    if (!etch_machine_say(reader, "device", def->span))
+        return;
+    const bool named = def->value->kind == ETCH_AST_NAME && !def->unit.text;
+    const etch_symbol *symbol = named ? etch_namespace_find(reader->space, def->value->name.text) : NULL;
+    if (symbol && symbol->kind == ETCH_SYMBOL_DEVICE)
+        cluster->device = reader->spec->devices[symbol->id];
+    else if (named)
+        etch_unknown_name(reader->spec, reader->space, "device", def->value->name, NULL, 0);
+    else
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                   "'device' takes the name of one");
+}
+
+static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluster *cluster)
+{
+    etch_machine_reader reader = {
+        .spec = spec, .space = symbol->home, .what = "cluster", .name = symbol->item->name};
+    cluster->name = symbol->name;
+    for (uint32_t i = 0; i < symbol->item->lines.count; i++) {
+        const etch_ast_line *line = &symbol->item->lines.at[i];
+        if (line->kind == ETCH_AST_PART && is_word(line, "level"))
+            read_level(&reader, line, cluster);
+        else if (line->kind == ETCH_AST_PART || line->what.count > 0)
+            etch_machine_unknown(&reader, "line of a cluster", line->what.at[0], cluster_line_at);
+        else
+            for (uint32_t k = 0; k < line->defs.count; k++)
+                read_device_name(&reader, &line->defs.at[k], cluster);
+    }
+    etch_machine_lacks(&reader, "device", "write device = NAME");
+}
+
+/* ---- all of a spec ------------------------------------------------------------------------------------- */
+
+void etch_machines_read(etch_spec *spec)
+{
+    spec->devices = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_device *);
+    spec->clusters = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_cluster *);
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        if (spec->symbols.at[i]->kind != ETCH_SYMBOL_DEVICE)
+            continue;
+        spec->devices[i] = ETCH_NEW(spec->arena, etch_device);
+        read_device(spec, spec->symbols.at[i], spec->devices[i]);
+    }
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        if (spec->symbols.at[i]->kind != ETCH_SYMBOL_CLUSTER)
+            continue;
+        spec->clusters[i] = ETCH_NEW(spec->arena, etch_cluster);
+        read_cluster(spec, spec->symbols.at[i], spec->clusters[i]);
+    }
+}
+
+uint32_t etch_spec_devices(const etch_spec *spec, const etch_device *const **devices)
+{
+    const etch_device **list = ETCH_NEW_ARRAY(spec->arena, spec->main->symbols.count, const etch_device *);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++)
+        if (spec->main->symbols.at[i]->kind == ETCH_SYMBOL_DEVICE)
+            list[count++] = spec->devices[spec->main->symbols.at[i]->id];
+    *devices = list;
+    return count;
+}
+
+uint32_t etch_spec_clusters(const etch_spec *spec, const etch_cluster *const **clusters)
+{
+    const etch_cluster **list = ETCH_NEW_ARRAY(spec->arena, spec->main->symbols.count, const etch_cluster *);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++)
+        if (spec->main->symbols.at[i]->kind == ETCH_SYMBOL_CLUSTER)
+            list[count++] = spec->clusters[spec->main->symbols.at[i]->id];
+    *clusters = list;
+    return count;
+}

@@ -1,0 +1,196 @@
+/* The header of machine: devices and clusters as numbers, how long a kernel takes on them, and the numbers of
+ * a device found from measurements. Knows no syntax and no models.
+ *
+ * Numbers of machines are exact decimals in units of the SI: seconds, bytes, bytes a second, FLOP a second,
+ * hertz. docs/time.md has the formulas, where they come from, and how far they are off. */
+#ifndef ETCH_MACHINE_H
+#define ETCH_MACHINE_H
+
+#include "base/base.h"
+#include "etch/time.h" /* etch_seconds, etch_kernel_call, etch_fitting */
+
+/* ---- numbers and units --------------------------------------------------------------------------------- */
+
+/* digits * 10^power, exactly; without zeros at its end, and 0 is 0 * 10^0. */
+typedef struct etch_decimal {
+    int64_t digits;
+    int32_t power;
+} etch_decimal;
+
+/* What a number of a machine is of. */
+typedef enum etch_dimension {
+    ETCH_OF_NOTHING,
+    ETCH_OF_TIME,
+    ETCH_OF_BYTES,
+    ETCH_OF_BYTES_A_SECOND,
+    ETCH_OF_FLOP_A_SECOND,
+    ETCH_OF_FREQUENCY,
+    ETCH_DIMENSION_COUNT
+} etch_dimension;
+
+typedef struct etch_machine_unit {
+    const char *name;
+    etch_dimension dimension;
+    /* in units of the SI: scale * 10^power */
+    int32_t scale, power;
+} etch_machine_unit;
+
+/* The units that specs may use, NULL after the last. */
+const etch_machine_unit *etch_machine_unit_at(uint32_t index);
+/* "a time, as 20 us": for messages. */
+const char *etch_dimension_text(etch_dimension dimension);
+
+/* Takes zeros off the end of the digits. */
+etch_decimal etch_decimal_of(int64_t digits, int32_t power);
+/* The value, which is not negative, rounded to `places` significant digits. */
+etch_decimal etch_decimal_round(double value, int places);
+/* The nearest double; of what is fitted, and never of what is reported as exact. */
+double etch_decimal_double(etch_decimal value);
+/* Appends the number in the unit that specs are printed with: "2.9 us", "3350 GB/s", "989.4 TFLOP/s". */
+void etch_decimal_print(etch_buf *out, etch_decimal value, etch_dimension dimension);
+
+/* ---- devices and clusters ------------------------------------------------------------------------------ */
+
+/* Numbers that were fitted to measurements, in the order of the row of ETCH_FITS. */
+enum { ETCH_FIT_NUMBERS = 5 };
+typedef struct etch_fitted {
+    bool given;
+    etch_decimal at[ETCH_FIT_NUMBERS];
+} etch_fitted;
+
+/* One number of a fit. */
+typedef struct etch_fit_number {
+    /* NULL: there are no more */
+    const char *name;
+    etch_dimension dimension;
+    /* bounds, in units of the SI, between which it is looked for */
+    double least, most;
+    /* where looking for it begins: at two places, since what fits best is not always what is nearest */
+    double begin[2];
+    /* a machine may lack it */
+    bool optional;
+} etch_fit_number;
+
+typedef struct etch_fit_row {
+    const char *name;
+    etch_fit_number numbers[ETCH_FIT_NUMBERS];
+} etch_fit_row;
+
+/* The numbers of a kind of kernel. */
+const etch_fit_row *etch_fit_row_of(etch_kernel_kind kind);
+
+typedef struct etch_peak {
+    /* a dtype of the language */
+    const char *dtype;
+    etch_decimal rate;
+} etch_peak;
+
+typedef enum etch_dataflow {
+    ETCH_WEIGHT_STATIONARY,
+    ETCH_INPUT_STATIONARY,
+    ETCH_OUTPUT_STATIONARY,
+    /* of the first two the one that takes fewer cycles */
+    ETCH_EITHER_STATIONARY,
+    ETCH_DATAFLOW_COUNT
+} etch_dataflow;
+/* "weight", .. as specs say it; NULL for none. */
+const char *etch_dataflow_name(etch_dataflow dataflow);
+
+typedef struct etch_device {
+    const char *name;
+    ETCH_VEC(etch_peak) peaks;
+    /* of what is no product; 0 where it is not given, as in what follows */
+    etch_decimal other;
+    etch_decimal memory, bandwidth;
+    /* a systolic array: its sides, 0 without one */
+    uint32_t rows, columns;
+    etch_dataflow dataflow;
+    etch_decimal clock;
+    /* all but collectives, which are of a level */
+    etch_fitted fits[ETCH_KERNEL_KINDS];
+} etch_device;
+
+typedef enum etch_topology {
+    ETCH_SWITCH,
+    ETCH_RING,
+    ETCH_FULL,
+    ETCH_TORUS,
+    ETCH_TOPOLOGY_COUNT
+} etch_topology;
+/* "switch", .. as specs say it; NULL for none. */
+const char *etch_topology_name(etch_topology topology);
+
+enum { ETCH_LEVEL_SIDES = 6 };
+
+typedef struct etch_level {
+    const char *name;
+    etch_topology kind;
+    /* `side_count` sides of a torus, else one number; 0: as many as there are */
+    uint32_t sides[ETCH_LEVEL_SIDES], side_count;
+    /* of a device, in one direction; 0 where it is not given */
+    etch_decimal bandwidth;
+    etch_decimal latency;
+    /* does the switch add up what it is sent? */
+    bool reduces;
+    etch_fitted fit;
+} etch_level;
+
+typedef struct etch_cluster {
+    const char *name;
+    const etch_device *device;
+    /* innermost first */
+    ETCH_VEC(etch_level) levels;
+} etch_cluster;
+
+/* Appends a device, or a cluster, as specs have it. */
+void etch_device_print(etch_buf *out, const etch_device *device);
+void etch_cluster_print(etch_buf *out, const etch_cluster *cluster);
+/* Appends "fit products overhead = 2.9 us, ...". */
+void etch_fitted_print(etch_buf *out, etch_kernel_kind kind, const etch_fitted *fitted);
+
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+/* What a kernel is asked of: a device, and of collectives a level too. */
+typedef struct etch_machine {
+    const etch_device *device;
+    /* may be NULL */
+    const etch_level *level;
+} etch_machine;
+
+/* An exact interval around the time that the formula gives. NULL; or what is missing, as a text for people:
+ * "the device has no peak for products of f8". */
+const char *etch_kernel_time(etch_arena *arena, const etch_machine *machine, const etch_kernel_call *kernel,
+                             etch_seconds *out);
+/* The cycles of a product on the systolic array of the device. False where there is no array or they do not
+ * fit in 64 bits. */
+bool etch_kernel_cycles(const etch_device *device, const etch_kernel_call *kernel, uint64_t *cycles);
+
+/* ---- measurements -------------------------------------------------------------------------------------- */
+
+/* One row of a table. */
+typedef struct etch_measured {
+    etch_kernel_call kernel;
+    /* from 1, of the file */
+    uint32_t line;
+    double seconds;
+    /* may be fitted: the table does not say otherwise */
+    bool calibrates;
+} etch_measured;
+
+typedef ETCH_VEC(etch_measured) etch_measurements;
+
+/* Reads a table of kernels and their microseconds, tab or comma between its columns, which its first line
+ * names: docs/time.md lists them. Rows of another machine than `machine` are left out; lines that begin with
+ * # are none. What is wrong goes to `diags`; false after an error. */
+bool etch_measurements_read(etch_arena *arena, const etch_source *source, const etch_device *device,
+                            etch_diags *diags, etch_kernel_kind *kind, etch_measurements *out);
+
+/* Finds the numbers of the kind that fit best: least squares of the logarithms, over what calibrates and is
+ * large enough, but for every third of these rows. ETCH_EINPUT with `*why` set where there are too few rows
+ * or the device lacks what the formula needs; ETCH_ENOMEM. */
+etch_status etch_fit_find(etch_arena *arena, const etch_machine *machine, etch_kernel_kind kind,
+                          const etch_measurements *rows, etch_fitted *out, const char **why) ETCH_MUST_CHECK;
+/* How rows take part in a fit, as a list by row. */
+const etch_fit_part *etch_fit_parts(etch_arena *arena, const etch_measurements *rows);
+
+#endif
