@@ -68,8 +68,11 @@ cli_exit cli_fit(const cli_arguments *arguments)
     size_t length;
     if (!arguments->machine)
         return cli_usage_error(arguments->command, "say which machine with --machine M");
-    if (cli_read_text(path, MOST_BYTES, &text, &length) != ETCH_OK)
+    const char *why = cli_read_text(path, MOST_BYTES, &text, &length);
+    if (why) {
+        cli_report_unread(arguments, "", path, why);
         return CLI_IO;
+    }
     const etch_session_options options = {.struct_size = sizeof options,
                                           .spec = cli_find_machine(arguments->machine, machine)};
     const etch_fit_options fit = {.struct_size = sizeof fit,

@@ -41,7 +41,7 @@ def op(inputs, result, *arguments, before=""):
 X = "x[B,S,H]"
 FUNCTIONS = ("relu", "sigmoid", "silu", "gelu", "tanh", "exp", "softplus", "log", "sqrt", "rsqrt", "square",
              "abs",
-             "reciprocal", "identity", "transpose")
+             "reciprocal", "identity", "stop_gradient", "transpose")
 ROUTED = "x[B,S,H], p[B,S,E], idx[B,S,Q]: i32"
 
 OPS = {

@@ -116,8 +116,8 @@ etch_training *exec_train(exec_model *m, const char *recompute);
 /* The same; NULL when the model has nothing that is called so. */
 etch_training *exec_try_train(exec_model *m, const char *recompute);
 
-/* A plan from text: axes first, then lines. A pin stands at the end of its line; ".." in it stands for what the
- * map says of its other dims.
+/* A plan from text: axes first, then lines. A pin stands at the end of its line; ".." in it stands for what
+ * the map says of its other dims.
  *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | zero dp | keep | contiguous | for mlp,norm F@ H@tp
  *     pin hidden F@tp"
  * `keep`: the copies that forward has gathered; `each`: gradients are reduced in each microbatch;

@@ -110,6 +110,7 @@ static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
     exec_array *result = ETCH_NEW(ranks->values.arena, exec_array);
     *result = exec_mesh_part(mesh, &ranks->env, c->end->tensor, c->end->place, rank);
     exec_array_fill(ranks->values.arena, result);
+    result->made = exec_ranks_find(ranks, c->base, rank)->made;
     exec_walk w = exec_walk_over(1, (const exec_array *[]){result});
     while (exec_walk_next(&w)) {
         uint32_t found = 0;

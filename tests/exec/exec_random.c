@@ -280,26 +280,23 @@ static void add_chunks(scene *s, etch_tensor *x)
 /* Two dims as one, and back: the same dims, or others that are inside. */
 static void add_regrouped(scene *s)
 {
-    static const char *const pairs[][2] = {{"S H", "M"}, {"H S", "M"}, {"F K", "M'"}};
+    static const char *const pairs[][4] = {
+        {"S", "H", "S H", "M"}, {"H", "S", "H S", "M"}, {"F", "K", "F K", "M'"}};
     etch_tensor *x = any_value(s);
-    uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
+    const uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
+    const char *parts = pairs[pair][2], *whole = pairs[pair][3];
     if (etch_has_dim(x, exec_model_dim(s->m, "S")) && exec_mix(s->dice->state, pair) % 4 == 0) {
         add_chunks(s, x);
         return;
     }
-    const char *outer = pair == 0   ? "S"
-                        : pair == 1 ? "H"
-                                    : "F",
-               *within = pair == 0   ? "H"
-                         : pair == 1 ? "S"
-                                     : "K";
-    if (!etch_has_dim(x, exec_model_dim(s->m, outer)) || !etch_has_dim(x, exec_model_dim(s->m, within)))
+    if (!etch_has_dim(x, exec_model_dim(s->m, pairs[pair][0])) ||
+        !etch_has_dim(x, exec_model_dim(s->m, pairs[pair][1])))
         return;
-    etch_tensor *merged = exec_regroup(s->m, fresh(s, "v"), x, pairs[pair][0], pairs[pair][1]);
+    etch_tensor *merged = exec_regroup(s->m, fresh(s, "v"), x, parts, whole);
     if (exec_roll(s->dice, 2))
         merged = squashed(s, merged);
-    keep(s, exec_regroup(s->m, fresh(s, "v"), merged, pairs[pair][1],
-                         pairs[pair == 2 ? 2 : exec_roll(s->dice, 2)][0]));
+    keep(s,
+         exec_regroup(s->m, fresh(s, "v"), merged, whole, pairs[pair == 2 ? 2 : exec_roll(s->dice, 2)][2]));
 }
 
 /* Apart and together again, one part changed. */
@@ -748,29 +745,6 @@ static void freeze_some(scene *s)
         graph->weights.at[i]->frozen = exec_roll(s->dice, 2);
 }
 
-/* Nothing, everything, or some of the loops, modules and tagged values. */
-static const char *random_recompute(scene *s)
-{
-    const etch_graph *graph = s->m->graph;
-    ETCH_VEC(const char *) names = {0};
-    for (uint32_t i = 0; i < s->loops; i++)
-        ETCH_PUSH(s->m->arena, &names, etch_text(s->m->arena, "loop%u", i));
-    for (uint32_t i = 1; i < graph->scopes.count; i++)
-        ETCH_PUSH(s->m->arena, &names, graph->scopes.at[i]->module);
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        if (graph->tensors.at[i]->producer && graph->tensors.at[i]->tag_count)
-            ETCH_PUSH(s->m->arena, &names, graph->tensors.at[i]->tags[0]);
-    static const char *const what[] = {NULL, NULL, "all", "needed"};
-    uint32_t choice = exec_roll(s->dice, 8), count = 1 + exec_roll(s->dice, 3);
-    if (choice < 4 || names.count == 0)
-        return what[choice % 4];
-    etch_buf text = {.arena = s->m->arena};
-    etch_buf_puts(&text, choice < 6 ? "" : "needed(");
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&text, ",%s", names.at[exec_roll(s->dice, names.count)]);
-    return text.text;
-}
-
 static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, bool wide,
                                 const char **recompute)
 {
@@ -788,7 +762,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     add_loss(&s);
     freeze_some(&s);
     exec_spec_name(s.m);
-    *recompute = random_recompute(&s);
+    *recompute = exec_random_recompute(s.m, s.loops, dice);
     return s.m;
 }
 

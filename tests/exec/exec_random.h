@@ -27,4 +27,8 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice);
 /* The same on two or three stages, of one chunk or two, of the loops of the top level and some tags. */
 const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice);
 
+/* What is recomputed of a model that has so many loops: nothing (NULL), everything, or some of the loops,
+ * modules and tagged values. */
+const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice *dice);
+
 #endif

@@ -1,4 +1,4 @@
-/* Random plans. */
+/* Random plans, and what is recomputed. */
 #include "exec_random.h"
 
 #include "exec_env.h"
@@ -217,4 +217,26 @@ const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
     const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
     const char *chain = random_chain(m, dice), *plan = exec_random_plan(m, dice);
     return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, plan, chain, schedule);
+}
+
+const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice *dice)
+{
+    const etch_graph *graph = m->graph;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < loops; i++)
+        ETCH_PUSH(m->arena, &names, etch_text(m->arena, "loop%u", i));
+    for (uint32_t i = 1; i < graph->scopes.count; i++)
+        ETCH_PUSH(m->arena, &names, graph->scopes.at[i]->module);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->producer && graph->tensors.at[i]->tag_count)
+            ETCH_PUSH(m->arena, &names, graph->tensors.at[i]->tags[0]);
+    static const char *const what[] = {NULL, NULL, "all", "needed"};
+    uint32_t choice = exec_roll(dice, 8), count = 1 + exec_roll(dice, 3);
+    if (choice < 4 || names.count == 0)
+        return what[choice % 4];
+    etch_buf text = {.arena = m->arena};
+    etch_buf_puts(&text, choice < 6 ? "" : "needed(");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&text, ",%s", names.at[exec_roll(dice, names.count)]);
+    return text.text;
 }

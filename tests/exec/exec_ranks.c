@@ -1,4 +1,5 @@
 #include "exec_ranks.h"
+#include "exec_made.h"
 #include "exec_ops_route.h"
 #include "exec_traffic.h"
 
@@ -306,6 +307,7 @@ static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_arr
     exec_array *all = ETCH_NEW(ranks->values.arena, exec_array);
     *all = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, place, rank);
     exec_array_fill(ranks->values.arena, all);
+    all->made = parts[rank]->made;
     exec_walk w = exec_walk_over(1, (const exec_array *[]){all});
     while (exec_walk_next(&w))
         for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
@@ -327,17 +329,19 @@ static etch_expr part_of(const exec_ranks *ranks, uint32_t rank)
     return etch_int(ranks->placed->training->graph->sym, part);
 }
 
-static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, int64_t counted,
+static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, const exec_call *call,
                        uint32_t statistics)
 {
     if ((ranks->seen[step->id] && !step->work_share) || ranks->env.failure)
         return;
-    int64_t said = exec_integer(
-        etch_at_work_share(ranks->placed, etch_step_flop(ranks->placed, step), part_of(ranks, rank)));
+    const etch_expr flop = etch_step_flop(ranks->placed, step);
+    int64_t said = exec_integer(etch_at_work_share(ranks->placed, flop, part_of(ranks, rank)));
+    int64_t counted = call->flop;
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
-    if (said != counted && !(ranks->mesh.plan->pads.count && said > counted)) /* padding is computed, too */
+    const bool pads = ranks->mesh.plan->pads.count && said > counted; /* padding is computed, too */
+    if (!exec_flop_agrees(call, counted, said) && !pads)
         exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
                   (long long)counted, (long long)said);
 }
@@ -399,7 +403,8 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
             etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
         return;
     }
-    check_flop(ranks, step, rank, call.flop, statistics);
+    exec_note_made(&call);
+    check_flop(ranks, step, rank, &call, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ETCH_ROLE_FREE; i++)
         if (!step->accumulate_into[i] && !step->row->stays)
@@ -473,13 +478,14 @@ static void run_step(exec_ranks *ranks, etch_step *step)
 
 static void run_region(exec_ranks *ranks, const etch_placed_region *region);
 
-static exec_array **zeros(exec_ranks *ranks, const etch_value *value)
+static exec_array **zeros(exec_ranks *ranks, const etch_loop *loop, const etch_value *value)
 {
     exec_array **parts = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, exec_array *);
     for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
         parts[r] = ETCH_NEW(ranks->values.arena, exec_array);
         *parts[r] = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, value->place, r);
         exec_array_fill(ranks->values.arena, parts[r]);
+        parts[r]->made = exec_integer(loop->count) ? EXEC_OPEN : EXEC_NOTHING;
     }
     return parts;
 }
@@ -530,7 +536,7 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         if (!is_carried(ranks, loop, i))
             continue;
         etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
-        handed[i] = init ? handed_on(ranks, init) : zeros(ranks, carry->in);
+        handed[i] = init ? handed_on(ranks, init) : zeros(ranks, loop->loop, carry->in);
         if (ranks->traffic && init)
             exec_traffic_leave(ranks->traffic, init);
         if (!init)

@@ -1,5 +1,7 @@
 #include "exec_run.h"
 
+#include "exec_made.h"
+
 #include "graph/ir/row.h"
 
 #include <string.h>
@@ -156,7 +158,7 @@ static void check_flop(exec_run *run, const exec_call *call)
 {
     const etch_training *training = run->env.training;
     int64_t said = exec_integer(etch_op_flop(training->graph->sym, call->op, size_in_graph, training));
-    if (said != call->flop)
+    if (!exec_flop_agrees(call, call->flop, said))
         exec_fail(&run->env, "%s of %s takes %lld FLOP, the table says %lld", etch_row_name(call->op->row),
                   call->op->outs[0]->name, (long long)call->flop, (long long)said);
 }
@@ -215,6 +217,7 @@ static void run_op(exec_run *run, const etch_op *op)
     if (run->env.failure)
         return;
     exec_op(&call);
+    exec_note_made(&call);
     if (op->phase == ETCH_FORWARD)
         stop_gradient(run, op, call.outs[0]);
     if (run->flop_matters)
@@ -241,6 +244,8 @@ static void run_loop(exec_run *run, const etch_loop *loop)
         const etch_carry *carry = &etch_loop_carries(loop)->at[i];
         handed[i] =
             carry->init ? value(run, carry->init) : exec_whole(&run->env, run->values.arena, carry->in);
+        if (!carry->init)
+            handed[i]->made = exec_integer(loop->count) ? EXEC_OPEN : EXEC_NOTHING;
     }
     for (uint32_t turn = 0; turn < exec_integer(loop->count); turn++) {
         const etch_region *body = loop->bodies.at[exec_turn_class(loop, turn)];

@@ -17,6 +17,10 @@
 enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
 #define EXEC_NOWHERE UINT32_MAX
 
+/* Who has made a value: none of backward; an op of it; nobody, it is the zeros of a loop that runs no
+ * iteration; iterations of a loop that is being run, or nobody. */
+typedef enum exec_made { EXEC_GIVEN, EXEC_MADE, EXEC_NOTHING, EXEC_OPEN } exec_made;
+
 /* The elements of a tensor that one rank holds: of each dim a range of its indices, or some that lie
  * apart. */
 typedef struct exec_array {
@@ -26,6 +30,7 @@ typedef struct exec_array {
     const uint32_t *apart[EXEC_MAX_RANK]; /* the `count` indices, growing; NULL: those from `first` on */
     size_t size;
     double *at; /* the last dim runs fastest */
+    exec_made made;
     /* Of what backward reads: */
     struct exec_array *memory;  /* the array whose memory it is; NULL: its own */
     const etch_tensor *made_as; /* by an op of the forward pass, and not only as a view */

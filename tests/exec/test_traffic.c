@@ -88,6 +88,9 @@ static const struct {
     {"softmax", 0, "scores that a mask hides are moved, too"},
     {"max_pool_dx", 1,
      "most elements are not the largest of their window, which is found out by reading them"},
+    {"max_ties", 0, "most elements are not the largest, which is found out by reading them"},
+    {"max_dx", 1, "likewise"},
+    {"max_dx", 2, "likewise, where no element read is the largest"},
 };
 
 enum { COUNTED_WHOLE = sizeof counted_whole / sizeof *counted_whole };

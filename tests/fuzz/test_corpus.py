@@ -23,7 +23,7 @@ def run(*command):
 def without_places(value):
     """An answer but for where its parts stand: a bundle has lines of its own."""
     if isinstance(value, dict):
-        return {key: without_places(part) for key, part in value.items() if key != "location"}
+        return {key: without_places(part) for key, part in value.items() if key not in ("location", "file")}
     return [without_places(part) for part in value] if isinstance(value, list) else value
 
 

@@ -105,7 +105,8 @@ typedef struct etch_tensor {
     bool wanted;
     /* a result that exists for backward only, not written when nobody reads it (dropout mask) */
     bool optional_result;
-    /* derived: the forward tensor (cotangent, recomputed copy) or weight (gradient) */
+    /* derived: the forward tensor (cotangent, recomputed copy, what a cotangent needs to know of it) or
+     * weight (gradient) */
     struct etch_tensor *of;
     /* its producer adds it into this gradient in place; NULL otherwise */
     struct etch_tensor *adds_to;

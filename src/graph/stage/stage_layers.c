@@ -65,23 +65,38 @@ static uint32_t entry_of(const selecting *s, const etch_item *item)
     return ETCH_NO_SEGMENT;
 }
 
+static void add_segment(const selecting *s, uint32_t k, const etch_loop *loop)
+{
+    etch_sym *sym = s->p->sym;
+    const etch_stage_segment segment = {.name = name_at(s, k),
+                                        .selector = k,
+                                        .loop = loop,
+                                        .first = s->stages->layers,
+                                        .count = loop ? loop->count : etch_int(sym, 1)};
+    s->stages->layers = etch_add(sym, s->stages->layers, segment.count);
+    ETCH_PUSH(s->p->arena, &s->stages->segments, segment);
+    s->found[k] = true;
+}
+
 /* Begins a layer, or the layers of a loop, if the item is the first of one. */
 static void add_entry(const selecting *s, const etch_item *item)
 {
-    etch_sym *sym = s->p->sym;
     for (uint32_t k = 0; k < s->stages->line->selector_count; k++) {
         if ((s->found[k] && !item->loop) || !item_is_selected(s, item, k))
             continue;
-        etch_stage_segment segment = {.name = name_at(s, k),
-                                      .selector = k,
-                                      .loop = item->loop,
-                                      .first = s->stages->layers,
-                                      .count = item->loop ? item->loop->count : etch_int(sym, 1)};
-        s->stages->layers = etch_add(sym, s->stages->layers, segment.count);
-        ETCH_PUSH(s->p->arena, &s->stages->segments, segment);
-        s->found[k] = true;
+        add_segment(s, k, item->loop);
         return;
     }
+}
+
+/* Is it the name of a loop of no iteration, which is no part of the program? */
+static const etch_loop *idle_loop(const selecting *s, uint32_t k)
+{
+    const etch_graph *graph = s->p->graph;
+    for (uint32_t i = 0; i < graph->idle_loops.count; i++)
+        if (strcmp(graph->idle_loops.at[i]->name, name_at(s, k)) == 0)
+            return graph->idle_loops.at[i];
+    return NULL;
 }
 
 /* The segments, in the order in which the program comes to them. */
@@ -99,6 +114,9 @@ static void find_entries(const selecting *s)
         if (item->op)
             s->stages->segment_of_op[item->op->id] = entry_of(s, item);
     }
+    for (uint32_t k = 0; k < s->stages->line->selector_count && s->stages->segments.count == 0; k++)
+        if (idle_loop(s, k)) /* a chain of no unit, which one stage can be */
+            add_segment(s, k, idle_loop(s, k));
 }
 
 /* ---- names that are no layers -------------------------------------------------------------------------- */
@@ -163,7 +181,8 @@ static void check_names(const selecting *s)
             continue;
         }
         if (!model_selects(s, k)) {
-            if (!s->p->plan->shared && (!line->selectors_known || line->selectors_known[k]))
+            if (!s->p->plan->shared && !idle_loop(s, k) &&
+                (!line->selectors_known || line->selectors_known[k]))
                 etch_remark(s->p->graph->diags, ETCH_E_UNKNOWN_SELECTOR, line->selector_spans[k],
                             "no statement of model %s is '%s': this has no effect", s->p->graph->model,
                             name_at(s, k));

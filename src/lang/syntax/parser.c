@@ -152,11 +152,11 @@ void etch_parse_leave(etch_parser *p)
 /* ---- tokens ------------------------------------------------------------------------------------------ */
 
 /* A tree takes up to 300 bytes for a token: what a text may have of them is a limit of memory. The first one
- * too many is reported; of the files that follow nothing is read. */
+ * too many is reported, unless there are errors already; of the files that follow nothing is read. */
 static void stop_at_limit(etch_parser *p)
 {
     etch_diag *diag = NULL;
-    if (p->tokens == ETCH_SPEC_TOKENS + 1)
+    if (p->tokens == ETCH_SPEC_TOKENS + 1 && etch_error_count(p->diags) == 0)
         diag = etch_parse_fail(p, ETCH_E_SPEC_TOO_LARGE, p->token.span,
                                "the spec has more than %d words and signs", ETCH_SPEC_TOKENS);
     if (diag)
