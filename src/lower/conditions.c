@@ -186,23 +186,42 @@ static void ask_op(etch_bound *b, const etch_op *op)
     }
 }
 
+static void ask_loop(etch_bound *b, const etch_loop *loop)
+{
+    ask(b, loop->count, count_or_none, loop->span, "", etch_text(b->arena, "the count of loop %s", loop->name));
+}
+
+/* The counts of loops, and the numbers of calls; `root` is a region. */
+static void ask_region(etch_bound *b, const etch_region *root)
+{
+    for (etch_cursor at = {.root = root}; etch_cursor_next(&at);)
+        if (at.item->loop)
+            ask_loop(b, at.item->loop);
+        else
+            ask_op(b, at.item->op);
+}
+
+/* Loops that never run are no part of the program: what stands there is asked for all the same. */
+static void ask_idle_loop(etch_bound *b, const etch_loop *loop)
+{
+    ask_loop(b, loop);
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        ask_region(b, loop->bodies.at[i]);
+}
+
 void etch_bound_ask(etch_bound *b)
 {
     const etch_training *training = b->from->training;
     if (!training) /* then only assumptions are looked at */
         return;
+    const etch_graph *graph = training->graph;
     const etch_span train = training->train.span;
     ask(b, training->train.micro, count, train, "", "the number of microbatches");
-    ask(b, training->graph->steps, count, train, "", "the number of steps");
-    ask_dims(b, training->graph);
-    for (etch_cursor at = {.root = training->graph->forward}; etch_cursor_next(&at);) {
-        const etch_loop *loop = at.item->loop;
-        if (loop)
-            ask(b, loop->count, count_or_none, loop->span, "",
-                etch_text(b->arena, "the count of loop %s", loop->name));
-        else
-            ask_op(b, at.item->op);
-    }
+    ask(b, graph->steps, count, train, "", "the number of steps");
+    ask_dims(b, graph);
+    ask_region(b, graph->forward);
+    for (uint32_t i = 0; i < graph->idle_loops.count; i++)
+        ask_idle_loop(b, graph->idle_loops.at[i]);
     if (b->from->placed)
         ask_plan(b, b->from->placed->plan);
 }

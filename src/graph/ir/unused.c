@@ -17,7 +17,6 @@ static bool is_result(const etch_tensor *tensor)
     return etch_has_tag(tensor, "loss") || (tensor->producer && tensor->producer->row->stays);
 }
 
-/* `reader`: the first op that reads it; NULL: none does. */
 /* Is it declared in a loop that has no iteration? Then there is none of it. */
 static bool is_idle(const etch_graph *graph, const etch_tensor *weight)
 {
@@ -27,6 +26,7 @@ static bool is_idle(const etch_graph *graph, const etch_tensor *weight)
     return false;
 }
 
+/* `reader`: the first op that reads it; NULL: none does. */
 static void warn(const etch_graph *graph, const etch_tensor *weight, const etch_op *reader)
 {
     etch_diag *diag =
