@@ -71,7 +71,7 @@ const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind ki
     if (device->fits[kind].given)
         return NULL;
     return line_for(device, kind) ? "those of products"
-                                  : "FLOP at the peak or bytes at the bandwidth, what takes longer";
+                                  : "those of FLOP at the peak or of bytes at the bandwidth, the longer ones";
 }
 
 /* Products in f32 run on what runs all else, where they have no peak of their own. */

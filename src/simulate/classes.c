@@ -130,6 +130,9 @@ static bool refuse(const etch_sim *sim)
                                  "the %u ranks are %u classes that work at different times, and a run has "
                                  "at most %u",
                                  job->rank_count, sim->class_count, (unsigned)ETCH_MOST_CLASSES);
+    if (job->program_count > ETCH_MOST_CLASSES)
+        return etch_help(diag, "have fewer stages, or fewer parts of uneven work: there are %u and %u",
+                         job->stage_count, job->work_share_count);
     for (uint32_t f = 0; f < job->family_count; f++)
         for (uint32_t g = 1; g < job->families[f].count; g++) {
             uint32_t levels, l = 0;

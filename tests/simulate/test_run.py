@@ -11,7 +11,10 @@ import unittest
 from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "acceptance"))
-from etchtest import MODELS, Case, lower, run, settings, trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "machine"))
+from etchtest import MODELS, SOURCE, Case, lower, run, settings, trace  # noqa: E402
+
+import oracle  # noqa: E402
 
 import plain  # noqa: E402
 
@@ -64,6 +67,30 @@ def random_machine(chance, ranks):
         text.append(f"  level l{i} {{ {count}kind = switch, bandwidth = {bandwidth // 10**6} MB/s, "
                     f"latency = {int(latency * 10**6)} us }}")
     return machine, "\n".join([*text, "}", ""])
+
+
+def fitted(machine, has, groups, keys):
+    """Seconds that a node may take: whether it is a product its name does not say."""
+    fits = machine.fits
+    if "comm_size" in has:
+        op = trace.COLLECTIVES[has["comm_type"]]
+        ranks = len(groups[int(has["pg_name"])])
+        buffer = has["comm_size"] * (ranks if op == "all_gather" else 1)
+        return [oracle.collectives(machine, dict(op=op, ranks=ranks, bytes=buffer), fits["collectives"])]
+    flop, moved, products = oracle.D(has["num_ops"]), oracle.D(has["tensor_size"]), fits["products"]
+    if has["op_type"] in ("sdpa", "sdpa_bwd"):
+        fit, backward = fits["attention"], has["op_type"] == "sdpa_bwd"
+        rate = machine.peaks["bf16"] * fit["reach"] * (fit["backward"] if backward else 1)
+        return [fit["overhead"] + max(flop * (1 + fit["ramp"] / keys) / rate, moved / machine.bandwidth)]
+    moves = fits.get("elementwise", products)
+    found = [moves["overhead"] + moved / (machine.bandwidth * moves["memory"])]
+    if has["op_type"] == "einsum" and flop > 8 * moved:  # more than one of each element
+        found = []
+    if has["op_type"] == "einsum":
+        found.append(products["overhead"] + oracle.norm(flop / (machine.peaks["bf16"] * products["reach"]),
+                                                        moved / (machine.bandwidth * products["memory"]),
+                                                        products["norm"]))
+    return found
 
 
 class Runs(Case):
@@ -124,6 +151,45 @@ class Runs(Case):
             Schedule(self, folder, answer).check()
 
 
+    def test_fitted_kernels(self):
+        """Every node of a step within a node, against the formulas of the tests of kernels."""
+        values = dict(layers=1, hidden=1024, heads=8, kv_heads=8, head_dim=128, ffn=4096, vocab=2048, batch=2,
+                      micro=1, seq=4096, dp=2, tp=4)
+        for name in ("h100_sxm", "a100_sxm"):
+            self.machine = SOURCE / "machines" / f"{name}.etch"
+            machine = oracle.Machine(self.machine)
+            answer = self.simulate(LLAMA, "megatron_sp", values, "--times", "-q")
+            folder = lower(self.scratch / name, LLAMA, plan="megatron_sp", sets=values,
+                           more=(*LOWERED, "--attrs", "op_type"))
+            groups = trace.read(folder).groups
+            dumped = run("dump", folder, "--ranks", "0", "--format", "json").out.splitlines()
+            nodes = [node for node in map(json.loads, dumped) if "id" in node]
+            self.assertGreater(len(nodes), 60)
+            for node in nodes:
+                took = answer["classes"][0]["lasts"][node["id"]]
+                least = min(abs(took - seconds * plain.PICO) for seconds in fitted(machine, node["attr"],
+                                                                                   groups, values["seq"]))
+                self.assertLessEqual(least, 1, node)
+
+    def test_kinds_of_kernels(self):
+        """Experts have three weights, each a product forward and two backward; a layer has attention forward
+        and backward, and four more products with a weight and the router's, each three times."""
+        values = dict(layers=2, hidden=64, heads=4, kv_heads=4, head_dim=16, ffn=64, expert_ffn=64, vocab=64,
+                      experts=4, topk=2, batch=4, micro=1, seq=16, dp=2, ep=2, tp=1)
+        self.machine = self.write("machine.etch", SMALL.replace("bandwidth = 1 TB/s }", """bandwidth = 1 TB/s
+  other = 1 TFLOP/s
+  fit elementwise overhead = 0 s, memory = 1
+  fit products overhead = 1 s, reach = 1, memory = 1, norm = 2
+  fit attention overhead = 2 s, reach = 1, ramp = 1, backward = 1
+  fit grouped overhead = 4 s, reach = 1, memory = 1, norm = 2
+}""", 1))
+        answer = self.simulate(MIXTRAL, "moe_ep", values, "--times")
+        for found in answer["classes"]:
+            kinds = [took // 10**12 for took in found["lasts"]]
+            self.assertEqual(kinds.count(4), 9 * values["layers"])
+            self.assertEqual(kinds.count(2), 2 * values["layers"])
+            self.assertEqual(kinds.count(1), 3 * (5 * values["layers"] + 1))
+
     def chain(self, stages):
         """A pipeline whose stages are all different."""
         self.spec, self.machine = self.write("chain.etch", CHAIN), self.write("machine.etch", SMALL)
@@ -151,7 +217,7 @@ dim B = 1, H = 8
 module part(x[B,H]) -> y[B,H] { weight w[H]; y = x * w }
 model chain(x[B,H]) -> l[] { repeat stages as layer { x = part(x) }; l = sum(x, over = (B, H))  tag loss }
 train { model = chain, optimizer = sgd }
-parallel pipeline { mesh [pp = stages]; stage (layer, head) @ pp }
+parallel pipeline { mesh [pp = stages]; stage (layer) @ pp }
 """
 SMALL = """etch 1
 device any { products bf16 = 1 TFLOP/s; bandwidth = 1 TB/s }

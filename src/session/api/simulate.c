@@ -43,7 +43,7 @@ static void remark_lines(etch_session *session, const etch_device *device, const
         const char *instead = etch_device_stands_in(device, kinds[i]);
         if (instead && (seen >> i & 1))
             etch_remark(session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0},
-                        "the device '%s' has no line `fit %s`: times are %s", device->name,
+                        "the device '%s' has no line `fit %s`: its times are %s", device->name,
                         etch_kernel_kind_name(kinds[i]), instead);
     }
 }
