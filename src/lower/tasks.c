@@ -125,12 +125,10 @@ void etch_task_begin(const etch_outliner *o, etch_task *task, const etch_step_ta
 
 void etch_task_size(etch_outliner *o, etch_task *task, const etch_step_task *of)
 {
-    if (task->type == ETCH_NODE_COMP) {
+    if (task->type == ETCH_NODE_COMP)
         task->flop = etch_task_number(o, of->flop, "FLOP", of->kernel, task->name.text);
-        etch_task_set_workload(o, task, of->kernel);
-    } else {
+    else
         ETCH_PUSH(o->arena, &o->outline->collectives, task);
-    }
     task->bytes = etch_task_number(o, of->bytes, "bytes", of->kernel, task->name.text);
 }
 

@@ -171,6 +171,17 @@ class Runs(Case):
                                                                                    groups, values["seq"]))
                 self.assertLessEqual(least, 1, node)
 
+    def test_measured(self):
+        """The table of docs/time.md."""
+        text = (SOURCE / "docs/time.md").read_text(encoding="utf-8")
+        for pp, dp, tp, measured in ((1, 1, 8, 280.9), (1, 2, 4, 409.8), (1, 4, 2, 725.5), (2, 4, 1, 843.0)):
+            values = dict(layers=12, pp=pp, dp=dp, tp=tp, batch=4 * dp, micro=4, seq=4096)
+            done = run("simulate", LLAMA, "--config", "llama3_70b", "--plan", "megatron_pp", "--set",
+                       settings(values), "--machine", SOURCE / "machines/b200_simumax.etch", "--format", "json")
+            took = json.loads(done.out)["step_ps"] / 10**9
+            mesh = ", ".join(f"{axis} = {values[axis]}" for axis in ("pp", "dp", "tp") if values[axis] > 1)
+            self.assertIn(f"| {mesh} | {measured} ms | {took:.1f} ms | {took / measured:.2f} |", text)
+
     def test_kinds_of_kernels(self):
         """Experts have three weights, each a product forward and two backward; a layer has attention forward
         and backward, and four more products with a weight and the router's, each three times."""
@@ -205,7 +216,8 @@ class Runs(Case):
         """Of 64 bytes and more, a day and a bit less."""
         self.spec = self.write("chain.etch", CHAIN)
         for latency, status in ((86399, 0), (86400, 1)):
-            self.machine = self.write("machine.etch", SMALL.replace("latency = 0 s", f"latency = {latency} s"))
+            text = SMALL.replace("latency = 0 s", f"latency = {latency} s")
+            self.machine = self.write("machine.etch", text)
             done = run("simulate", self.spec, "--set", "stages=2", "--machine", self.machine)
             self.assertEqual(done.status, status, f"{done}")
             self.assertEqual([error["code"] for error in done.errors()], ["E0278"] if status else [])
