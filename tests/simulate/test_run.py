@@ -176,8 +176,9 @@ class Runs(Case):
         text = (SOURCE / "docs/time.md").read_text(encoding="utf-8")
         for pp, dp, tp, measured in ((1, 1, 8, 280.9), (1, 2, 4, 409.8), (1, 4, 2, 725.5), (2, 4, 1, 843.0)):
             values = dict(layers=12, pp=pp, dp=dp, tp=tp, batch=4 * dp, micro=4, seq=4096)
-            done = run("simulate", LLAMA, "--config", "llama3_70b", "--plan", "megatron_pp", "--set",
-                       settings(values), "--machine", SOURCE / "machines/b200_simumax.etch", "--format", "json")
+            done = run("simulate", LLAMA, "--config", "llama3_70b", "--plan", "megatron_pp",
+                       "--set", settings(values), "--machine", SOURCE / "machines/b200_simumax.etch",
+                       "--format", "json")
             took = json.loads(done.out)["step_ps"] / 10**9
             mesh = ", ".join(f"{axis} = {values[axis]}" for axis in ("pp", "dp", "tp") if values[axis] > 1)
             self.assertIn(f"| {mesh} | {measured} ms | {took:.1f} ms | {took / measured:.2f} |", text)
