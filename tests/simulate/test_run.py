@@ -6,6 +6,7 @@ may and no earlier. Bounds: lower <= run <= upper."""
 import json
 import os
 import random
+import re
 import sys
 import unittest
 from fractions import Fraction
@@ -170,6 +171,27 @@ class Runs(Case):
                 least = min(abs(took - seconds * plain.PICO) for seconds in fitted(machine, node["attr"],
                                                                                    groups, values["seq"]))
                 self.assertLessEqual(least, 1, node)
+
+    def test_reads_of_communication(self):
+        """Copies of parts add up what has been reduced among the parts, and not before that; what is reduced
+        next among the parts does not wait for it."""
+        values = dict(layers=3, hidden=64, heads=4, kv_heads=4, head_dim=16, ffn=64, vocab=64, batch=8,
+                      micro=1, seq=16, rep=2, part=2)
+        slow = SMALL.replace("bandwidth = 1 TB/s, l", "bandwidth = 1 MB/s, l")
+        self.machine = self.write("machine.etch", slow)
+        answer = self.simulate(LLAMA, "hsdp", values, "--times")["classes"][0]
+        dumped = run("dump", lower(self.scratch / "out", LLAMA, plan="hsdp", sets=values, more=LOWERED),
+                     "--ranks", "0", "--format", "json").out.splitlines()
+        ids = {node["name"]: node["id"] for node in map(json.loads, dumped) if "name" in node}
+        last = None
+        for layer in ("layer2", "layer1", "layer0"):
+            first, then = (next(ids[name] for name in ids
+                                if re.fullmatch(rf"S0?\.{layer}\.grads\.{what}", name))
+                           for what in (r"part\.reduce_scatter", r"rep\.all_reduce"))
+            self.assertGreaterEqual(answer["begins"][then], answer["begins"][first] + answer["lasts"][first])
+            if last is not None:
+                self.assertLess(answer["begins"][first], answer["begins"][last] + answer["lasts"][last])
+            last = then
 
     def test_measured(self):
         """The table of docs/time.md."""
