@@ -143,6 +143,63 @@ ETCH_API etch_status etch_session_fit(etch_session *session, const etch_fit_opti
 ETCH_API etch_status etch_session_kernel_time(etch_session *session, const etch_kernel_call *kernel,
                                               etch_seconds *seconds);
 
+/* ---- a step on a machine ------------------------------------------------------------------------------- */
+
+typedef struct etch_simulation_options {
+    /* sizeof(etch_simulation_options) */
+    size_t struct_size;
+    /* an open session whose spec has one cluster; NULL: the cluster is that of the simulated spec. It reports
+     * nothing: what is wrong is said by the session that simulates. */
+    etch_session *machine;
+    /* collectives and sends of a rank follow each other in the order of traces; else those over different
+     * axes run side by side */
+    bool one_stream;
+    /* classes say when each node begins, and how long it takes */
+    bool times;
+} etch_simulation_options;
+
+/* Ranks whose nodes all begin and end at the same time. Picoseconds that add up to the step. */
+typedef struct etch_simulation_class {
+    /* as in etch_output_stage */
+    uint32_t stage, part;
+    uint32_t first_rank, ranks;
+    uint64_t computing;
+    /* by axes: where it does not compute, and a collective or a message of it is under way */
+    const uint64_t *exposed;
+    /* something is still to come; nothing is */
+    uint64_t waiting, idle;
+    /* by node of the traces of these ranks; NULL unless asked for */
+    const uint64_t *begins, *lasts;
+    uint32_t node_count;
+} etch_simulation_class;
+
+typedef struct etch_simulation {
+    /* config and run may be NULL */
+    const char *model, *plan, *config, *run, *cluster, *device;
+    uint32_t ranks;
+    /* picoseconds: of the step; the formulas' own value is at most `error` away; bounds */
+    uint64_t step, error, lower, upper;
+    /* of a step; 0: the model does not say what its tokens are */
+    uint64_t tokens;
+    /* rounded down */
+    uint64_t tokens_per_second;
+    /* FLOP of products of forward and backward, over what all devices could do at the peak of bf16 in the
+     * time of the step, in millionths, rounded down; below 0: the device has no such peak */
+    int64_t mfu;
+    /* the axes of communication: "tp", "(dp,tp)" */
+    const char *const *axes;
+    size_t axes_count;
+    const etch_simulation_class *classes;
+    size_t class_count;
+    /* by rank: index of its class */
+    const uint32_t *class_of;
+} etch_simulation;
+
+/* Runs the step of the session's plan on a cluster. docs/time.md says what is modelled. ETCH_EINPUT: a value
+ * is missing, or the machine does not do; ETCH_ELIMIT: too many ranks work at different times. */
+ETCH_API etch_status etch_session_simulate(etch_session *session, const etch_simulation_options *options,
+                                           const etch_simulation **simulation);
+
 /* The devices and clusters of the session's spec as text that reads back as the same. */
 ETCH_API etch_status etch_session_machines(etch_session *session, const char **text);
 

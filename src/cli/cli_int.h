@@ -71,6 +71,8 @@ typedef struct cli_arguments {
     const char *machine;
     /* fit nothing: how good are the numbers of the machine? */
     bool check;
+    /* all but the machine */
+    etch_simulation_options simulation;
     /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool dot;
     bool human, json, quiet, verbose, help, version;
@@ -103,7 +105,8 @@ enum {
     CLI_ASSEMBLE = 1 << 7,
     CLI_PROVE = 1 << 8,
     CLI_FIT = 1 << 9,
-    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE,
+    CLI_SIMULATE = 1 << 10,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
     CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT
 };
 
@@ -120,6 +123,7 @@ cli_exit cli_verify(const cli_arguments *arguments);
 cli_exit cli_dump(const cli_arguments *arguments);
 cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_fit(const cli_arguments *arguments);
+cli_exit cli_simulate(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
@@ -183,6 +187,8 @@ void cli_report_unread(const cli_arguments *arguments, const char *code, const c
 /* Opens a session on the first word. The result is NULL when memory is out or, which is said at once, a piped
  * spec cannot be read; `*status` says how it went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
+/* The same on the spec of a machine, with none of the options. */
+etch_session *cli_open_machine(const char *machine, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);
 

@@ -64,7 +64,7 @@ cli_exit cli_fit(const cli_arguments *arguments)
 {
     enum { MOST_BYTES = 64 << 20 };
     const char *path = arguments->words[0];
-    char machine[CLI_PATH], *text;
+    char *text;
     size_t length;
     if (!arguments->machine)
         return cli_usage_error(arguments->command, "say which machine with --machine M");
@@ -73,16 +73,14 @@ cli_exit cli_fit(const cli_arguments *arguments)
         cli_report_unread(arguments, "", path, why);
         return CLI_IO;
     }
-    const etch_session_options options = {.struct_size = sizeof options,
-                                          .spec = cli_find_machine(arguments->machine, machine)};
     const etch_fit_options fit = {.struct_size = sizeof fit,
                                   .name = path[0] == '-' && !path[1] ? CLI_PIPED_NAME : path,
                                   .text = text,
                                   .length = length,
                                   .check = arguments->check};
     const etch_fitting *result = NULL;
-    etch_session *session;
-    etch_status status = etch_session_open(&options, &session);
+    etch_status status;
+    etch_session *session = cli_open_machine(arguments->machine, &status);
     if (status == ETCH_OK)
         status = etch_session_fit(session, &fit, &result);
     free(text);

@@ -46,7 +46,7 @@ cli_exit cli_help_overview(void)
         snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
         printf("  %-26s %s\n", usage, command->summary);
     }
-    printf("\nOptions of check, query, prove, lower and show, which may stand anywhere:\n");
+    printf("\nOptions of check, query, prove, lower, show and simulate, which may stand anywhere:\n");
     cli_print_options(CLI_SPEC, true);
     printf("\n`etch help COMMAND` says what else a command takes.\n");
     printf("\nExit status: 0 done, 1 the input has errors or a statement is refuted, 2 usage,\n"

@@ -137,6 +137,22 @@ static const cli_command commands[] = {
      "--format json has a line for each row as well.\n"
      "\n"
      "  etch fit gemm.csv --machine h100_sxm\n"},
+    {"simulate", CLI_SIMULATE, "SPEC", 1, 1, "how long a step takes on a machine",
+     "Runs the step of a plan, node by node, on the devices of a cluster: the one of M, a\n"
+     "spec with a device and a cluster or the name of one that comes with etch, or that of\n"
+     "SPEC. Binds everything, defaults too.\n"
+     "\n"
+     "Prints the time of the step and how far from the formulas of kernels it may be, what\n"
+     "it would be if all overlapped that may (lower) and if nothing did in a rank (upper),\n"
+     "tokens a second, and mfu: the FLOP of products, forward and backward, over what the\n"
+     "devices could do at the peak of bf16. Then where the time of each stage goes:\n"
+     "computing; exposed to communication over axes, waiting, and idle at the end, where it\n"
+     "does not compute. Ranks that work alike are run once.\n"
+     "\n"
+     "docs/time.md says what is modelled, and what is not.\n"
+     "\n"
+     "  etch simulate models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
+     "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 --machine h100_sxm\n"},
     {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"

@@ -32,6 +32,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_assemble(arguments);
     case CLI_FIT:
         return cli_fit(arguments);
+    case CLI_SIMULATE:
+        return cli_simulate(arguments);
     case CLI_HELP:
         return cli_help(arguments);
     default:

@@ -32,6 +32,8 @@ typedef enum option_id {
     OPT_TEXT,
     OPT_MACHINE,
     OPT_CHECK,
+    OPT_STREAMS,
+    OPT_TIMES,
     OPT_RANKS,
     OPT_FORM,
     OPT_DIFF,
@@ -108,7 +110,7 @@ static const option_row rows[OPT_COUNT] = {
                         "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
-    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER,
+    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block"},
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
@@ -116,9 +118,16 @@ static const option_row rows[OPT_COUNT] = {
                    "op_type, module, joined by commas"},
     [OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER, "also write what ASTRA-sim needs, and its command"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT, "the machine: a spec with a device, or the name of one\n"
+    [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE,
+                     "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
     [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
+    [OPT_STREAMS] = {"streams", 0, "WHAT", CLI_SIMULATE,
+                     "of communication: axes (the default), those over\n"
+                     "different axes run side by side; one, as in traces"},
+    [OPT_TIMES] = {"times", 0, NULL, CLI_SIMULATE,
+                   "with --format json: when each node begins, and how\n"
+                   "long it takes"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
@@ -295,6 +304,16 @@ static bool choose_form(cli_arguments *a, const char *text)
     return true;
 }
 
+static bool choose_streams(cli_arguments *a, const char *text)
+{
+    static const char *const names[] = {"axes", "one"};
+    int chosen;
+    if (!choose(a, OPT_STREAMS, text, names, 2, &chosen))
+        return false;
+    a->simulation.one_stream = chosen == 1;
+    return true;
+}
+
 static bool choose_color(cli_arguments *a, const char *text)
 {
     static const char *const names[] = {"auto", "always", "never"};
@@ -403,6 +422,11 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_CHECK:
         a->check = true;
+        return true;
+    case OPT_STREAMS:
+        return choose_streams(a, value);
+    case OPT_TIMES:
+        a->simulation.times = true;
         return true;
     case OPT_FORM:
         return choose_form(a, value);
@@ -560,6 +584,8 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
+    if (a->simulation.times && a->format != ETCH_JSON)
+        return cli_usage_error(c, "--times goes with --format json");
     if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
         return cli_usage_error(c, "--leading stands without --by, --why and --diff");
     if (a->query.why && a->query.by != ETCH_BY_NOTHING)

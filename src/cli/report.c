@@ -162,6 +162,16 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     return session;
 }
 
+etch_session *cli_open_machine(const char *machine, etch_status *status)
+{
+    char path[CLI_PATH];
+    const etch_session_options options = {.struct_size = sizeof options,
+                                          .spec = cli_find_machine(machine, path)};
+    etch_session *session;
+    *status = etch_session_open(&options, &session);
+    return session;
+}
+
 /* ---- the end of a session --------------------------------------------------------------------------- */
 
 static size_t count_errors(const etch_message *messages, size_t count)

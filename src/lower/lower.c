@@ -10,6 +10,8 @@ typedef struct lowering {
     /* of the job */
     etch_class_program *programs;
     etch_stage_total *totals;
+    /* those of the job, where they are asked for */
+    etch_workloads workloads;
     /* of one rank, at most, once they are counted */
     uint64_t nodes;
     etch_total all_cells;
@@ -166,8 +168,10 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
 {
     etch_bound *bound;
     etch_extent extent = {0};
-    etch_outline outline = {
-        .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
+    etch_outline outline = {.naming = l->options->naming,
+                            .annotations = l->options->annotations,
+                            .texts = l->arena,
+                            .workloads = l->options->workloads ? &l->workloads : NULL};
     const etch_values values = values_of(l, scratch, work_share);
     etch_status status = etch_bind(scratch, &values, &bound, &extent);
     if (status != ETCH_OK)
@@ -199,6 +203,8 @@ static etch_status lower(void *data)
     etch_job *job = l->job;
     etch_status status = ETCH_OK;
     job->work_share_count = 1;
+    if (l->options->workloads)
+        ETCH_PUSH(l->arena, &l->workloads, (etch_workload){.kind = ETCH_PRODUCT_NONE});
     for (uint32_t work_share = 0; status == ETCH_OK && work_share < job->work_share_count; work_share++) {
         etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
         status = lower_work_share(l, scratch, work_share);
@@ -207,6 +213,8 @@ static etch_status lower(void *data)
     if (status != ETCH_OK)
         return status;
     etch_families_number(l->arena, job);
+    job->workloads = l->workloads.at;
+    job->workload_count = l->workloads.count;
     job->model = etch_copy_string(l->arena, placed->training->graph->model);
     job->plan = etch_copy_string(l->arena, placed->plan->name);
     job->config = etch_copy_string(l->arena, l->options->config);

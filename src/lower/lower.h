@@ -36,8 +36,12 @@ typedef struct etch_node {
     uint32_t first_dep;
     /* ids of parents: ascending, unique, each below this node's id */
     uint32_t dep_count;
-    /* SEND, RECV: below ETCH_TAG_END, one for each message between two ranks */
-    uint32_t tag;
+    union {
+        /* SEND, RECV: below ETCH_TAG_END, one for each message between two ranks */
+        uint32_t tag;
+        /* COMP: index into `workloads` of the job, where that is asked for */
+        uint32_t workload;
+    };
     /* SEND, RECV: index into `peers` of the program */
     uint16_t peer;
     /* COLL: index into `families` of the job */
@@ -46,7 +50,23 @@ typedef struct etch_node {
     uint8_t type;
     /* COLL: etch_comm_type */
     uint8_t collective;
+    /* COLL, SEND: it waits for the communication before it for the order alone, and reads nothing of it */
+    bool only_ordered;
 } etch_node;
+
+/* What the time of a computation depends on, beside its FLOP and bytes. */
+typedef struct etch_workload {
+    /* etch_product_kind */
+    uint8_t kind;
+    /* attention: its gradient */
+    bool backward;
+    /* of the operands of the products; NULL: it has none */
+    const char *dtype;
+    /* of the products alone */
+    uint64_t flop;
+    /* attention: that a query may see */
+    uint64_t keys;
+} etch_workload;
 
 /* Annotations of a node, which simulators do not read: X(enumerator, name, is its value a text?). A node
  * has those that mean something of it: no microbatch at the end of a step, no layer outside of loops. */
@@ -177,6 +197,9 @@ typedef struct etch_job {
     const uint32_t *class_of;
     const etch_group_family *families;
     uint32_t family_count;
+    /* NULL: not asked for */
+    const etch_workload *workloads;
+    uint32_t workload_count;
     /* by class: stage by stage, and part by part of each */
     const etch_stage_total *stages;
     /* at least 1 each; as many classes as both make */
@@ -229,6 +252,8 @@ typedef struct etch_lower_options {
     etch_naming naming;
     /* bits 1 << etch_annotation: those that nodes get */
     unsigned annotations;
+    /* the job has `workloads` */
+    bool workloads;
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };

@@ -33,6 +33,8 @@ enum {
  * itself. */
 enum { ETCH_MOST_JOB_CELLS = 250000000 };
 
+typedef ETCH_VEC(etch_workload) etch_workloads;
+
 /* Text and its bytes. */
 typedef struct etch_word {
     const char *text;
@@ -162,6 +164,8 @@ typedef struct etch_task {
     const etch_step_task *of;
     /* exact, before the least values of a trace */
     uint64_t flop, bytes;
+    /* of `workloads` of the outline */
+    uint32_t workload;
     /* what it reads, of a kernel */
     etch_register *reads;
     uint32_t read_count;
@@ -353,8 +357,10 @@ typedef struct etch_size {
 typedef struct etch_outline {
     etch_naming naming;
     unsigned annotations;
-    /* of the job: for those of annotations */
+    /* of the job: for those of annotations, and for workloads */
     etch_arena *texts;
+    /* of the job, begins with one that only moves bytes; NULL: not asked for */
+    etch_workloads *workloads;
     /* backward may be NULL */
     etch_body *forward, *backward;
     /* these, and those of loops */
@@ -426,6 +432,11 @@ uint64_t etch_bound_number(etch_outliner *o, etch_expr expr);
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
+
+/* ---- workload.c ---------------------------------------------------------------------------------------- */
+
+/* Notes what the time of a computation depends on, where that is asked for. */
+void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel *kernel);
 
 /* ---- classes.c ----------------------------------------------------------------------------------------- */
 

@@ -210,8 +210,10 @@ static void link_body(etch_outliner *o, etch_body *body)
         const etch_repeat *repeat = body->items.at[i].repeat;
         if (task)
             link_task(o, task, body);
-        if (task && body->runs > 0)
+        if (task && body->runs > 0) {
             etch_task_size(o, task, task->of);
+            etch_task_set_workload(o, task, task->of->kernel);
+        }
         for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
             repeat->carried[k].from = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
     }

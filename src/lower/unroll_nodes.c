@@ -131,6 +131,8 @@ static void fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t 
     const uint64_t least = computes ? 1 : ETCH_LEAST_PAYLOAD;
     etch_node *node = &u->nodes[id];
     node->type = task->type;
+    if (computes)
+        node->workload = task->workload;
     node->collective = task->collective;
     node->family = task->family;
     node->flop = computes && task->flop == 0 ? 1 : task->flop;
@@ -193,6 +195,9 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
 {
     const bool communicates = task->type != ETCH_NODE_COMP;
     bool inside = false; /* waits for a node of its interval */
+    bool reads = false;  /* what the communication before it has brought */
+    for (uint32_t i = first_dep; i < u->dep_count; i++)
+        reads = reads || u->deps[i] == u->last_comm;
     if (communicates)
         etch_unroll_wait(u, u->last_comm);
     for (uint32_t i = first_dep; i < u->dep_count; i++)
@@ -208,6 +213,7 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
     assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < u->node_count);
     const uint32_t id = etch_unroll_append(u, task, first_dep);
     if (communicates) {
+        u->nodes[id].only_ordered = !reads && u->last_comm != ETCH_NO_NODE;
         u->last_comm = id;
         return id;
     }

@@ -18,7 +18,7 @@ enum {
 
 /* ---- what a kernel does -------------------------------------------------------------------------------- */
 
-static const etch_peak *peak_of(const etch_device *device, const char *dtype)
+const etch_peak *etch_device_peak(const etch_device *device, const char *dtype)
 {
     for (uint32_t i = 0; dtype && i < device->peaks.count; i++)
         if (strcmp(device->peaks.at[i].dtype, dtype) == 0)
@@ -267,7 +267,7 @@ const char *etch_kernel_lacks(etch_arena *arena, const etch_machine *machine, co
     case ETCH_KERNEL_PRODUCT:
     case ETCH_KERNEL_GROUPED:
     case ETCH_KERNEL_ATTENTION:
-        if (!peak_of(device, kernel->dtype))
+        if (!etch_device_peak(device, kernel->dtype))
             return etch_text(arena, "the device '%s' has no peak for products of %s", device->name,
                              kernel->dtype ? kernel->dtype : "no dtype");
         break;
@@ -299,7 +299,7 @@ void etch_kernel_bare(const etch_device *device, const etch_kernel_call *kernel,
     etch_enclosure_div(bytes, bytes, &rate);
     if (kernel->kind != ETCH_KERNEL_ELEMENTWISE) {
         flop_of(work, kernel);
-        etch_enclosure_decimal(&rate, peak_of(device, kernel->dtype)->rate);
+        etch_enclosure_decimal(&rate, etch_device_peak(device, kernel->dtype)->rate);
         etch_enclosure_div(work, work, &rate);
     }
     etch_enclosure_end(&rate);
@@ -326,6 +326,20 @@ static const char *time_of(parts *p, const etch_machine *machine, const etch_ker
     }
 }
 
+const char *etch_kernel_formula(const etch_machine *machine, const etch_kernel_call *kernel,
+                                const etch_fitted *fit, const etch_enclosure bare[2], etch_enclosure *out)
+{
+    parts p;
+    parts_each(&p, etch_enclosure_start);
+    for (int i = 0; i < ETCH_FIT_NUMBERS; i++)
+        etch_enclosure_decimal(&p.at[i], fit->at[i]);
+    etch_enclosure_max(&p.work, &bare[0], &bare[0]);
+    etch_enclosure_max(&p.bytes, &bare[1], &bare[1]);
+    const char *why = time_of(&p, machine, kernel, out);
+    parts_each(&p, etch_enclosure_end);
+    return why;
+}
+
 const char *etch_kernel_time(etch_arena *arena, const etch_machine *machine, const etch_kernel_call *kernel,
                              etch_seconds *out)
 {
@@ -335,19 +349,18 @@ const char *etch_kernel_time(etch_arena *arena, const etch_machine *machine, con
         why = etch_text(arena, "the machine has no line `fit %s`", etch_kernel_kind_name(kernel->kind));
     if (why)
         return why;
-    parts p;
-    etch_enclosure result;
-    parts_each(&p, etch_enclosure_start);
+    etch_enclosure bare[2], result;
+    for (int i = 0; i < 2; i++)
+        etch_enclosure_start(&bare[i]);
     etch_enclosure_start(&result);
-    for (int i = 0; i < ETCH_FIT_NUMBERS; i++)
-        etch_enclosure_decimal(&p.at[i], fit->at[i]);
     if (kernel->kind != ETCH_KERNEL_COLLECTIVE && kernel->kind != ETCH_KERNEL_SYSTOLIC)
-        etch_kernel_bare(machine->device, kernel, &p.work, &p.bytes);
-    why = time_of(&p, machine, kernel, &result);
+        etch_kernel_bare(machine->device, kernel, &bare[0], &bare[1]);
+    why = etch_kernel_formula(machine, kernel, fit, bare, &result);
     if (!why)
         *out = etch_enclosure_seconds(&result);
     etch_enclosure_end(&result);
-    parts_each(&p, etch_enclosure_end);
+    for (int i = 0; i < 2; i++)
+        etch_enclosure_end(&bare[i]);
     mpfr_free_cache(); /* of this thread: constants that powers are made of */
     return why;
 }

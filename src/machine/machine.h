@@ -165,6 +165,40 @@ const char *etch_kernel_time(etch_arena *arena, const etch_machine *machine, con
  * fit in 64 bits. */
 bool etch_kernel_cycles(const etch_device *device, const etch_kernel_call *kernel, uint64_t *cycles);
 
+/* ---- what a step runs ---------------------------------------------------------------------------------- */
+
+/* Whole picoseconds; the value of the formula is at most `error` away. */
+typedef struct etch_picoseconds {
+    uint64_t count, error;
+} etch_picoseconds;
+
+/* One node of a step that computes. */
+typedef struct etch_computation {
+    /* products, grouped, attention or elementwise */
+    etch_kernel_kind kind;
+    /* of the operands of products and of attention */
+    const char *dtype;
+    bool backward;
+    /* FLOP of its products; bytes that it reads and writes; keys of attention */
+    uint64_t flop, bytes, keys;
+} etch_computation;
+
+/* The peak of products of a dtype; NULL: the device has none. */
+const etch_peak *etch_device_peak(const etch_device *device, const char *dtype);
+/* NULL where the device has a line of its own for the kind; else what stands in, for people: "those of
+ * products". */
+const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind);
+/* Each sets `out` and returns NULL; or what is missing. */
+const char *etch_computation_time(etch_arena *arena, const etch_device *device,
+                                  const etch_computation *computation, etch_picoseconds *out);
+/* A collective whose largest buffer is `bytes`, among ranks that lie on the levels of the cluster as `spread`
+ * says: so many on each inside one on the next, at most. The sum over the levels, innermost first. */
+const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, etch_node_collective op,
+                                 uint64_t bytes, const uint32_t *spread, etch_picoseconds *out);
+/* A message between two ranks that are together on the level, and on none inside it. */
+const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, uint32_t level, uint64_t bytes,
+                              etch_picoseconds *out);
+
 /* ---- measurements -------------------------------------------------------------------------------------- */
 
 /* One row of a table. */

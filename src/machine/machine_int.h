@@ -37,6 +37,10 @@ enum { ETCH_REDUCED_RANKS = 4 };
 
 /* NULL, or what the machine lacks for the formula of the kernel, besides the numbers that are fitted. */
 const char *etch_kernel_lacks(etch_arena *arena, const etch_machine *machine, const etch_kernel_call *kernel);
+/* The formula of the kernel's kind with the numbers of `fit`; `bare`: seconds at the peak, and of the bytes
+ * at the bandwidth, of kinds that have them. NULL, or why there is no value. */
+const char *etch_kernel_formula(const etch_machine *machine, const etch_kernel_call *kernel,
+                                const etch_fitted *fit, const etch_enclosure bare[2], etch_enclosure *out);
 /* Seconds of the kernel at the peak of its dtype, and of its bytes at the bandwidth of the device; of
  * products, attention and elementwise kernels. */
 void etch_kernel_bare(const etch_device *device, const etch_kernel_call *kernel, etch_enclosure *work,

@@ -134,6 +134,34 @@ typedef struct etch_step_program {
     etch_step_tasks end;
 } etch_step_program;
 
+/* ---- what a kernel is for its time --------------------------------------------------------------------- */
+
+typedef enum etch_product_kind {
+    /* no product: it moves bytes */
+    ETCH_PRODUCT_NONE,
+    ETCH_PRODUCT_PLAIN,
+    /* parts of the rows each have a weight of their own: experts */
+    ETCH_PRODUCT_GROUPED,
+    /* fused attention */
+    ETCH_PRODUCT_ATTENTION
+} etch_product_kind;
+
+/* The product of a kernel; of several, which are one node where a plan makes nodes of blocks, the first says
+ * what they are. */
+typedef struct etch_kernel_product {
+    etch_product_kind kind;
+    /* attention: its gradient */
+    bool backward;
+    /* of the operands */
+    etch_dtype dtype;
+    /* of the products alone, on one rank; NULL: there is none */
+    etch_expr flop;
+    /* attention: those of the whole sequence; else NULL */
+    etch_expr keys;
+} etch_kernel_product;
+
+etch_kernel_product etch_kernel_product_of(const etch_placed *placed, const etch_kernel *kernel);
+
 /* ---- folds --------------------------------------------------------------------------------------------- */
 
 /* Where and how often something runs. */

@@ -199,6 +199,8 @@ typedef struct etch_style {
     etch_naming naming;
     /* bits 1 << etch_annotation */
     unsigned annotations;
+    /* the job has its workloads */
+    bool workloads;
 } etch_style;
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */

@@ -30,6 +30,7 @@ etch_status etch_compiled_lower(etch_session *session, etch_compiled *p, const e
     if (style) {
         options.naming = style->naming;
         options.annotations = style->annotations;
+        options.workloads = style->workloads;
     }
     return etch_lower(session->arena, &options, job);
 }

@@ -1,0 +1,208 @@
+/* etch simulate: how long a step takes on a machine, and where the time goes. */
+#include "cli_int.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT = 48 };
+
+/* ---- plain ------------------------------------------------------------------------------------------ */
+
+/* Picoseconds as people read them: "12.345678901234 s", "3.5 us", exactly. */
+static void time_text(uint64_t ps, char text[TEXT])
+{
+    static const struct {
+        const char *name;
+        uint64_t scale;
+        int digits;
+    } units[] = {{"s", 1000000000000, 12}, {"ms", 1000000000, 9}, {"us", 1000000, 6}, {"ns", 1000, 3}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (ps < units[i].scale)
+            continue;
+        int used = snprintf(text, TEXT, "%" PRIu64 ".%0*" PRIu64, ps / units[i].scale, units[i].digits,
+                            ps % units[i].scale);
+        while (text[used - 1] == '0')
+            used--;
+        used -= text[used - 1] == '.';
+        snprintf(text + used, (size_t)(TEXT - used), " %s", units[i].name);
+        return;
+    }
+    snprintf(text, TEXT, "%" PRIu64 " ps", ps);
+}
+
+static void print_time(const char *name, uint64_t ps)
+{
+    char text[TEXT];
+    time_text(ps, text);
+    cli_print_field(name, "%s", text);
+}
+
+/* Tenths of a percent, rounded to the nearest. */
+static void print_part(const char *name, uint64_t part, uint64_t whole)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const unsigned tenths = whole ? (unsigned)(((wide)part * 2000 + whole) / ((wide)whole * 2)) : 0;
+    printf("  %s %u.%u %%", name, tenths / 10, tenths % 10);
+}
+
+static bool same_class(const etch_simulation *s, const etch_simulation_class *a,
+                       const etch_simulation_class *b)
+{
+    bool same = a->computing == b->computing && a->waiting == b->waiting && a->idle == b->idle;
+    for (size_t i = 0; same && i < s->axes_count; i++)
+        same = a->exposed[i] == b->exposed[i];
+    return same;
+}
+
+/* Do the stages have several parts, or classes of their own? */
+static const char *title(const etch_simulation *s, const etch_simulation_class *c, char text[TEXT])
+{
+    bool alone = true, parts = false;
+    for (size_t i = 0; i < s->class_count; i++) {
+        alone = alone &&
+                (&s->classes[i] == c || s->classes[i].stage != c->stage || s->classes[i].part != c->part);
+        parts = parts || s->classes[i].part > 0;
+    }
+    int used = snprintf(text, TEXT, "stage %" PRIu32, c->stage);
+    if (parts)
+        used += snprintf(text + used, (size_t)(TEXT - used), ", part %" PRIu32, c->part);
+    if (!alone)
+        snprintf(text + used, (size_t)(TEXT - used), ", as rank %" PRIu32, c->first_rank);
+    return text;
+}
+
+/* Classes in a row whose time goes the same way are told at once. */
+static void print_classes(const etch_simulation *s)
+{
+    for (size_t first = 0, end; first < s->class_count; first = end) {
+        const etch_simulation_class *c = &s->classes[first];
+        char name[TEXT], last[TEXT];
+        uint64_t ranks = 0;
+        for (end = first; end < s->class_count && same_class(s, c, &s->classes[end]); end++)
+            ranks += s->classes[end].ranks;
+        printf("%s%s%s: %" PRIu64 " rank%s\n", title(s, c, name), end - first > 1 ? " to " : "",
+               end - first > 1 ? title(s, &s->classes[end - 1], last) : "", ranks, ranks == 1 ? "" : "s");
+        print_part("computing", c->computing, s->step);
+        for (size_t i = 0; i < s->axes_count; i++)
+            if (c->exposed[i] > 0)
+                print_part(s->axes[i], c->exposed[i], s->step);
+        print_part("waiting", c->waiting, s->step);
+        print_part("idle", c->idle, s->step);
+        putchar('\n');
+    }
+}
+
+static void print_plain(const etch_simulation *s)
+{
+    char step[TEXT], error[TEXT];
+    cli_print_field("model", "%s", s->model);
+    if (s->config)
+        cli_print_field("config", "%s", s->config);
+    if (s->run)
+        cli_print_field("run", "%s", s->run);
+    cli_print_field("plan", "%s", s->plan);
+    cli_print_field("machine", "%s of %s", s->cluster, s->device);
+    cli_print_field("ranks", "%" PRIu32 " in %zu class%s", s->ranks, s->class_count,
+                    s->class_count == 1 ? "" : "es");
+    time_text(s->step, step);
+    time_text(s->error, error);
+    cli_print_field("step", "%s, within %s", step, error);
+    print_time("lower", s->lower);
+    print_time("upper", s->upper);
+    if (s->tokens > 0)
+        cli_print_field("tokens/s", "%" PRIu64, s->tokens_per_second);
+    if (s->mfu >= 0)
+        cli_print_field("mfu", "%" PRId64 ".%02" PRId64 " %%", s->mfu / 10000, s->mfu / 100 % 100);
+    print_classes(s);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------- */
+
+static json_t *numbers_json(const uint64_t *numbers, size_t count, bool *failed)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        cli_json_append(array, json_integer((json_int_t)numbers[i]), failed);
+    return array;
+}
+
+static json_t *class_json(const etch_simulation *s, const etch_simulation_class *c, bool *failed)
+{
+    json_t *object = json_object(), *exposed = json_object();
+    for (size_t i = 0; i < s->axes_count; i++)
+        cli_json_set(exposed, s->axes[i], json_integer((json_int_t)c->exposed[i]), failed);
+    cli_json_set(object, "stage", json_integer((json_int_t)c->stage), failed);
+    cli_json_set(object, "part", json_integer((json_int_t)c->part), failed);
+    cli_json_set(object, "first_rank", json_integer((json_int_t)c->first_rank), failed);
+    cli_json_set(object, "ranks", json_integer((json_int_t)c->ranks), failed);
+    cli_json_set(object, "computing", json_integer((json_int_t)c->computing), failed);
+    cli_json_set(object, "exposed", exposed, failed);
+    cli_json_set(object, "waiting", json_integer((json_int_t)c->waiting), failed);
+    cli_json_set(object, "idle", json_integer((json_int_t)c->idle), failed);
+    if (!c->begins)
+        return object;
+    cli_json_set(object, "begins", numbers_json(c->begins, c->node_count, failed), failed);
+    cli_json_set(object, "lasts", numbers_json(c->lasts, c->node_count, failed), failed);
+    return object;
+}
+
+static bool print_json(const etch_simulation *s, bool times)
+{
+    bool failed = false;
+    json_t *root = json_object(), *classes = json_array(), *class_of = json_array();
+    for (size_t i = 0; i < s->class_count; i++)
+        cli_json_append(classes, class_json(s, &s->classes[i], &failed), &failed);
+    for (uint32_t i = 0; times && i < s->ranks; i++)
+        cli_json_append(class_of, json_integer((json_int_t)s->class_of[i]), &failed);
+    cli_json_set(root, "schema", json_string("etch-simulate/1"), &failed);
+    cli_json_set(root, "model", cli_json_text(s->model), &failed);
+    cli_json_set(root, "config", cli_json_text(s->config), &failed);
+    if (s->run)
+        cli_json_set(root, "run", cli_json_text(s->run), &failed);
+    cli_json_set(root, "plan", cli_json_text(s->plan), &failed);
+    cli_json_set(root, "cluster", cli_json_text(s->cluster), &failed);
+    cli_json_set(root, "device", cli_json_text(s->device), &failed);
+    cli_json_set(root, "ranks", json_integer((json_int_t)s->ranks), &failed);
+    cli_json_set(root, "step_ps", json_integer((json_int_t)s->step), &failed);
+    cli_json_set(root, "error_ps", json_integer((json_int_t)s->error), &failed);
+    cli_json_set(root, "lower_ps", json_integer((json_int_t)s->lower), &failed);
+    cli_json_set(root, "upper_ps", json_integer((json_int_t)s->upper), &failed);
+    cli_json_set(root, "tokens", s->tokens ? json_integer((json_int_t)s->tokens) : json_null(), &failed);
+    cli_json_set(root, "tokens_per_second",
+                 s->tokens ? json_integer((json_int_t)s->tokens_per_second) : json_null(), &failed);
+    cli_json_set(root, "mfu_millionths", s->mfu >= 0 ? json_integer((json_int_t)s->mfu) : json_null(),
+                 &failed);
+    cli_json_set(root, "classes", classes, &failed);
+    if (times)
+        cli_json_set(root, "class_of", class_of, &failed);
+    else
+        json_decref(class_of);
+    return cli_print_json(root) && !failed;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------ */
+
+cli_exit cli_simulate(const cli_arguments *arguments)
+{
+    etch_simulation_options options = arguments->simulation;
+    const etch_simulation *result = NULL;
+    etch_session *machine = NULL, *session;
+    etch_status status = ETCH_OK;
+    options.struct_size = sizeof options;
+    if (arguments->machine) {
+        machine = cli_open_machine(arguments->machine, &status);
+        if (status != ETCH_OK)
+            return cli_close(arguments, machine, status);
+        options.machine = machine;
+    }
+    session = cli_open(arguments, &status);
+    if (status == ETCH_OK)
+        status = etch_session_simulate(session, &options, &result);
+    if (result && arguments->format == ETCH_JSON && !print_json(result, options.times))
+        status = ETCH_ENOMEM;
+    if (result && arguments->format == ETCH_PLAIN)
+        print_plain(result);
+    etch_session_close(machine);
+    return cli_close(arguments, session, status);
+}

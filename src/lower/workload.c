@@ -1,0 +1,33 @@
+/* What the time of a computation depends on, in numbers. */
+#include "lower/lower_int.h"
+
+static bool is_same(const etch_workload *a, const etch_workload *b)
+{
+    return a->kind == b->kind && a->backward == b->backward && a->dtype == b->dtype && a->flop == b->flop &&
+           a->keys == b->keys;
+}
+
+static uint32_t index_of(const etch_outliner *o, const etch_workload *workload)
+{
+    etch_workloads *all = o->outline->workloads;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (is_same(&all->at[i], workload))
+            return i;
+    ETCH_PUSH(o->outline->texts, all, *workload);
+    return all->count - 1;
+}
+
+void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel *kernel)
+{
+    if (!o->outline->workloads || !kernel)
+        return;
+    const etch_kernel_product product = etch_kernel_product_of(o->placed, kernel);
+    if (product.kind == ETCH_PRODUCT_NONE)
+        return;
+    etch_workload workload = {
+        .kind = (uint8_t)product.kind, .backward = product.backward, .dtype = etch_dtype_name(product.dtype)};
+    workload.flop = etch_task_number(o, product.flop, "FLOP of products", kernel, task->name.text);
+    if (product.keys)
+        workload.keys = etch_task_number(o, product.keys, "keys", kernel, task->name.text);
+    task->workload = index_of(o, &workload);
+}

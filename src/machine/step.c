@@ -1,0 +1,263 @@
+/* How long the nodes of a step take: the formulas of kernels, with FLOP and bytes as the step has them, in
+ * whole picoseconds. */
+#include <string.h>
+
+#include "graph/graph.h"
+#include "machine/machine_int.h"
+
+enum { OVERHEAD = 0, MEMORY = 2, ELEMENTWISE_MEMORY = 1 };
+
+/* A day, of one node: beyond it sums would not fit. */
+#define MOST_PICOSECONDS UINT64_C(86400000000000000)
+
+/* ---- picoseconds --------------------------------------------------------------------------------------- */
+
+/* Rounded once, to the nearest. False where it is longer than a day. */
+static bool round_time(const etch_enclosure *seconds, etch_picoseconds *out)
+{
+    etch_enclosure ps, off;
+    etch_enclosure_start(&ps);
+    etch_enclosure_start(&off);
+    etch_enclosure_decimal(&ps, (etch_decimal){1, 12});
+    etch_enclosure_mul(&ps, &ps, seconds);
+    const bool fits = mpfr_cmp_ui(ps.high, MOST_PICOSECONDS) < 0;
+    if (fits) {
+        mpfr_add(off.low, ps.low, ps.high, MPFR_RNDN);
+        mpfr_div_ui(off.low, off.low, 2, MPFR_RNDN);
+        out->count = mpfr_get_uj(off.low, MPFR_RNDN);
+        mpfr_set_uj(off.low, out->count, MPFR_RNDN);
+        mpfr_sub(off.high, ps.high, off.low, MPFR_RNDU);
+        mpfr_sub(off.low, off.low, ps.low, MPFR_RNDU);
+        mpfr_max(off.high, off.high, off.low, MPFR_RNDU);
+        out->error = mpfr_get_uj(off.high, MPFR_RNDU);
+    }
+    etch_enclosure_end(&ps);
+    etch_enclosure_end(&off);
+    return fits;
+}
+
+/* Ends with the sum of what was put in. */
+static const char *finish(etch_enclosure *seconds, const char *why, etch_picoseconds *out)
+{
+    if (!why && !round_time(seconds, out))
+        why = "one node of the step takes a day or more";
+    etch_enclosure_end(seconds);
+    mpfr_free_cache(); /* of this thread: constants that powers are made of */
+    return why;
+}
+
+/* amount/rate */
+static void ratio(etch_enclosure *out, uint64_t amount, etch_decimal rate)
+{
+    etch_enclosure divisor;
+    etch_enclosure_start(&divisor);
+    etch_enclosure_count(out, amount);
+    etch_enclosure_decimal(&divisor, rate);
+    etch_enclosure_div(out, out, &divisor);
+    etch_enclosure_end(&divisor);
+}
+
+/* ---- computations -------------------------------------------------------------------------------------- */
+
+/* The line that says the numbers of a kind; NULL: none does. */
+static const etch_fitted *line_for(const etch_device *device, etch_kernel_kind kind)
+{
+    const etch_fitted *own = &device->fits[kind], *products = &device->fits[ETCH_KERNEL_PRODUCT];
+    return own->given ? own : products->given ? products : NULL;
+}
+
+const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind)
+{
+    if (device->fits[kind].given)
+        return NULL;
+    return line_for(device, kind) ? "those of products"
+                                  : "those of FLOP at the peak or of bytes at the bandwidth, the longer ones";
+}
+
+/* Products in f32 run on what runs all else, where they have no peak of their own. */
+static const char *rate_of(etch_arena *arena, const etch_device *device, const char *dtype,
+                           etch_decimal *rate)
+{
+    const etch_peak *peak = etch_device_peak(device, dtype);
+    if (peak)
+        *rate = peak->rate;
+    else if (strcmp(dtype, etch_dtype_name(ETCH_F32)) == 0 && device->other.digits != 0)
+        *rate = device->other;
+    else
+        return etch_text(arena, "the device '%s' has no peak for products of %s", device->name, dtype);
+    return NULL;
+}
+
+/* o + Q/(B m); of products these two numbers of their line */
+static void time_moves(const etch_device *device, const etch_fitted *line, etch_enclosure *bytes,
+                       etch_enclosure *out)
+{
+    etch_enclosure number;
+    const bool own = device->fits[ETCH_KERNEL_ELEMENTWISE].given;
+    etch_enclosure_start(&number);
+    etch_enclosure_decimal(&number, line->at[own ? ELEMENTWISE_MEMORY : MEMORY]);
+    etch_enclosure_div(out, bytes, &number);
+    etch_enclosure_decimal(&number, line->at[OVERHEAD]);
+    etch_enclosure_add(out, out, &number);
+    etch_enclosure_end(&number);
+}
+
+static const char *time_computation(etch_arena *arena, const etch_device *device, const etch_computation *c,
+                                    etch_enclosure bare[2], etch_enclosure *out)
+{
+    const bool moves = c->kind == ETCH_KERNEL_ELEMENTWISE;
+    const etch_fitted *line = line_for(device, c->kind);
+    const bool own = device->fits[c->kind].given;
+    etch_decimal rate = {0};
+    const char *why = moves ? NULL : rate_of(arena, device, c->dtype, &rate);
+    if (!why && device->bandwidth.digits == 0)
+        why = etch_text(arena, "the device '%s' has no bandwidth", device->name);
+    if (why)
+        return why;
+    ratio(&bare[1], c->bytes, device->bandwidth);
+    if (moves)
+        etch_enclosure_count(&bare[0], 0);
+    else
+        ratio(&bare[0], c->flop, rate);
+    if (!line) {
+        etch_enclosure_max(out, &bare[0], &bare[1]);
+    } else if (moves) {
+        time_moves(device, line, &bare[1], out);
+    } else {
+        const etch_machine machine = {.device = device};
+        const etch_kernel_call call = {.kind = own ? c->kind : ETCH_KERNEL_PRODUCT,
+                                       .dtype = c->dtype,
+                                       .keys = c->keys,
+                                       .backward = c->backward};
+        return etch_kernel_formula(&machine, &call, line, bare, out);
+    }
+    return NULL;
+}
+
+const char *etch_computation_time(etch_arena *arena, const etch_device *device,
+                                  const etch_computation *computation, etch_picoseconds *out)
+{
+    etch_enclosure bare[2], seconds;
+    etch_enclosure_start(&bare[0]);
+    etch_enclosure_start(&bare[1]);
+    etch_enclosure_start(&seconds);
+    const char *why = time_computation(arena, device, computation, bare, &seconds);
+    etch_enclosure_end(&bare[0]);
+    etch_enclosure_end(&bare[1]);
+    return finish(&seconds, why, out);
+}
+
+/* ---- communication ------------------------------------------------------------------------------------- */
+
+/* latency steps + wire/W of a level without a line of its own. */
+static void time_plain(const etch_level *level, uint64_t steps, const etch_enclosure *wire,
+                       etch_enclosure *out)
+{
+    etch_enclosure number;
+    etch_enclosure_start(&number);
+    etch_enclosure_decimal(&number, level->bandwidth);
+    etch_enclosure_div(out, wire, &number);
+    etch_enclosure_decimal(&number, level->latency);
+    etch_enclosure_scale(&number, steps);
+    etch_enclosure_add(out, out, &number);
+    etch_enclosure_end(&number);
+}
+
+/* Of the level's line: seconds that `kernel` takes; of a message, a collective of two ranks that sends half
+ * of its buffer. */
+static void time_fitted(const etch_level *level, const etch_kernel_call *kernel, etch_enclosure *out)
+{
+    const etch_machine machine = {.level = level};
+    etch_enclosure bare[2];
+    etch_enclosure_start(&bare[0]);
+    etch_enclosure_start(&bare[1]);
+    etch_enclosure_count(&bare[0], 0);
+    etch_enclosure_count(&bare[1], 0);
+    (void)etch_kernel_formula(&machine, kernel, &level->fit, bare, out); /* a collective has a value */
+    etch_enclosure_end(&bare[0]);
+    etch_enclosure_end(&bare[1]);
+}
+
+static const char *check_level(etch_arena *arena, const etch_level *level)
+{
+    return level->bandwidth.digits ? NULL : etch_text(arena, "the level '%s' has no bandwidth", level->name);
+}
+
+/* `ranks` of them on one level; what each sends is (ranks - 1)/ranks of the buffer. */
+static void time_on_level(const etch_level *level, etch_node_collective op, uint64_t ranks, uint64_t bytes,
+                          etch_enclosure *out)
+{
+    const etch_kernel_call kernel = {
+        .kind = ETCH_KERNEL_COLLECTIVE, .op = op, .ranks = ranks, .bytes = bytes};
+    if (level->fit.given) {
+        time_fitted(level, &kernel, out);
+        return;
+    }
+    const uint64_t times = op == ETCH_NODE_ALL_REDUCE ? 2 : 1;
+    etch_enclosure wire, all;
+    etch_enclosure_start(&wire);
+    etch_enclosure_start(&all);
+    etch_enclosure_count(&wire, bytes);
+    etch_enclosure_scale(&wire, times * (ranks - 1));
+    etch_enclosure_count(&all, ranks);
+    etch_enclosure_div(&wire, &wire, &all);
+    time_plain(level, times * (ranks - 1), &wire, out);
+    etch_enclosure_end(&wire);
+    etch_enclosure_end(&all);
+}
+
+/* Bytes of the buffer on a level: what the levels inside have left to it, rounded up. Of an all-to-all what
+ * is for ranks that far away or nearer. */
+static uint64_t bytes_on(etch_node_collective op, uint64_t bytes, uint64_t inside, uint64_t here,
+                         uint64_t all)
+{
+    __extension__ typedef unsigned __int128 wide;
+    if (op == ETCH_NODE_ALL_TO_ALL)
+        return (uint64_t)(((wide)bytes * inside * here + all - 1) / all);
+    return bytes / inside + (bytes % inside != 0);
+}
+
+const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, etch_node_collective op,
+                                 uint64_t bytes, const uint32_t *spread, etch_picoseconds *out)
+{
+    const char *why = NULL;
+    etch_enclosure sum, part;
+    uint64_t inside = 1, all = 1;
+    etch_enclosure_start(&sum);
+    etch_enclosure_start(&part);
+    etch_enclosure_count(&sum, 0);
+    for (uint32_t l = 0; l < cluster->levels.count; l++)
+        all *= spread[l];
+    for (uint32_t l = 0; !why && l < cluster->levels.count; inside *= spread[l++]) {
+        const etch_level *level = &cluster->levels.at[l];
+        if (spread[l] < 2)
+            continue;
+        why = check_level(arena, level);
+        if (why)
+            continue;
+        time_on_level(level, op, spread[l], bytes_on(op, bytes, inside, spread[l], all), &part);
+        etch_enclosure_add(&sum, &sum, &part);
+    }
+    etch_enclosure_end(&part);
+    return finish(&sum, why, out);
+}
+
+const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, uint32_t level_index,
+                              uint64_t bytes, etch_picoseconds *out)
+{
+    const etch_level *level = &cluster->levels.at[level_index];
+    etch_enclosure seconds, wire;
+    const char *why = check_level(arena, level);
+    etch_enclosure_start(&seconds);
+    etch_enclosure_start(&wire);
+    etch_enclosure_count(&wire, bytes);
+    if (!why && level->fit.given) {
+        const etch_kernel_call kernel = {
+            .kind = ETCH_KERNEL_COLLECTIVE, .op = ETCH_NODE_ALL_GATHER, .ranks = 2, .bytes = 2 * bytes};
+        time_fitted(level, &kernel, &seconds);
+    } else if (!why) {
+        time_plain(level, 1, &wire, &seconds);
+    }
+    etch_enclosure_end(&wire);
+    return finish(&seconds, why, out);
+}

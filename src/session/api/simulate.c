@@ -1,0 +1,211 @@
+/* Steps on machines: the job of a plan, run on a cluster, and what it comes to. */
+#include "session/query/query.h"
+
+#include "simulate/simulate.h"
+
+typedef struct simulating {
+    etch_session *session;
+    const etch_simulation_options *options;
+    const etch_simulation *result;
+} simulating;
+
+/* Millionths, and picoseconds, as powers of ten. */
+enum { MILLIONTHS = 6, PICO = 12 };
+
+/* ---- which cluster ------------------------------------------------------------------------------------- */
+
+static const etch_cluster *choose_cluster(etch_session *session, const etch_session *machine)
+{
+    const etch_cluster *const *clusters;
+    const uint32_t count = etch_spec_clusters((machine ? machine : session)->spec, &clusters);
+    if (count == 1)
+        return clusters[0];
+    etch_diag *diag = etch_error(session->diags, ETCH_E_MACHINE_CHOICE, (etch_span){0, 0},
+                                 count ? "the spec has %u clusters" : "the spec has no cluster", count);
+    if (machine)
+        etch_help(diag, "name a spec with one `cluster NAME { device = .., level NAME { ... } }`");
+    else
+        etch_help(diag, "say which machine with --machine, or write `cluster NAME { ... }` into the spec");
+    return NULL;
+}
+
+/* Says which kinds of kernels the device has no line for. */
+static void remark_lines(etch_session *session, const etch_device *device, const etch_job *job)
+{
+    static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
+                                             [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
+                                             [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
+                                             [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
+    unsigned seen = 0;
+    for (uint32_t i = 0; i < job->workload_count; i++)
+        seen |= 1u << job->workloads[i].kind;
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *instead = etch_device_stands_in(device, kinds[i]);
+        if (instead && (seen >> i & 1))
+            etch_remark(session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0},
+                        "the device '%s' has no line `fit %s`: its times are %s", device->name,
+                        etch_kernel_kind_name(kinds[i]), instead);
+    }
+}
+
+/* ---- what a step is worth ------------------------------------------------------------------------------ */
+
+/* FLOP of the products of the whole job, forward and backward. */
+static etch_expr model_flop(etch_session *session, etch_compiled *p)
+{
+    const etch_cost_list *costs = etch_compiled_graph_costs(session, p);
+    etch_expr sum = etch_int(session->sym, 0);
+    for (uint32_t i = 0; i < costs->count; i++) {
+        const etch_cost *cost = &costs->at[i];
+        if (cost->measure == ETCH_FLOPS && cost->matmul &&
+            (cost->phase == ETCH_FORWARD || cost->phase == ETCH_BACKWARD))
+            sum = etch_add(session->sym, sum, etch_mul(session->sym, cost->each, cost->times));
+    }
+    return etch_compiled_apply(session, p, sum);
+}
+
+static etch_expr ten_to(etch_session *session, int power)
+{
+    return etch_pow(session->sym, etch_int(session->sym, 10), power);
+}
+
+/* The floor of amount * 10^power / divisor; false where it is no number that fits. */
+static bool floor_of(etch_session *session, etch_expr amount, int power, etch_expr divisor, uint64_t *out)
+{
+    const etch_expr ratio =
+        amount ? etch_div(session->sym, etch_mul(session->sym, amount, ten_to(session, power)), divisor)
+               : NULL;
+    return ratio && etch_to_u64(etch_floor(session->sym, ratio), out);
+}
+
+static void add_worth(etch_session *session, etch_compiled *p, const etch_cluster *cluster,
+                      etch_simulation *out)
+{
+    etch_sym *sym = session->sym;
+    const etch_expr step = etch_int(sym, (int64_t)out->step);
+    const etch_token_counts tokens = etch_graph_tokens(p->model->graph);
+    const etch_peak *peak = etch_device_peak(cluster->device, etch_dtype_name(ETCH_BF16));
+    const etch_expr count = tokens.count == 1 ? etch_compiled_apply(session, p, tokens.at[0].count) : NULL;
+    uint64_t mfu;
+    if (count && etch_to_u64(count, &out->tokens) && out->step > 0)
+        (void)floor_of(session, count, PICO, step, &out->tokens_per_second); /* else it stays 0 */
+    out->mfu = -1;
+    if (!peak || out->step == 0)
+        return;
+    const etch_expr rate = etch_mul(sym, etch_int(sym, peak->rate.digits), ten_to(session, peak->rate.power));
+    const etch_expr possible = etch_mul(sym, etch_mul(sym, rate, step), etch_int(sym, out->ranks));
+    if (floor_of(session, model_flop(session, p), PICO + MILLIONTHS, possible, &mfu) && mfu <= INT64_MAX)
+        out->mfu = (int64_t)mfu;
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------- */
+
+static const etch_simulation_class *classes_of(etch_arena *arena, const etch_job *job,
+                                               const etch_simulated *from)
+{
+    etch_simulation_class *classes = ETCH_NEW_ARRAY(arena, from->class_count, etch_simulation_class);
+    for (uint32_t i = 0; i < from->class_count; i++) {
+        const etch_simulated_class *c = &from->classes[i];
+        classes[i] = (etch_simulation_class){.stage = job->stages[c->program].stage,
+                                             .part = job->stages[c->program].work_share,
+                                             .first_rank = c->first_rank,
+                                             .ranks = c->rank_count,
+                                             .computing = c->computing,
+                                             .exposed = c->exposed,
+                                             .waiting = c->waiting,
+                                             .idle = c->idle,
+                                             .begins = c->begins,
+                                             .lasts = c->lasts,
+                                             .node_count = job->programs[c->program].node_count};
+    }
+    return classes;
+}
+
+static etch_simulation *result_of(etch_session *session, const etch_job *job, const etch_cluster *cluster,
+                                  const etch_simulated *from)
+{
+    etch_arena *arena = session->arena;
+    etch_simulation *out = ETCH_NEW(arena, etch_simulation);
+    const char **axes = ETCH_NEW_ARRAY(arena, from->label_count, const char *);
+    for (uint32_t i = 0; i < from->label_count; i++)
+        axes[i] = etch_copy_string(arena, from->labels[i]);
+    *out = (etch_simulation){.model = job->model,
+                             .plan = job->plan,
+                             .config = job->config,
+                             .run = job->run,
+                             .cluster = etch_copy_string(arena, cluster->name),
+                             .device = etch_copy_string(arena, cluster->device->name),
+                             .ranks = job->rank_count,
+                             .step = from->step,
+                             .error = from->error,
+                             .lower = from->lower,
+                             .upper = from->upper,
+                             .axes = axes,
+                             .axes_count = from->label_count,
+                             .classes = classes_of(arena, job, from),
+                             .class_count = from->class_count,
+                             .class_of = from->class_of};
+    return out;
+}
+
+static void remark_uneven(etch_session *session, const etch_simulated *from)
+{
+    if (!from->uneven_axes)
+        return;
+    etch_diag *diag = etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                                  "a group over %s does not divide evenly over level '%s'", from->uneven_axes,
+                                  from->uneven_level);
+    etch_note(diag, (etch_span){0, 0},
+              "its collectives take as long as if all of it were as full as where "
+              "most ranks are");
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------ */
+
+static etch_status simulate(void *data)
+{
+    simulating *s = data;
+    etch_session *session = s->session;
+    const etch_job *job;
+    const etch_simulated *simulated;
+    const etch_style style = {.workloads = true};
+    if (session->options.granularity == ETCH_GRANULARITY_BLOCK) {
+        etch_error(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                   "a block as one node has no time: simulate kernels, or ops");
+        return ETCH_EINPUT;
+    }
+    const etch_cluster *cluster = choose_cluster(session, s->options->machine);
+    etch_compiled *p = cluster ? etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0}) : NULL;
+    if (!p || !etch_compiled_place(session, p))
+        return ETCH_EINPUT;
+    etch_status status = etch_compiled_lower(session, p, &style, &job);
+    if (status != ETCH_OK)
+        return status;
+    etch_remark_default_axes(session, p, NULL);
+    const etch_simulate_options options = {
+        .cluster = cluster, .one_stream = s->options->one_stream, .times = s->options->times};
+    status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
+    if (status != ETCH_OK)
+        return status;
+    etch_simulation *result = result_of(session, job, cluster, simulated);
+    add_worth(session, p, cluster, result);
+    remark_lines(session, cluster->device, job);
+    remark_uneven(session, simulated);
+    s->result = result;
+    return ETCH_OK;
+}
+
+etch_status etch_session_simulate(etch_session *session, const etch_simulation_options *options,
+                                  const etch_simulation **simulation)
+{
+    etch_simulation_options own;
+    const char *unfit = etch_options_read(options, &own, sizeof own);
+    simulating s = {.session = session, .options = &own};
+    const bool defaults = session->options.defaults;
+    session->options.defaults = true;
+    const etch_status status =
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, simulate, &s);
+    session->options.defaults = defaults;
+    *simulation = status == ETCH_OK ? s.result : NULL;
+    return status;
+}

@@ -1,0 +1,86 @@
+/* How long nodes take: each kind, size and place of them is asked of the machine once. */
+#include "simulate/simulate_int.h"
+
+/* What a list of numbers is of. */
+typedef enum timed_kind { COMPUTATION, COLLECTIVE, MESSAGE } timed_kind;
+
+/* The number of a time; `*known`: it has been asked before. */
+static uint32_t number_of(etch_sim *sim, timed_kind kind, uint32_t what, uint32_t where, uint64_t bytes,
+                          bool *known)
+{
+    const uint32_t list[] = {kind, what, where, (uint32_t)bytes, (uint32_t)(bytes >> 32)};
+    const uint32_t number = etch_sim_number(&sim->timed, list, sizeof list / sizeof *list);
+    *known = number < sim->times.count;
+    return number;
+}
+
+static uint32_t add(etch_sim *sim, uint32_t number, const char *lacks, etch_picoseconds time)
+{
+    if (lacks && !sim->lacks)
+        sim->lacks = lacks;
+    ETCH_PUSH(sim->arena, &sim->times, time);
+    return number;
+}
+
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
+{
+    static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
+                                             [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
+                                             [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
+                                             [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
+    bool known;
+    const uint32_t number = number_of(sim, COMPUTATION, node->workload, 0, node->bytes, &known);
+    if (known)
+        return number;
+    const etch_workload *load = &sim->job->workloads[node->workload];
+    const etch_computation computation = {.kind = kinds[load->kind],
+                                          .dtype = load->dtype,
+                                          .backward = load->backward,
+                                          .flop = load->flop,
+                                          .bytes = node->bytes,
+                                          .keys = load->keys};
+    etch_picoseconds time = {0};
+    const char *lacks = etch_computation_time(sim->results, sim->cluster->device, &computation, &time);
+    return add(sim, number, lacks, time);
+}
+
+/* The largest buffer: of a gather what all put in. */
+static uint64_t buffer_of(const etch_node *node, uint32_t ranks)
+{
+    uint64_t bytes = node->bytes;
+    if (node->collective == ETCH_COMM_ALL_GATHER && __builtin_mul_overflow(bytes, ranks, &bytes))
+        bytes = UINT64_MAX;
+    return bytes;
+}
+
+uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread)
+{
+    static const etch_node_collective ops[ETCH_COMM_KINDS] = {
+        [ETCH_COMM_ALL_REDUCE] = ETCH_NODE_ALL_REDUCE,
+        [ETCH_COMM_ALL_GATHER] = ETCH_NODE_ALL_GATHER,
+        [ETCH_COMM_ALL_TO_ALL] = ETCH_NODE_ALL_TO_ALL,
+        [ETCH_COMM_REDUCE_SCATTER] = ETCH_NODE_REDUCE_SCATTER,
+    };
+    bool known;
+    const uint64_t bytes = buffer_of(node, sim->job->families[node->family].size);
+    const uint32_t number = number_of(sim, COLLECTIVE, node->collective, spread, bytes, &known);
+    if (known)
+        return number;
+    uint32_t levels;
+    const uint32_t *counts = etch_sim_list_at(&sim->spreads, spread, &levels);
+    etch_picoseconds time = {0};
+    const char *lacks =
+        etch_collective_time(sim->results, sim->cluster, ops[node->collective], bytes, counts, &time);
+    return add(sim, number, lacks, time);
+}
+
+uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level)
+{
+    bool known;
+    const uint32_t number = number_of(sim, MESSAGE, 0, level, bytes, &known);
+    if (known)
+        return number;
+    etch_picoseconds time = {0};
+    const char *lacks = etch_message_time(sim->results, sim->cluster, level, bytes, &time);
+    return add(sim, number, lacks, time);
+}

@@ -1,0 +1,233 @@
+/* The run: every node begins as soon as all that it waits for has ended. What a node waits for never depends
+ * on times, so that the order in which nodes are looked at does not matter. */
+#include <string.h>
+
+#include "simulate/simulate_int.h"
+
+/* A node of a class. */
+typedef struct place {
+    uint32_t class, node;
+} place;
+
+/* A collective of a group that not all of its classes have come to. */
+typedef struct meeting {
+    uint64_t begins, error;
+    uint32_t arrived;
+} meeting;
+
+typedef struct engine {
+    etch_sim *sim;
+    etch_sim_run *run;
+    /* wants the events */
+    bool events;
+    /* nodes that wait for nothing any more */
+    ETCH_VEC(place) ready;
+    /* by group: its meetings, one for each collective */
+    meeting **meetings;
+    uint64_t left;
+    bool overflows;
+} engine;
+
+#define UNKNOWN UINT64_MAX
+
+/* ---- times --------------------------------------------------------------------------------------------- */
+
+static void raise(uint64_t *at, uint64_t to)
+{
+    *at = *at > to ? *at : to;
+}
+
+/* The node has its times: those that wait for it wait for one thing less. */
+static void settle(engine *e, place at, uint64_t begins, uint64_t ends, uint64_t error)
+{
+    etch_sim_agent *agent = &e->run->agents[at.class];
+    const etch_sim_program *p = agent->program;
+    agent->begins[at.node] = begins;
+    agent->ends[at.node] = ends;
+    agent->error[at.node] = error;
+    raise(&e->run->step, ends);
+    raise(&e->run->error, error);
+    e->left--;
+    for (uint32_t i = p->first_follower[at.node]; i < p->first_follower[at.node + 1]; i++) {
+        const uint32_t next = p->follows[i];
+        raise(&agent->begins[next], ends);
+        raise(&agent->error[next], error);
+        if (--agent->waits[next] == 0)
+            ETCH_PUSH(e->sim->arena, &e->ready, (place){at.class, next});
+    }
+}
+
+static uint64_t end_of(engine *e, uint64_t begins, const etch_picoseconds *time)
+{
+    uint64_t ends;
+    if (__builtin_add_overflow(begins, time->count, &ends) || ends > INT64_MAX) {
+        e->overflows = true;
+        ends = INT64_MAX;
+    }
+    return ends;
+}
+
+static void note_event(engine *e, uint64_t begins, uint64_t lasts, uint32_t class, uint32_t other,
+                       uint32_t group)
+{
+    if (e->events)
+        ETCH_PUSH(e->sim->arena, &e->run->events, (etch_sim_event){begins, lasts, class, other, group});
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------------- */
+
+static void compute(engine *e, place at)
+{
+    const etch_sim_agent *agent = &e->run->agents[at.class];
+    const etch_picoseconds *time = &e->sim->times.at[agent->program->detail[at.node]];
+    const uint64_t begins = agent->begins[at.node];
+    note_event(e, begins, time->count, at.class, UINT32_MAX, UINT32_MAX);
+    settle(e, at, begins, end_of(e, begins, time), agent->error[at.node] + time->error);
+}
+
+/* Waits for the other classes of the group. All of them have as many collectives of the family. */
+static void meet(engine *e, place at)
+{
+    etch_sim *sim = e->sim;
+    const etch_sim_agent *agent = &e->run->agents[at.class];
+    const etch_node *node = &agent->program->of->nodes[at.node];
+    const uint32_t index = agent->program->detail[at.node];
+    const uint32_t number = sim->groups_of[(size_t)at.class * sim->job->family_count + node->family];
+    const etch_sim_group *group = &sim->groups.at[number];
+    meeting *m = &e->meetings[number][index];
+    raise(&m->begins, agent->begins[at.node]);
+    raise(&m->error, agent->error[at.node]);
+    if (++m->arrived < group->class_count)
+        return;
+    const uint32_t timed = etch_sim_collective(sim, node, group->spread);
+    const etch_picoseconds time = sim->times.at[timed];
+    const uint64_t ends = end_of(e, m->begins, &time);
+    note_event(e, m->begins, time.count, UINT32_MAX, UINT32_MAX, number);
+    for (uint32_t i = 0; i < group->class_count; i++) {
+        const etch_sim_program *p = e->run->agents[group->classes[i]].program;
+        settle(e, (place){group->classes[i], p->collectives[node->family][index]}, m->begins, ends,
+               m->error + time.error);
+    }
+}
+
+/* The other end of a message. UINT32_MAX as its node: there is none. */
+static place partner_of(const etch_sim *sim, const etch_sim_run *run, place at)
+{
+    const etch_class_program *p = run->agents[at.class].program->of;
+    const etch_node *node = &p->nodes[at.node];
+    const int64_t peer = p->peers[node->peer];
+    const uint32_t class = sim->class_of[(int64_t)sim->first_rank[at.class] + peer];
+    return (place){
+        class, etch_sim_partner(run->agents[class].program, -peer, node->tag, node->type == ETCH_NODE_SEND)};
+}
+
+/* Waits for the other side. */
+static void pass(engine *e, place at)
+{
+    etch_sim *sim = e->sim;
+    const place other = partner_of(sim, e->run, at);
+    const etch_sim_agent *mine = &e->run->agents[at.class], *theirs = &e->run->agents[other.class];
+    const bool known = mine->ends[at.node] != UNKNOWN;
+    if (known || other.node == UINT32_MAX || theirs->waits[other.node] > 0)
+        return;
+    const uint32_t rank = sim->first_rank[at.class];
+    const etch_node *node = &mine->program->of->nodes[at.node];
+    const uint32_t peer = (uint32_t)(rank + mine->program->of->peers[node->peer]);
+    const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
+    const etch_picoseconds time = sim->times.at[timed];
+    uint64_t begins = mine->begins[at.node], error = mine->error[at.node];
+    raise(&begins, theirs->begins[other.node]);
+    raise(&error, theirs->error[other.node]);
+    const uint64_t ends = end_of(e, begins, &time);
+    note_event(e, begins, time.count, at.class, other.class, UINT32_MAX);
+    settle(e, at, begins, ends, error + time.error);
+    settle(e, other, begins, ends, error + time.error);
+}
+
+static void begin(engine *e, place at)
+{
+    const etch_sim_agent *agent = &e->run->agents[at.class];
+    const etch_node *node = &agent->program->of->nodes[at.node];
+    if (node->type == ETCH_NODE_COMP)
+        compute(e, at);
+    else if (node->type == ETCH_NODE_COLL)
+        meet(e, at);
+    else
+        pass(e, at);
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------- */
+
+static void set_agents(engine *e, const etch_sim_program *programs)
+{
+    etch_sim *sim = e->sim;
+    e->run->agents = ETCH_NEW_ARRAY(sim->arena, sim->class_count, etch_sim_agent);
+    for (uint32_t c = 0; c < sim->class_count; c++) {
+        etch_sim_agent *agent = &e->run->agents[c];
+        agent->program = &programs[sim->job->class_of[sim->first_rank[c]]];
+        const uint32_t count = agent->program->of->node_count;
+        agent->waits = ETCH_NEW_ARRAY(sim->arena, count, uint32_t);
+        agent->begins = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
+        agent->ends = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
+        agent->error = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
+        e->left += count;
+        for (uint32_t i = 0; i < count; i++) {
+            agent->waits[i] = agent->program->waits[i];
+            agent->ends[i] = UNKNOWN;
+            if (agent->waits[i] == 0)
+                ETCH_PUSH(sim->arena, &e->ready, (place){c, i});
+        }
+    }
+}
+
+static void set_meetings(engine *e)
+{
+    etch_sim *sim = e->sim;
+    e->meetings = ETCH_NEW_ARRAY(sim->arena, sim->groups.count, meeting *);
+    for (uint32_t g = 0; g < sim->groups.count; g++) {
+        const etch_sim_group *group = &sim->groups.at[g];
+        uint32_t most = 0;
+        for (uint32_t i = 0; i < group->class_count; i++) {
+            const uint32_t count = e->run->agents[group->classes[i]].program->collective_count[group->family];
+            most = count > most ? count : most;
+        }
+        e->meetings[g] = ETCH_NEW_ARRAY(sim->arena, most, meeting);
+    }
+}
+
+/* The first node, of the first class, that never begins, or that begins and never ends. */
+static void report_stall(const engine *e)
+{
+    const etch_sim *sim = e->sim;
+    for (uint32_t c = 0; c < sim->class_count; c++) {
+        const etch_sim_agent *agent = &e->run->agents[c];
+        const etch_class_program *p = agent->program->of;
+        for (uint32_t i = 0; i < p->node_count; i++) {
+            if (agent->ends[i] != UNKNOWN || agent->waits[i] > 0)
+                continue;
+            etch_diag *diag = etch_error(sim->diags, ETCH_E_VERIFY_STALL, (etch_span){0, 0},
+                                         "the ranks wait for each other for ever: rank %u in node %u, '%s'",
+                                         sim->first_rank[c], i, p->names + p->nodes[i].name);
+            etch_note(diag, (etch_span){0, 0}, "a send waits until its receive is posted");
+            etch_help(diag, "`etch verify DIR --rendezvous` says of written traces who waits for whom");
+            return;
+        }
+    }
+}
+
+bool etch_sim_go(etch_sim *sim, bool streams, etch_sim_run *run)
+{
+    *run = (etch_sim_run){0};
+    engine e = {.sim = sim, .run = run, .events = streams};
+    set_agents(&e, etch_sim_prepare(sim, streams));
+    set_meetings(&e);
+    while (e.ready.count > 0 && !sim->lacks)
+        begin(&e, e.ready.at[--e.ready.count]);
+    if (e.overflows && !sim->lacks)
+        sim->lacks = "the step takes longer than can be counted in picoseconds";
+    if (sim->lacks)
+        etch_error(sim->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0}, "%s", sim->lacks);
+    else if (e.left > 0)
+        report_stall(&e);
+    return !sim->lacks && e.left == 0;
+}

@@ -1,0 +1,96 @@
+/* The door: a job on a machine becomes times. */
+#include "simulate/simulate.h"
+
+#include <string.h>
+
+#include "simulate/simulate_int.h"
+
+/* ---- labels -------------------------------------------------------------------------------------------- */
+
+static uint32_t label_of(etch_sim *sim, const char *text)
+{
+    for (uint32_t i = 0; i < sim->label_count; i++)
+        if (strcmp(sim->labels[i], text) == 0)
+            return i;
+    sim->labels[sim->label_count] = text;
+    return sim->label_count++;
+}
+
+/* The axes that stages lie on: "pp", "(a,b)". */
+static const char *stage_label(const etch_sim *sim)
+{
+    const etch_job *job = sim->job;
+    etch_buf text = {.arena = sim->results};
+    if (job->stage_axis_count == 1)
+        return job->mesh[job->stage_axes[0]].name;
+    for (uint32_t i = 0; i < job->stage_axis_count; i++)
+        etch_buf_printf(&text, "%s%s", i ? "," : "(", job->mesh[job->stage_axes[i]].name);
+    etch_buf_puts(&text, ")");
+    return text.text;
+}
+
+static void set_labels(etch_sim *sim)
+{
+    const uint32_t families = sim->job->family_count;
+    sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1, const char *);
+    sim->family_label = ETCH_NEW_ARRAY(sim->arena, families, uint32_t);
+    for (uint32_t f = 0; f < families; f++)
+        sim->family_label[f] = label_of(sim, sim->job->families[f].label);
+    if (sim->job->stage_count > 1)
+        sim->message_label = label_of(sim, stage_label(sim));
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------- */
+
+static bool set_bounds(etch_sim *sim, const etch_sim_run *run, etch_simulated *out)
+{
+    etch_sim_run loose;
+    if (!etch_sim_go(sim, false, &loose))
+        return false;
+    const uint64_t busiest = etch_sim_busiest(sim, run);
+    out->lower = loose.step > busiest ? loose.step : busiest;
+    if (etch_sim_upper(sim, run, &out->upper))
+        return true;
+    etch_error(sim->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+               "the upper bound of the step is longer than can be counted in picoseconds");
+    return false;
+}
+
+static bool simulate(etch_sim *sim, etch_simulated *out)
+{
+    etch_sim_run run;
+    set_labels(sim);
+    if (!etch_sim_place(sim, out) || !etch_sim_classes(sim) || !etch_sim_go(sim, true, &run) ||
+        !set_bounds(sim, &run, out))
+        return false;
+    etch_simulated_class *classes = ETCH_NEW_ARRAY(sim->results, sim->class_count, etch_simulated_class);
+    for (uint32_t c = 0; c < sim->class_count; c++)
+        etch_sim_account(sim, &run, c, &classes[c]);
+    out->step = run.step;
+    out->error = run.error;
+    out->labels = sim->labels;
+    out->label_count = sim->label_count;
+    out->classes = classes;
+    out->class_count = sim->class_count;
+    out->class_of = sim->class_of;
+    return true;
+}
+
+etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
+                          const etch_simulate_options *options, const etch_simulated **out)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
+    etch_simulated *result = ETCH_NEW(arena, etch_simulated);
+    etch_sim sim = {.arena = scratch,
+                    .results = arena,
+                    .diags = diags,
+                    .job = job,
+                    .options = options,
+                    .cluster = options->cluster};
+    sim.spreads.arena = sim.timed.arena = scratch;
+    const bool fine = simulate(&sim, result);
+    const bool refused = sim.class_count > ETCH_MOST_CLASSES;
+    etch_arena_free(scratch);
+    *out = fine ? result : NULL;
+    return fine ? ETCH_OK : refused ? ETCH_ELIMIT : ETCH_EINPUT;
+}

@@ -1,0 +1,63 @@
+/* The header of simulate: a step as events on a machine, in whole picoseconds.
+ *
+ * It runs the programs of a job, the ones that traces are written from. A rank has one stream of computations
+ * and one or several of communication; a stream runs its nodes one after the other, in issue order. A node
+ * begins when all that it waits for has ended and its stream is free; a collective when it may begin on all
+ * of its ranks; a message when both of its sides may. docs/time.md has the definitions. */
+#ifndef ETCH_SIMULATE_H
+#define ETCH_SIMULATE_H
+
+#include "lower/lower.h"
+#include "machine/machine.h"
+
+typedef struct etch_simulate_options {
+    const etch_cluster *cluster;
+    /* all collectives and sends of a rank are one stream, in the order of traces; else each set of axes has
+     * one of its own */
+    bool one_stream;
+    /* classes have the times of their nodes */
+    bool times;
+} etch_simulate_options;
+
+enum { ETCH_MOST_CLASSES = 4096 };
+
+/* Ranks whose nodes all begin and end at the same time. */
+typedef struct etch_simulated_class {
+    /* of the job */
+    uint32_t program;
+    uint32_t first_rank, rank_count;
+    /* These add up to the step. Computing; of the rest what a transfer of the rank runs in, by label;
+     * something is still to come; nothing is. */
+    uint64_t computing;
+    const uint64_t *exposed;
+    uint64_t waiting, idle;
+    /* by node: when it begins, and how long it takes; NULL unless asked for */
+    const uint64_t *begins, *lasts;
+} etch_simulated_class;
+
+/* Times are picoseconds. */
+typedef struct etch_simulated {
+    uint64_t step;
+    /* the step without any rounding is at most so far away */
+    uint64_t error;
+    /* bounds of the step: everything overlaps that may; nothing overlaps in a rank */
+    uint64_t lower, upper;
+    /* the axes of communication: "tp", "(dp,tp)" */
+    const char *const *labels;
+    uint32_t label_count;
+    /* in the order of their first ranks */
+    const etch_simulated_class *classes;
+    uint32_t class_count;
+    /* by rank */
+    const uint32_t *class_of;
+    /* of a group that the levels divide unevenly: its axes, and the level; NULL: there is none */
+    const char *uneven_axes, *uneven_level;
+} etch_simulated;
+
+/* Runs the step of a job that has its workloads. The result lives in `arena`. ETCH_EINPUT, with a diagnostic:
+ * the machine lacks a number, or is too small, or the ranks wait for each other; ETCH_ELIMIT: too many
+ * classes. */
+etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
+                          const etch_simulate_options *options, const etch_simulated **out) ETCH_MUST_CHECK;
+
+#endif

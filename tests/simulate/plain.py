@@ -1,0 +1,176 @@
+"""A step as events, slowly: every rank by itself, from written traces, which the official protobuf runtime
+reads. Durations come from the numbers of a plain machine, as exact fractions. Nothing here is etch's.
+
+A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None."""
+
+import collections
+import heapq
+from fractions import Fraction
+
+COMP, SEND, RECV, COLL = 4, 5, 6, 7
+PICO = 10**12
+
+Machine = collections.namedtuple("Machine", "peak bandwidth levels")
+
+
+def rounded(seconds):
+    """Whole picoseconds, the nearest ones; of a half both."""
+    low = (seconds * PICO).__floor__()
+    rest = seconds * PICO - low
+    return {low} if rest < Fraction(1, 2) else {low + 1} if rest > Fraction(1, 2) else {low, low + 1}
+
+
+def units(machine):
+    size, found = 1, []
+    for devices, _, _ in machine.levels:
+        size = None if devices is None or size is None else size * devices
+        found.append(size)
+    return found
+
+
+def unit_at(rank, size):
+    return 0 if size is None else rank // size
+
+
+def spread(machine, ranks):
+    """By level: units one level further inside, in the fullest unit of it."""
+    inside, counts = 1, []
+    for size in units(machine):
+        parts = collections.defaultdict(set)
+        for rank in ranks:
+            parts[unit_at(rank, size)].add(unit_at(rank, inside))
+        counts.append(max(len(found) for found in parts.values()))
+        inside = size
+    return counts
+
+
+def path(machine, a, b):
+    for level, size in enumerate(units(machine)):
+        if unit_at(a, size) == unit_at(b, size):
+            return level
+    raise AssertionError(f"no level holds the ranks {a} and {b}")
+
+
+def collective(machine, node, ranks):
+    buffer = node.comm_size * (len(ranks) if node.collective == "all_gather" else 1)
+    times = 2 if node.collective == "all_reduce" else 1
+    counts = spread(machine, ranks)
+    everyone = 1
+    for count in counts:
+        everyone *= count
+    total, inside = Fraction(0), 1
+    for count, (_, bandwidth, latency) in zip(counts, machine.levels):
+        if count > 1:
+            share = Fraction(buffer * inside * count, everyone) if node.collective == "all_to_all" \
+                else Fraction(buffer, inside)
+            wire = Fraction(times * (count - 1), count) * share.__ceil__()
+            total += latency * times * (count - 1) + wire / bandwidth
+        inside *= count
+    return total
+
+
+def message(machine, node):
+    _, bandwidth, latency = machine.levels[path(machine, node.message[0], node.message[1])]
+    return latency + Fraction(node.comm_size) / bandwidth
+
+
+def computation(machine, node):
+    """Those that it may take: whether its FLOP are those of a product the trace does not say."""
+    moves = Fraction(node.tensor_size) / machine.bandwidth
+    return rounded(moves) | rounded(max(moves, Fraction(node.num_ops) / machine.peak))
+
+
+class Rank:
+    """The nodes of a rank, in two streams; receives are in none."""
+
+    def __init__(self, nodes):
+        self.nodes = {node.id: node for node in nodes}
+        self.streams = {"computes": collections.deque(), "communicates": collections.deque()}
+        for node in nodes:
+            if node.type != RECV:
+                self.streams["computes" if node.type == COMP else "communicates"].append(node.id)
+        self.posted = [node.id for node in nodes if node.type == RECV]
+        self.done, self.running, self.waiting = set(), set(), set()
+
+    def stream(self, node):
+        return self.streams["computes" if node.type == COMP else "communicates"]
+
+    def heads(self):
+        """Nodes that may begin now, as far as this rank is concerned."""
+        for queue in self.streams.values():
+            if queue and queue[0] not in self.running:
+                yield queue[0]
+        yield from [node for node in self.posted if node not in self.running and node not in self.done]
+
+    def is_free(self, node):
+        return all(parent in self.done for parent in self.nodes[node].deps)
+
+
+class Events:
+    """`lasts(rank, id)`: of computations, chosen by the caller."""
+
+    def __init__(self, machine, folder, lasts):
+        self.machine, self.folder, self.lasts = machine, folder, lasts
+        self.ranks = {rank: Rank(nodes) for rank, nodes in folder.traces.items()}
+        self.now, self.queue, self.number = 0, [], 0
+        self.begins, self.ends = {}, {}
+        self.arrived = collections.defaultdict(dict)  # who has come to a meeting
+        self.met = collections.Counter()  # collectives of a group that a rank has come to
+
+    def start(self, members, picoseconds):
+        for rank, node in members:
+            self.ranks[rank].running.add(node)
+            self.begins[rank, node] = self.now
+        self.number += 1
+        heapq.heappush(self.queue, (self.now + picoseconds, self.number, members))
+
+    def meeting(self, rank, node):
+        """What the node waits for others at, how many they are, and how long it then takes."""
+        found = self.ranks[rank].nodes[node]
+        if found.type == COLL:
+            ranks = self.folder.groups[found.group]
+            return (("group", found.group, self.met[rank, found.group]), len(ranks),
+                    collective(self.machine, found, ranks))
+        return ("message", found.message), 2, message(self.machine, found)
+
+    def begin(self, rank, node):
+        found = self.ranks[rank].nodes[node]
+        if found.type == COMP:
+            self.start([(rank, node)], self.lasts(rank, node))
+            return True
+        if node in self.ranks[rank].waiting:
+            return False
+        self.ranks[rank].waiting.add(node)
+        key, needed, seconds = self.meeting(rank, node)
+        if found.type == COLL:
+            self.met[rank, found.group] += 1
+        self.arrived[key][rank] = node
+        if len(self.arrived[key]) < needed:
+            return False
+        self.start(sorted(self.arrived.pop(key).items()), min(rounded(seconds)))
+        return True
+
+    def begin_all(self):
+        again = True
+        while again:
+            again = False
+            for rank, state in self.ranks.items():
+                for node in list(state.heads()):
+                    if state.is_free(node):
+                        again = self.begin(rank, node) or again
+
+    def run(self):
+        self.begin_all()
+        while self.queue:
+            self.now = self.queue[0][0]
+            while self.queue and self.queue[0][0] == self.now:
+                for rank, node in heapq.heappop(self.queue)[2]:
+                    state = self.ranks[rank]
+                    state.done.add(node)
+                    state.running.discard(node)
+                    self.ends[rank, node] = self.now
+                    if state.nodes[node].type != RECV:
+                        assert state.stream(state.nodes[node]).popleft() == node
+            self.begin_all()
+        assert all(len(state.done) == len(state.nodes) for state in self.ranks.values()), "ranks never finish"
+        return self.now
