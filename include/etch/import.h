@@ -1,7 +1,7 @@
 /* Configs of published models, as Hugging Face keeps them (config.json), as specs. Part of etch/etch.h.
  *
- * A session takes a config wherever it takes a spec: by a path that ends with ".json", or as a text that begins
- * with `{`. docs/import.md says which families there are and what becomes of fields. */
+ * A session takes a config wherever it takes a spec: by a path that ends with ".json", or as a text that
+ * begins with `{`. docs/import.md says which families there are and what becomes of fields. */
 #ifndef ETCH_IMPORT_H
 #define ETCH_IMPORT_H
 
@@ -30,8 +30,8 @@ typedef struct etch_imported {
     const char *file, *model;
 } etch_imported;
 
-/* Makes a spec of a config. The session needs no spec. ETCH_EINPUT: the config has errors, or asks for what no
- * file of models/ does; messages say which field. ETCH_EIO: it cannot be read. */
+/* Makes a spec of a config. The session needs no spec. ETCH_EINPUT: the config has errors, or asks for
+ * what no file of models/ does; messages say which field. ETCH_EIO: it cannot be read. */
 ETCH_API etch_status etch_session_import(etch_session *session, const etch_import_options *options,
                                          const etch_imported **imported);
 

@@ -23,9 +23,11 @@ typedef struct etch_session etch_session;
 typedef struct etch_session_options {
     /* sizeof(etch_session_options) */
     size_t struct_size;
-    /* path of the spec, or of a config (etch/import.h), which ends with ".json"; NULL, without `text`: only `etch_session_verify` and dumps can be asked for */
+    /* path of the spec, or of a config (etch/import.h), which ends with ".json"; NULL, without `text`:
+     * only `etch_session_verify` and dumps can be asked for */
     const char *spec;
-    /* the spec, or config, itself; `spec` is then its name in messages, and where its imports are relative to */
+    /* the spec, or config, itself; `spec` is then its name in messages, and where its imports are relative
+     * to */
     const char *text;
     /* `model_count` models that the program builds (etch/builder.h) */
     const struct etch_network_model *models;

@@ -52,7 +52,7 @@ static const cli_command commands[] = {
      "of a few lines, which imports the file of models/ for its family and binds the\n"
      "params of that file: `config imported`. Every field is one of these: the value of a\n"
      "param; without effect on what is counted; what the file does anyway; or refused, with\n"
-     "the reason. `etch help import` lists the families, and what their fields mean.\n"
+     "the reason. `etch help configs` lists the families, and what their fields mean.\n"
      "\n"
      "The other commands take a config as they take a spec, where its name ends with .json,\n"
      "or it comes from a pipe.\n"
@@ -157,7 +157,7 @@ static const cli_command commands[] = {
      "etch help counts       what may count as FLOP\n"
      "etch help language     how specs are written\n"
      "etch help plans        the plans that come with etch, and what they need of a model\n"
-     "etch help import       config.json of published models, and the families that they are of\n"
+     "etch help configs      config.json of published models, and the families that they are of\n"
      "etch help astra-sim    traces for ASTRA-sim\n"
      "etch help man          the manual page, for man -l\n"
      "etch help bash         completion for bash; zsh and fish likewise\n"},

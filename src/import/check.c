@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- values that have to fit ------------------------------------------------------------------------------ */
+/* ---- values that have to fit --------------------------------------------------------------------------- */
 
 /* Does a word of a table mean this value? Texts are no flags and no numbers. */
 static bool means(const char *word, const etch_config_value *value)
@@ -99,7 +99,7 @@ static void check_fits(etch_config *config, const etch_field_row *row)
                      row->why ? row->why : "has another"));
 }
 
-/* ---- kinds of layers -------------------------------------------------------------------------------------- */
+/* ---- kinds of layers ----------------------------------------------------------------------------------- */
 
 /* The i-th of words that repeat. */
 static const char *repeated(etch_config *config, const char *words, uint32_t i)
@@ -147,7 +147,7 @@ static void check_kinds(etch_config *config, const etch_field_row *row)
     }
 }
 
-/* ---- code, and dtypes ------------------------------------------------------------------------------------- */
+/* ---- code, and dtypes ---------------------------------------------------------------------------------- */
 
 /* Is a class, "repository--module.Class", of a module that the family's file describes? */
 static bool is_known_code(const etch_config *config, const etch_config_value *value)
@@ -205,7 +205,7 @@ static void check_dtype(etch_config *config, const etch_field_row *row)
                      shown(config->arena, &field->value), config->file);
 }
 
-/* ---- names that say the same ------------------------------------------------------------------------------ */
+/* ---- names that say the same --------------------------------------------------------------------------- */
 
 static bool agree(const etch_config_value *a, const etch_config_value *b)
 {
@@ -238,7 +238,7 @@ static void check_names(etch_config *config, const etch_field_row *row)
         }
 }
 
-/* ---- rules between fields --------------------------------------------------------------------------------- */
+/* ---- rules between fields ------------------------------------------------------------------------------ */
 
 /* Where a field of a rule is said, the last of them; else the object. */
 static etch_span place_of(const etch_config *config, const char *text)
@@ -295,7 +295,7 @@ void etch_config_check(etch_config *config)
         check_rule(config, config->family->rules[i]);
 }
 
-/* ---- fields that nothing reads ---------------------------------------------------------------------------- */
+/* ---- fields that nothing reads ------------------------------------------------------------------------- */
 
 typedef enum reading { NOT_READ, READ, READ_INSIDE } reading;
 

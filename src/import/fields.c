@@ -35,7 +35,7 @@ static int first_length(const etch_field_row *row)
     return (int)strcspn(row->names, " ");
 }
 
-/* ---- arithmetic ------------------------------------------------------------------------------------------ */
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
 typedef struct computing {
     etch_config *config;
@@ -113,7 +113,7 @@ bool etch_config_compute(etch_config *config, const char *text, const etch_field
     return false;
 }
 
-/* ---- what a field comes to -------------------------------------------------------------------------------- */
+/* ---- what a field comes to ----------------------------------------------------------------------------- */
 
 static bool is_size(const etch_field_row *row)
 {

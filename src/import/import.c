@@ -35,7 +35,7 @@ bool etch_is_config(const char *name, const char *text)
     return text && text[strspn(text, " \t\r\n")] == '{';
 }
 
-/* ---- which family ----------------------------------------------------------------------------------------- */
+/* ---- which family -------------------------------------------------------------------------------------- */
 
 static bool has(const char *words, const char *word)
 {
@@ -62,17 +62,15 @@ static const etch_import_family *family_of_class(const char *class)
 
 static void refuse_family(etch_config *config, etch_span span, const char *said)
 {
-    enum { MOST_NAMES = 128 };
-    const char *names[MOST_NAMES];
-    size_t count = 0, length;
+    ETCH_VEC(const char *) names = {0};
+    size_t length;
     etch_buf list = {.arena = config->arena};
     const etch_import_family *family;
     for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
         const char *types = family->types;
-        for (const char *word; count < MOST_NAMES && (word = etch_next_word(&types, &length)) != NULL;) {
-            names[count] = etch_copy_text(config->arena, word, length);
-            etch_buf_printf(&list, "%s%s", count ? ", " : "", names[count]);
-            count++;
+        for (const char *word; (word = etch_next_word(&types, &length)) != NULL;) {
+            etch_buf_printf(&list, "%s%.*s", names.count ? ", " : "", (int)length, word);
+            ETCH_PUSH(config->arena, &names, etch_copy_text(config->arena, word, length));
         }
     }
     etch_diag *diag = said
@@ -80,7 +78,7 @@ static void refuse_family(etch_config *config, etch_span span, const char *said)
                                        "no family of models is known for '%.60s'", said)
                           : etch_error(config->diags, ETCH_E_CONFIG_FAMILY, span,
                                        "the config does not say what model it is of: it has no 'model_type'");
-    const char *near = said ? etch_nearest(said, names, count) : NULL;
+    const char *near = said ? etch_nearest(said, names.at, names.count) : NULL;
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
     etch_help(diag, "model types are %s", list.text);
@@ -168,7 +166,7 @@ static void check_classes(etch_config *config)
     }
 }
 
-/* ---- its rows and its file -------------------------------------------------------------------------------- */
+/* ---- its rows and its file ----------------------------------------------------------------------------- */
 
 static void list_rows(etch_config *config)
 {
@@ -200,7 +198,7 @@ static void choose_file(etch_config *config)
     }
 }
 
-/* ---- the spec ---------------------------------------------------------------------------------------------- */
+/* ---- the spec ------------------------------------------------------------------------------------------ */
 
 static void add_param(etch_buf *out, bool *more, const char *name, uint64_t value)
 {

@@ -1,5 +1,6 @@
-/* The header of import: config files of published models (a Hugging Face config.json) as specs. What families
- * of models there are, and what their fields mean, are tables (families/family.h); nothing here reads specs. */
+/* The header of import: config files of published models (a Hugging Face config.json) as specs. What
+ * families of models there are, and what their fields mean, are tables (families/family.h); nothing here
+ * reads specs. */
 #ifndef ETCH_IMPORT_IMPORT_H
 #define ETCH_IMPORT_IMPORT_H
 

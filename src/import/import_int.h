@@ -5,7 +5,7 @@
 #include "import/families/family.h"
 #include "import/import.h"
 
-/* ---- a config as it stands ------------------------------------------------------------------------------- */
+/* ---- a config as it stands ----------------------------------------------------------------------------- */
 
 typedef enum etch_config_kind {
     ETCH_CONFIG_NULL,
@@ -48,13 +48,13 @@ bool etch_config_is_positive(const char *number);
 /* The number, at most `most`. False where the text is no whole number from 0 to that. */
 bool etch_config_integer(const char *number, uint64_t most, uint64_t *value);
 
-/* ---- words of tables ------------------------------------------------------------------------------------- */
+/* ---- words of tables ----------------------------------------------------------------------------------- */
 
 /* The next word of a list of words, of `*length` bytes; NULL after the last. `*list` moves on. */
 const char *etch_next_word(const char **list, size_t *length);
 bool etch_has_word(const char *list, const char *word);
 
-/* ---- the config that is being read ----------------------------------------------------------------------- */
+/* ---- the config that is being read --------------------------------------------------------------------- */
 
 /* What a field comes to, by its row. */
 typedef struct etch_config_answer {

@@ -49,7 +49,7 @@ static bool take(reader *r, char c)
     return true;
 }
 
-/* ---- texts ----------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------- */
 
 static void add_utf8(etch_buf *out, uint32_t c)
 {
@@ -155,7 +155,7 @@ static bool read_text(reader *r, const char **text, etch_span *span)
     return true;
 }
 
-/* ---- numbers and words ------------------------------------------------------------------------------------ */
+/* ---- numbers and words --------------------------------------------------------------------------------- */
 
 static uint32_t skip_digits(reader *r)
 {
@@ -226,7 +226,7 @@ static bool read_scalar(reader *r, etch_config_value *value)
     return true;
 }
 
-/* ---- objects and lists ------------------------------------------------------------------------------------ */
+/* ---- objects and lists --------------------------------------------------------------------------------- */
 
 static bool read_value(reader *r, etch_config_value *value);
 

@@ -23,7 +23,7 @@ const etch_config_field *etch_config_find(const etch_config_value *object, const
     return NULL;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 /* A number as digits without zeros at their ends, and how often ten multiplies them. */
 typedef struct decimal {
@@ -119,7 +119,7 @@ bool etch_config_integer(const char *number, uint64_t most, uint64_t *value)
     return true;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------------------- */
 
 const char *etch_next_word(const char **list, size_t *length)
 {

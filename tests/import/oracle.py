@@ -1,7 +1,7 @@
-"""What a checkpoint holds, from its config alone: the tensors of each family, as the published model code names
-and shapes them, with the values that this code takes for what a config leaves out. Nothing of etch is read. A
-tensor that two places share stands once; the buffers of rotary positions, and modules that predict further
-tokens, stand apart."""
+"""What a checkpoint holds, from its config alone: the tensors of each family, as the published model code
+names and shapes them, with the values that this code takes for what a config leaves out. Nothing of etch is
+read. A tensor that two places share stands once; the buffers of rotary positions, and modules that predict
+further tokens, stand apart."""
 
 import math
 import re
@@ -126,8 +126,10 @@ def gemma(given, norm_count=2, head_norms=False, **other):
                     num_attention_heads=16, num_key_value_heads=16, head_dim=256, tie_word_embeddings=True)
     c = Config(given, **{**defaults, **other})
 
+    each_head = {name: (c.head_dim,) for name in ("q_norm", "k_norm")} if head_norms else None
+
     def layer(_):
-        yield from attention(c, norms={n: (c.head_dim,) for n in ("q_norm", "k_norm")} if head_norms else None)
+        yield from attention(c, norms=each_head)
         yield from gated(c.hidden_size, c.intermediate_size)
         yield from norms(c.hidden_size, norm_count)
     return decoder(c, layer, c.tie_word_embeddings)
@@ -208,8 +210,9 @@ def latent_attention(c):
 
 
 def deepseek_v3(given):
-    c = Config(given, vocab_size=129280, hidden_size=7168, intermediate_size=18432, moe_intermediate_size=2048,
-               num_hidden_layers=61, num_attention_heads=128, n_shared_experts=1, n_routed_experts=256,
+    c = Config(given, vocab_size=129280, hidden_size=7168, intermediate_size=18432,
+               moe_intermediate_size=2048, num_hidden_layers=61, num_attention_heads=128,
+               n_shared_experts=1, n_routed_experts=256,
                kv_lora_rank=512, q_lora_rank=1536, qk_rope_head_dim=64, v_head_dim=128, qk_nope_head_dim=128,
                first_k_dense_replace=3, tie_word_embeddings=False)
 
@@ -231,7 +234,8 @@ def mixers(layers, h, inner, head_dim, groups, state, conv):
     heads, wide = inner // head_dim, inner + 2 * groups * state
     for i in range(layers):
         for name, shape in (("in_proj.weight", (inner + wide + heads, h)), ("conv1d.weight", (wide, 1, conv)),
-                            ("conv1d.bias", (wide,)), ("A_log", (heads,)), ("D", (heads,)), ("dt_bias", (heads,)),
+                            ("conv1d.bias", (wide,)), ("A_log", (heads,)), ("D", (heads,)),
+                            ("dt_bias", (heads,)),
                             ("norm.weight", (inner,)), ("out_proj.weight", (h, inner)), ("ln.weight", (h,))):
             yield f"layers.{i}.{name}", shape
     yield "norm_f.weight", (h,)
@@ -247,7 +251,8 @@ def mamba2(given):
 
 
 def mamba2_ssm(given):
-    c = Config(given, d_model=2560, n_layer=64, vocab_size=50277, pad_vocab_size_multiple=8, tie_embeddings=True)
+    c = Config(given, d_model=2560, n_layer=64, vocab_size=50277, pad_vocab_size_multiple=8,
+               tie_embeddings=True)
     s = Config(given["ssm_cfg"], d_state=128, d_conv=4, expand=2, headdim=64, ngroups=1)
     rows = -(-c.vocab_size // c.pad_vocab_size_multiple) * c.pad_vocab_size_multiple
     for name in ("embedding.weight", "lm_head.weight")[:1 if c.tie_embeddings else 2]:
@@ -256,8 +261,8 @@ def mamba2_ssm(given):
 
 
 def t5(given):
-    c = Config(given, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_decoder_layers=None,
-               num_heads=8, relative_attention_num_buckets=32)
+    c = Config(given, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6,
+               num_decoder_layers=None, num_heads=8, relative_attention_num_buckets=32)
     h, wide = c.d_model, c.num_heads * c.d_kv
     yield "shared.weight", (c.vocab_size, h)
     layers = c.num_decoder_layers or c.num_layers
@@ -288,7 +293,8 @@ def elements(config):
 
 def active(config):
     """Of the tensors that one token meets: topk of the experts of a layer."""
-    count = config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts") or 1
+    names = ("num_local_experts", "num_experts", "n_routed_experts")
+    count = next((config[name] for name in names if name in config), 1)
     total = 0
     for name, shape in dict(FAMILIES[config["model_type"]](config)).items():
         routed = re.search(r"(^|\.)experts\.", name)

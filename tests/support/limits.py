@@ -334,8 +334,8 @@ CASES = {
                                         "]" * (n - 1) + "}")),
     "ETCH_CONFIG_MOST_SIZE": Limit(10**9, 10**9 + 1, "E0283",
                                    **config(lambda n: f'{{"model_type": "llama", "vocab_size": {n}}}')),
-    "ETCH_CONFIG_MOST_LAYERS": Limit(10**5, 10**5 + 1, "E0283",
-                                     **config(lambda n: f'{{"model_type": "llama", "num_hidden_layers": {n}}}')),
+    "ETCH_CONFIG_MOST_LAYERS": Limit(10**5, 10**5 + 1, "E0283", **config(
+        lambda n: f'{{"model_type": "llama", "num_hidden_layers": {n}}}')),
     "ETCH_IMPORT_DEPTH": Limit(64, 65, "E0902", files=imports, arguments=lambda _: ["check", "s.etch"]),
     "ETCH_SPEC_NAMES": Limit(100000, 100001, "E0906", **spec(declared)),
     "ETCH_SPEC_TOKENS": Limit(1500000, 1500001, "E0906", says="words and signs",

@@ -5,7 +5,7 @@
 #define SAME_HEADS "= num_attention_heads"
 #define DIVIDES "num_key_value_heads | num_attention_heads"
 
-/* ---- Llama, Mistral ---------------------------------------------------------------------------------------- */
+/* ---- Llama, Mistral ------------------------------------------------------------------------------------ */
 
 static const etch_field_row llama[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "32"),
@@ -32,7 +32,7 @@ static const etch_field_row mistral[] = {
     ETCH_NO_FIELD,
 };
 
-/* ---- Qwen 2 and 3 ------------------------------------------------------------------------------------------ */
+/* ---- Qwen 2 and 3 -------------------------------------------------------------------------------------- */
 
 #define QWEN_ATTENTION                                                            \
     ETCH_FLAG_TO("tie_word_embeddings", "tied", "false"),                         \
@@ -65,7 +65,7 @@ static const etch_field_row qwen3[] = {
     ETCH_NO_FIELD,
 };
 
-/* ---- Gemma ------------------------------------------------------------------------------------------------- */
+/* ---- Gemma --------------------------------------------------------------------------------------------- */
 
 #define GEMMA                                                                                                \
     ETCH_FITS("tie_word_embeddings", "true", "true", "has no head but the embedding"),                       \
@@ -134,7 +134,7 @@ static const etch_field_row gemma3[] = {
     ETCH_NO_FIELD,
 };
 
-/* ---- OLMo 2, GPT-2 ------------------------------------------------------------------------------------------ */
+/* ---- OLMo 2, GPT-2 ------------------------------------------------------------------------------------- */
 
 static const etch_field_row olmo2[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "32"),
@@ -175,7 +175,7 @@ static const etch_field_row gpt2[] = {
     ETCH_NO_FIELD,
 };
 
-/* ---- the families ------------------------------------------------------------------------------------------ */
+/* ---- the families -------------------------------------------------------------------------------------- */
 
 static const etch_import_family families[] = {
     {

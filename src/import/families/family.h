@@ -31,15 +31,17 @@ typedef enum etch_field_verdict {
     ETCH_FIELD_REMARKED
 } etch_field_verdict;
 
-/* What a field means. Values are words: of a text what it says, `true`, `null`, numbers, `[]` and `{}`, `+` for
- * every number above 0, `[..]` and `{..}` for what is not empty; "= 4 * n_embd" is computed of other fields. */
+/* What a field means. Values are words: of a text what it says, `true`, `null`, numbers, `[]` and `{}`,
+ * `+` for every number above 0, `[..]` and `{..}` for what is not empty; "= 4 * n_embd" is computed of
+ * other fields. */
 typedef struct etch_field_row {
     /* its name, and those that it has or had elsewhere; "ssm_cfg.d_state" is a member of an object */
     const char *names;
     etch_field_kind kind;
     /* the param that it is the value of; NULL: of none */
     const char *param;
-    /* what it is where the config leaves it out; NULL: it may not, or (any kind but sizes) it does not matter */
+    /* what it is where the config leaves it out; NULL: it may not, or (any kind but sizes) it does not
+     * matter */
     const char *absent;
     /* what it is where the config says null; NULL: it may not; "none": no value, and the param has none */
     const char *null;

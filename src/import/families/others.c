@@ -1,7 +1,7 @@
 /* State spaces; encoders with decoders. */
 #include "import/families/family.h"
 
-/* ---- Mamba-2 ----------------------------------------------------------------------------------------------- */
+/* ---- Mamba-2 ------------------------------------------------------------------------------------------- */
 
 static const etch_field_row mamba2[] = {
     ETCH_LAYERS("num_hidden_layers n_layer", "layers", "64"),
@@ -56,7 +56,7 @@ static const etch_field_row mamba2_first[] = {
     ETCH_NO_FIELD,
 };
 
-/* ---- T5 ---------------------------------------------------------------------------------------------------- */
+/* ---- T5 ------------------------------------------------------------------------------------------------ */
 
 static const etch_field_row t5[] = {
     ETCH_LAYERS("num_layers num_hidden_layers", "enc_layers", "6"),

@@ -115,7 +115,7 @@ static void report_unreadable(loader *l, const char *path, const char *why, cons
         etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import,
                                      "cannot read '%s': %s", path, why);
         etch_help(diag, "the path of an import is relative to the file that it stands in%s",
-                  l->context->folders ? ", or to a folder of ETCH_PATH" : "");
+                  l->context->folders ? ", or to a folder in which models are looked for" : "");
     } else {
         etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path,
                    why);

@@ -5,7 +5,8 @@
 
 #include "import/import.h"
 
-/* Reads the file of a config. One that is too large is a mistake of the input, as any text that is no config. */
+/* Reads the file of a config. One that is too large is a mistake of the input, as any text that is no
+ * config. */
 static etch_status read_file(etch_session *session, const char *path, char **text, size_t *length)
 {
     const char *why;
