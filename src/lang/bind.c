@@ -435,13 +435,14 @@ static etch_expr bind_tokens(binder *b, const char *run)
     for (uint32_t i = 0; i < b->slots.count; i++)
         if (b->slots.at[i].tokens && b->slots.at[i].value)
             tokens = &b->slots.at[i];
+    if (!tokens)
+        return NULL;
     const uint32_t errors = etch_error_count(spec->diags);
     binder trial = *b;
     trial.slots.at = ETCH_NEW_ARRAY(spec->arena, b->slots.count, slot);
     memcpy(trial.slots.at, b->slots.at, b->slots.count * sizeof(slot));
-    if (tokens)
-        settle_slots(&trial);
-    if (!tokens || etch_error_count(spec->diags) != errors)
+    settle_slots(&trial);
+    if (etch_error_count(spec->diags) != errors)
         return NULL;
     etch_token_goal goal = {.run = run, .value = tokens->value, .span = tokens->value_span};
     collect(&trial, false, &goal.given);

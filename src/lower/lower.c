@@ -49,7 +49,7 @@ static void set_comm(const lowering *l, const etch_comm_total *sums, etch_stage_
         const bool is_message = i >= collectives;
         etch_comm_total row = sums[i];
         row.type = !is_message ? ETCH_NODE_COLL : i == collectives ? ETCH_NODE_SEND : ETCH_NODE_RECV;
-        row.collective = is_message ? 0 : (uint8_t)(i / families);
+        row.collective = (uint8_t)(is_message ? 0 : i / families);
         row.axes = is_message ? stages : l->job->families[i % families].label;
         if (row.count == 0)
             continue;
