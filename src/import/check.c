@@ -356,7 +356,7 @@ static void add_unread(unread *u, const char *path, const etch_config_field *fie
         if (!is_neutral(&field->value))
             etch_warning(u->config->diags, ETCH_E_CONFIG_APART, field->span,
                          "'%s' is %s, which configs of %s do not have: it is not read", path,
-                         shown(u->config->arena, &field->value), u->config->family->types);
+                         shown(u->config->arena, &field->value), u->config->type);
         return;
     }
     if (u->count++ == 0)

@@ -20,12 +20,6 @@ static const etch_import_family *family_at(size_t i)
     return NULL;
 }
 
-const char *etch_import_types(size_t i)
-{
-    const etch_import_family *family = family_at(i);
-    return family ? family->types : NULL;
-}
-
 bool etch_is_config(const char *name, const char *text)
 {
     static const char ending[] = ".json";
@@ -239,13 +233,13 @@ static const char *dtype_of(const etch_config *config)
     return NULL;
 }
 
-static const char *write_spec(etch_config *config, const char *type)
+static const char *write_spec(etch_config *config)
 {
     etch_buf out = {.arena = config->arena}, params = {.arena = config->arena};
     const char *dtype = dtype_of(config);
     etch_buf_puts(&params, "");
     write_params(config, &params);
-    etch_buf_printf(&out, "# From a config of the model type %s.\netch 1\nimport \"%s\"\n", type,
+    etch_buf_printf(&out, "# From a config of the model type %s.\netch 1\nimport \"%s\"\n", config->type,
                     config->file);
     if (dtype)
         etch_buf_printf(&out, "dtype act = %s, weights = %s\n", dtype, dtype);
@@ -259,12 +253,24 @@ void etch_config_report_large(etch_diags *diags, const char *name)
                "'%s' has more than the %d bytes that a config may have", name, (int)ETCH_CONFIG_LIMIT);
 }
 
+/* What the config calls itself; without that, the first name of its family, or of the family's model. */
+static const char *type_of(const etch_config *config)
+{
+    const etch_config_field *type = etch_config_find(config->body, "model_type", strlen("model_type"));
+    const char *types = config->family->types;
+    if (!types)
+        return config->family->model;
+    return type && has(types, type->value.text) ? type->value.text
+                                                : etch_copy_text(config->arena, types, strcspn(types, " "));
+}
+
 static bool read_config(etch_config *config, const etch_source *source)
 {
     config->root = etch_config_read(config->arena, config->diags, source);
     config->family = config->root ? find_family(config) : NULL;
     if (!config->family || !find_body(config))
         return false;
+    config->type = type_of(config);
     list_rows(config);
     check_classes(config);
     choose_file(config);
@@ -286,14 +292,10 @@ const etch_imported_config *etch_import_config(etch_arena *arena, etch_diags *di
     }
     if (!read_config(&config, source) || etch_error_count(diags) != errors)
         return NULL;
-    const etch_config_field *type = etch_config_find(config.body, "model_type", strlen("model_type"));
-    const char *types = config.family->types;
     etch_imported_config *result = ETCH_NEW(arena, etch_imported_config);
-    result->model_type = type && has(types, type->value.text)
-                             ? type->value.text
-                             : etch_copy_text(arena, types, strcspn(types, " "));
+    result->model_type = config.type;
     result->file = config.file;
     result->model = config.model;
-    result->spec = write_spec(&config, result->model_type);
+    result->spec = write_spec(&config);
     return result;
 }

@@ -37,7 +37,4 @@ const etch_imported_config *etch_import_config(etch_arena *arena, etch_diags *di
 /* Reports a config with more than ETCH_CONFIG_LIMIT bytes. */
 void etch_config_report_large(etch_diags *diags, const char *name);
 
-/* What configs may be called, "llama mistral ..", in the order of the tables; NULL after the last family. */
-const char *etch_import_types(size_t i);
-
 #endif

@@ -76,6 +76,8 @@ typedef struct etch_config {
     etch_arena *arena;
     etch_diags *diags;
     const etch_import_family *family;
+    /* "llama" */
+    const char *type;
     /* the file that its values choose, and its model */
     const char *file, *model;
     /* the whole file; the object that describes the language model, which is the same without a wrapper */

@@ -233,6 +233,18 @@ class Remarks(Import):
         _, messages = self.ask(config("llama3_8b", sliding_window=None, mlp_only_layers=[]))
         self.assertEqual(messages, [])
 
+    def test_documented(self):
+        """Every type that the program knows stands in the table of docs/import.md, with its file."""
+        done = run("import", self.write({"model_type": "nothing"}))
+        types = re.search(r"model types are (.*)", done.stderr)[1].split(", ")
+        self.assertGreater(len(types), 10)
+        table = [line for line in (SOURCE / "docs/import.md").read_text(encoding="utf-8").splitlines()
+                 if line.startswith("| ")]
+        for name in types:
+            spec = self.spec({"model_type": name, "norm_topk_prob": True})
+            file = re.search(r'import "(.*)"', spec)[1]
+            self.assertTrue(any(f"`{name}`" in row and f"`{file}`" in row for row in table), (name, file))
+
     def test_contradictions(self):
         _, messages = self.ask(config("gpt2", num_hidden_layers=24))
         self.assertEqual([(m["kind"], m["code"]) for m in messages], [("warning", "E0286")])

@@ -64,7 +64,7 @@ typedef struct etch_family_variant {
 enum { ETCH_FAMILY_TABLES = 3, ETCH_FAMILY_BINDINGS = 4, ETCH_FAMILY_VARIANTS = 3, ETCH_FAMILY_RULES = 6 };
 
 typedef struct etch_import_family {
-    /* model_type: of the language model itself, and of configs that have it in `text_config` */
+    /* model_type: of the language model itself, and of configs that have it in `text_config`; NULL: none */
     const char *types, *wrappers;
     /* a field that says so where there is no model_type */
     const char *mark;

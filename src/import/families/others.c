@@ -95,7 +95,6 @@ static const etch_import_family families[] = {
         .rules = {"num_heads * head_dim == expand * hidden_size", "n_groups | num_heads"},
     },
     {
-        .types = "mamba2_ssm",
         .mark = "ssm_cfg",
         .architectures = "MambaLMHeadModel",
         .file = "mamba2_untied.etch",
