@@ -32,6 +32,7 @@
 #ifndef ETCH_ETCH_H
 #define ETCH_ETCH_H
 
+#include "etch/import.h"
 #include "etch/kinds.h"
 #include "etch/listings.h"
 #include "etch/notation.h"

@@ -23,9 +23,11 @@ typedef struct etch_session etch_session;
 typedef struct etch_session_options {
     /* sizeof(etch_session_options) */
     size_t struct_size;
-    /* path of the spec; NULL, without `text`: only `etch_session_verify` and dumps can be asked for */
+    /* path of the spec, or of a config (etch/import.h), which ends with ".json"; NULL, without `text`:
+     * only `etch_session_verify` and dumps can be asked for */
     const char *spec;
-    /* the spec itself; `spec` is then its name in messages, and where its imports are relative to */
+    /* the spec, or config, itself; `spec` is then its name in messages, and where its imports are relative
+     * to */
     const char *text;
     /* `model_count` models that the program builds (etch/builder.h) */
     const struct etch_network_model *models;
@@ -54,6 +56,10 @@ typedef struct etch_session_options {
     bool defaults;
     /* bytes that the session may hold; 0: ETCH_MEMORY_LIMIT */
     size_t memory_limit;
+    /* folders, a colon between them, in which imports are looked for that are not beside the file that they
+     * stand in; NULL: none. Those of a config (etch/import.h) are the files of its family: the folder of
+     * models/ has to be among them */
+    const char *folders;
 } etch_session_options;
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)

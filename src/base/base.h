@@ -227,7 +227,9 @@ void etch_diags_render(const etch_diags *diags, etch_buf *out);
 const char *etch_code_title(etch_code code);
 
 /* Reads a whole regular file into `arena`, NUL-terminated behind `*length` bytes. ETCH_EIO with `*why` set to
- * a static text when it is missing, a directory, unreadable or larger than `limit`: "is a directory". */
+ * a static text when it is missing, a directory, unreadable, "is a directory", or, ETCH_FILE_TOO_LARGE, has
+ * more bytes than `limit`. */
+#define ETCH_FILE_TOO_LARGE "is too large"
 etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, char **text, size_t *length,
                            const char **why) ETCH_MUST_CHECK;
 

@@ -67,7 +67,7 @@ static etch_status read_all(void *data)
             break;
         r->length += (size_t)got;
         if (r->length > r->limit)
-            return refuse(r, "is too large");
+            return refuse(r, ETCH_FILE_TOO_LARGE);
     }
     r->text[r->length] = '\0';
     return ETCH_OK;
@@ -83,7 +83,7 @@ static etch_status check_kind(reading *r)
     if (!S_ISREG(info.st_mode))
         return refuse(r, "is not a regular file");
     if ((uintmax_t)info.st_size > r->limit)
-        return refuse(r, "is too large");
+        return refuse(r, ETCH_FILE_TOO_LARGE);
     r->size = (size_t)info.st_size;
     return ETCH_OK;
 }

@@ -106,8 +106,9 @@ enum {
     CLI_PROVE = 1 << 8,
     CLI_FIT = 1 << 9,
     CLI_SIMULATE = 1 << 10,
+    CLI_IMPORT = 1 << 11,
     CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
-    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT
+    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
 };
 
 /* The i-th command, NULL after the last. */
@@ -124,6 +125,7 @@ cli_exit cli_dump(const cli_arguments *arguments);
 cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_simulate(const cli_arguments *arguments);
+cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
@@ -170,6 +172,10 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
  * folder of ETCH_PATH, or among the installed models and machines; in `path` then. */
 enum { CLI_PATH = 4096 };
 const char *cli_find_spec(const char *name, char path[CLI_PATH]);
+/* Folders in which imports are looked for: those of ETCH_PATH and of the installed models, a colon between
+ * them, in `folders`. */
+enum { CLI_FOLDERS = 4 * CLI_PATH };
+const char *cli_import_folders(char folders[CLI_FOLDERS]);
 /* The same for a machine, whose name may lack the ".etch" of its file. */
 const char *cli_find_machine(const char *name, char path[CLI_PATH]);
 /* Reads all of a file, or of the standard input for "-", with a NUL behind `*length` bytes; the caller frees

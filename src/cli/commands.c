@@ -47,6 +47,19 @@ static const cli_command commands[] = {
      "      comm(step, plan = megatron_sp)'\n"
      "\n"
      "Exit status 0: proved. 1: refuted, or the input has errors. 5: unknown.\n"},
+    {"import", CLI_IMPORT, "CONFIG", 1, 1, "a config.json of Hugging Face as a spec",
+     "CONFIG is the config.json of a published model, `-` for standard input. Prints a spec\n"
+     "of a few lines, which imports the file of models/ for its family and binds the\n"
+     "params of that file: `config imported`. Every field is one of these: the value of a\n"
+     "param; without effect on what is counted; what the file does anyway; or refused, with\n"
+     "the reason. `etch help configs` lists the families, and what their fields mean.\n"
+     "\n"
+     "The other commands take a config as they take a spec, where its name ends with .json,\n"
+     "or it comes from a pipe.\n"
+     "\n"
+     "  etch import config.json\n"
+     "  etch import config.json -o model.etch\n"
+     "  etch query config.json 'params(model)'\n"},
     {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
      "Binds everything (defaults too; a remark names mesh axes that have no value and\n"
      "are taken to be 1) and writes into DIR a Chakra trace for each rank,\n"
@@ -160,6 +173,7 @@ static const cli_command commands[] = {
      "etch help counts       what may count as FLOP\n"
      "etch help language     how specs are written\n"
      "etch help plans        the plans that come with etch, and what they need of a model\n"
+     "etch help configs      config.json of published models, and the families that they are of\n"
      "etch help astra-sim    traces for ASTRA-sim\n"
      "etch help man          the manual page, for man -l\n"
      "etch help bash         completion for bash; zsh and fish likewise\n"},

@@ -39,20 +39,51 @@ static bool is_shipped(const char *data, const char *name, char path[CLI_PATH])
     return false;
 }
 
-/* Beside the program, so that an installation can be moved. */
+/* The i-th folder that may hold the data of this program: where they are from the program, so that an
+ * installation can be moved; beside a program that is not installed; where they were to be. False after the
+ * last, or where the path is too long. */
+static bool data_folder(size_t i, char path[CLI_PATH])
+{
+    static const char *const from_program[] = {ETCH_DATA_FROM_PROGRAM, "share/etch"};
+    enum { FROM_PROGRAM = sizeof from_program / sizeof *from_program };
+    if (i >= FROM_PROGRAM)
+        return i == FROM_PROGRAM && snprintf(path, CLI_PATH, "%s", ETCH_DATA) < CLI_PATH;
+    const ssize_t length = readlink("/proc/self/exe", path, CLI_PATH - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    const size_t room = slash ? CLI_PATH - (size_t)(slash - path) : 0;
+    if (!slash || snprintf(slash, room, "/%s", from_program[i]) >= (int)room)
+        *path = '\0'; /* nothing is below it */
+    return true;
+}
+
 static bool is_installed(const char *name, char path[CLI_PATH])
 {
-    char program[CLI_PATH];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length > 0) {
-        program[length] = '\0';
-        char *slash = strrchr(program, '/');
-        const size_t room = slash ? sizeof program - (size_t)(slash - program) : 0;
-        if (slash && snprintf(slash, room, "/%s", ETCH_DATA_FROM_PROGRAM) < (int)room &&
-            is_shipped(program, name, path))
+    char folder[CLI_PATH];
+    for (size_t i = 0; data_folder(i, folder); i++)
+        if (*folder && is_shipped(folder, name, path))
             return true;
+    return false;
+}
+
+const char *cli_import_folders(char folders[CLI_FOLDERS])
+{
+    const char *own = getenv("ETCH_PATH");
+    char folder[CLI_PATH];
+    size_t used = 0;
+    *folders = '\0';
+    for (size_t i = 0; own || data_folder(i, folder); own = NULL) {
+        const char *ending = own ? "" : "/models";
+        const int more = snprintf(folders + used, CLI_FOLDERS - used, "%s%s%s", used ? ":" : "",
+                                  own ? own : folder, ending);
+        if (more < 0 || (size_t)more >= CLI_FOLDERS - used) {
+            folders[used] = '\0'; /* what is too long is left out, as the folder of a file is */
+            break;
+        }
+        used += (size_t)more;
+        i += !own;
     }
-    return is_shipped(ETCH_DATA, name, path);
+    return folders;
 }
 
 const char *cli_find_spec(const char *name, char path[CLI_PATH])

@@ -155,8 +155,10 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
         *status = ETCH_EIO;
         return NULL;
     }
+    char folders[CLI_FOLDERS];
     options.spec = is_piped ? CLI_PIPED_NAME : cli_find_spec(name, path);
     options.text = text;
+    options.folders = cli_import_folders(folders);
     *status = etch_session_open(&options, &session);
     free(text);
     return session;

@@ -23,6 +23,8 @@ typedef struct etch_spec_source {
     size_t native_count;
     /* may be NULL */
     etch_shelf *shelf;
+    /* where imports are looked for that are not beside their file, a colon between folders; may be NULL */
+    const char *folders;
 } etch_spec_source;
 
 /* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL

@@ -119,8 +119,11 @@ etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, c
     spec->sym = sym;
     spec->diags = diags;
     spec->names = etch_names_new(arena);
-    spec->context =
-        (etch_ast_context){.arena = arena, .names = spec->names, .diags = diags, .shelf = source->shelf};
+    spec->context = (etch_ast_context){.arena = arena,
+                                       .names = spec->names,
+                                       .diags = diags,
+                                       .shelf = source->shelf,
+                                       .folders = source->folders};
     *status = etch_ast_load(&spec->context, source->path, source->text, &spec->files);
     if (*status != ETCH_OK)
         return NULL;

@@ -54,6 +54,7 @@ static void copy_options(etch_session *session, const etch_session_options *opti
     session->options = *options;
     session->options.spec = copy(arena, options->spec ? options->spec : options->text ? "spec" : NULL);
     session->options.text = copy(arena, options->text);
+    session->options.folders = copy(arena, options->folders);
     session->options.models = copy_models(arena, options);
     session->options.config = copy(arena, options->config);
     session->options.plan = copy(arena, options->plan);
@@ -99,8 +100,12 @@ static etch_status load(void *data)
     const etch_session_options *o = &session->options;
     if (!o->spec)
         return ETCH_OK;
+    const etch_status taken = etch_session_take_config(session);
+    if (taken != ETCH_OK)
+        return taken;
     const etch_spec_source source = {.path = o->spec,
                                      .text = o->text,
+                                     .folders = o->folders,
                                      .natives = etch_session_natives(session, o->models, o->model_count),
                                      .native_count = o->model_count,
                                      .shelf = &session->shelf};

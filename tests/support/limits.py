@@ -294,6 +294,11 @@ def cut(stages="pp", chunks="1", micro="micro"):
                                      f"v={chunks}".replace("SIZE", str(n))])
 
 
+def config(make, **how):
+    """A config, imported."""
+    return dict(files=lambda n: {"c.json": make(n)}, arguments=lambda n: ["import", "c.json"], **how)
+
+
 def fractions(count):
     return "+".join(f"1/(v{i}+a)" for i in range(count))
 
@@ -324,6 +329,15 @@ CASES = {
                              **spec(lambda n: "etch 1\nparam a\n" + "#" * (n - 16) + "\n")),
     "ETCH_TOTAL_LIMIT": Limit(1 << 27, (1 << 27) + 1, "E0903", nightly=True, files=large_texts,
                               arguments=lambda _: ["check", "s.etch"]),
+    "ETCH_CONFIG_LIMIT": Limit(4 << 20, (4 << 20) + 1, "E0289",
+                               **config(lambda n: '{"model_type": "llama"}' + " " * (n - 23))),
+    "ETCH_CONFIG_DEPTH": Limit(64, 65, "E0901",
+                               **config(lambda n: '{"model_type": "llama", "id2label": ' + "[" * (n - 1) +
+                                        "]" * (n - 1) + "}")),
+    "ETCH_CONFIG_MOST_SIZE": Limit(10**9, 10**9 + 1, "E0283",
+                                   **config(lambda n: f'{{"model_type": "llama", "vocab_size": {n}}}')),
+    "ETCH_CONFIG_MOST_LAYERS": Limit(10**5, 10**5 + 1, "E0283", **config(
+        lambda n: f'{{"model_type": "llama", "num_hidden_layers": {n}}}')),
     "ETCH_IMPORT_DEPTH": Limit(64, 65, "E0902", files=imports, arguments=lambda _: ["check", "s.etch"]),
     "ETCH_SPEC_NAMES": Limit(100000, 100001, "E0906", **spec(declared)),
     "ETCH_SPEC_TOKENS": Limit(1500000, 1500001, "E0906", says="words and signs",

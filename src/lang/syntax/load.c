@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A file that was found, also while its imports are still being read. */
 typedef struct loaded {
@@ -66,6 +67,22 @@ static loaded *find(const loader *l, const char *identity)
     return NULL;
 }
 
+/* Is there a file, or was there one when the spec was first read? */
+static bool is_there(const loader *l, const char *path)
+{
+    etch_shelf *shelf = l->context->shelf;
+    if (find_shelved(l, path))
+        return true;
+    for (uint32_t i = 0; shelf && i < shelf->missing.count; i++)
+        if (strcmp(shelf->missing.at[i], path) == 0)
+            return false;
+    if (access(path, F_OK) == 0)
+        return true;
+    if (shelf)
+        ETCH_PUSH(shelf->arena, &shelf->missing, etch_copy_text(shelf->arena, path, strlen(path)));
+    return false;
+}
+
 /* Path of an import as a person would write it from where the spec's own path starts. */
 static const char *path_beside(loader *l, const char *importer, const char *path)
 {
@@ -76,12 +93,29 @@ static const char *path_beside(loader *l, const char *importer, const char *path
     return etch_text(l->context->arena, "%.*s%s", (int)(slash + 1 - importer), importer, path);
 }
 
+/* Beside the importing file, or else in one of the folders; what is nowhere has the first path. */
+static const char *path_of(loader *l, const char *importer, const char *path)
+{
+    const char *beside = path_beside(l, importer, path), *folder = l->context->folders;
+    if (!folder || path[0] == '/' || is_there(l, beside))
+        return beside;
+    while (*folder) {
+        const size_t length = strcspn(folder, ":");
+        const char *there = etch_text(l->context->arena, "%.*s/%s", (int)length, folder, path);
+        if (length > 0 && is_there(l, there))
+            return there;
+        folder += length + (folder[length] == ':');
+    }
+    return beside;
+}
+
 static void report_unreadable(loader *l, const char *path, const char *why, const chain *from)
 {
     if (from) {
         etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import,
                                      "cannot read '%s': %s", path, why);
-        etch_help(diag, "the path of an import is relative to the file that it stands in");
+        etch_help(diag, "the path of an import is relative to the file that it stands in%s",
+                  l->context->folders ? ", or to a folder in which models are looked for" : "");
     } else {
         etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path,
                    why);
@@ -124,8 +158,7 @@ static void load_imports(loader *l, loaded *file, const chain *from, uint32_t de
             continue;
         }
         chain step = {.importer = from, .file = file, .import = item->name.span};
-        loaded *imported =
-            load(l, path_beside(l, file->ast->source->path, item->name.text), &step, depth + 1);
+        loaded *imported = load(l, path_of(l, file->ast->source->path, item->name.text), &step, depth + 1);
         item->file = imported ? imported->ast : NULL;
     }
     file->open = false;

@@ -20,6 +20,8 @@ typedef struct etch_shelf {
     /* lives longer than what is loaded */
     etch_arena *arena;
     ETCH_VEC(etch_shelved) files;
+    /* paths of imports that led to no file */
+    ETCH_VEC(const char *) missing;
 } etch_shelf;
 
 #endif

@@ -329,6 +329,9 @@ typedef struct etch_ast_context {
     etch_diags *diags;
     /* where files are looked for before the disk, and kept; NULL: nowhere */
     etch_shelf *shelf;
+    /* folders in which imports are looked for that are not beside their file, a colon between them; may be
+     * NULL */
+    const char *folders;
     /* words and signs that the files before this one have; NULL: there are none */
     uint32_t *tokens;
 } etch_ast_context;

@@ -105,6 +105,8 @@ struct etch_session {
     /* What the spec is read again from when the session begins anew: lives as long as the session. */
     etch_arena *kept;
     etch_session_options options;
+    /* the spec of the options was a config, and is what was made of it */
+    bool took_config;
     etch_shelf shelf;
     /* bytes that the session may hold after a release without beginning anew */
     size_t budget;

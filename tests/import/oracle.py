@@ -1,0 +1,302 @@
+"""What a checkpoint holds, from its config alone: the tensors of each family, as the published model code
+names and shapes them, with the values that this code takes for what a config leaves out. Nothing of etch is
+read. A tensor that two places share stands once; the buffers of rotary positions, and modules that predict
+further tokens, stand apart."""
+
+import math
+import re
+
+
+class Config(dict):
+    """Fields with the class's values for what is left out."""
+
+    def __init__(self, given, **defaults):
+        super().__init__({**defaults, **given})
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+def heads_of(c):
+    """Query heads, key heads, and their size."""
+    kv = c.get("num_key_value_heads") or c.num_attention_heads
+    return c.num_attention_heads, kv, c.get("head_dim") or c.hidden_size // c.num_attention_heads
+
+
+def attention(c, bias=(), norms=None):
+    """Projections q, k, v and o; `norms`: shapes of norms of queries and keys."""
+    a, kv, d = heads_of(c)
+    h = c.hidden_size
+    rows = {"q_proj": a * d, "k_proj": kv * d, "v_proj": kv * d, "o_proj": h}
+    yield from ((f"{name}.weight", (rows[name], a * d if name == "o_proj" else h)) for name in rows)
+    yield from ((f"{name}.bias", (rows[name],)) for name in bias)
+    for name, shape in (norms or {}).items():
+        yield f"{name}.weight", shape
+
+
+def gated(h, f, prefix="mlp"):
+    yield f"{prefix}.gate_proj.weight", (f, h)
+    yield f"{prefix}.up_proj.weight", (f, h)
+    yield f"{prefix}.down_proj.weight", (h, f)
+
+
+def decoder(c, layer, tied):
+    """`layer(i)` yields names and shapes; embeddings, final norm and head around them."""
+    h = c.hidden_size
+    yield "embed_tokens.weight", (c.vocab_size, h)
+    for i in range(c.num_hidden_layers):
+        yield from ((f"layers.{i}.{name}", shape) for name, shape in layer(i))
+    yield "norm.weight", (h,)
+    if not tied:
+        yield "lm_head.weight", (c.vocab_size, h)
+
+
+def norms(h, count):
+    return ((f"norm{i}.weight", (h,)) for i in range(count))
+
+
+def llama(given, **other):
+    defaults = dict(vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+                    num_attention_heads=32, tie_word_embeddings=False)
+    c = Config(given, **{**defaults, **other})
+
+    def layer(_):
+        yield from attention(c)
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def mistral(given):
+    return llama(given, intermediate_size=14336, num_key_value_heads=8)
+
+
+def qwen2(given):
+    c = Config(given, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=32, tie_word_embeddings=False)
+
+    def layer(_):
+        yield from attention(c, bias=("q_proj", "k_proj", "v_proj"))
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def qwen3(given):
+    c = Config(given, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=32, head_dim=128, tie_word_embeddings=False)
+    d = heads_of(c)[2]
+
+    def layer(_):
+        yield from attention(c, norms={"q_norm": (d,), "k_norm": (d,)})
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def qwen3_moe(given):
+    c = Config(given, vocab_size=151936, hidden_size=2048, num_hidden_layers=24, num_attention_heads=32,
+               num_key_value_heads=4, moe_intermediate_size=768, num_experts=128, tie_word_embeddings=False)
+    d = heads_of(c)[2]
+
+    def layer(_):
+        yield from attention(c, norms={"q_norm": (d,), "k_norm": (d,)})
+        yield "gate.weight", (c.num_experts, c.hidden_size)
+        for e in range(c.num_experts):
+            yield from gated(c.hidden_size, c.moe_intermediate_size, f"experts.{e}")
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def mixtral(given):
+    c = Config(given, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=8, num_local_experts=8, tie_word_embeddings=False)
+
+    def layer(_):
+        yield from attention(c)
+        yield "gate.weight", (c.num_local_experts, c.hidden_size)
+        for e in range(c.num_local_experts):
+            yield from gated(c.hidden_size, c.intermediate_size, f"experts.{e}")
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def gemma(given, norm_count=2, head_norms=False, **other):
+    defaults = dict(vocab_size=256000, hidden_size=3072, intermediate_size=24576, num_hidden_layers=28,
+                    num_attention_heads=16, num_key_value_heads=16, head_dim=256, tie_word_embeddings=True)
+    c = Config(given, **{**defaults, **other})
+
+    each_head = {name: (c.head_dim,) for name in ("q_norm", "k_norm")} if head_norms else None
+
+    def layer(_):
+        yield from attention(c, norms=each_head)
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, norm_count)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+SMALL_GEMMA = dict(hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, num_attention_heads=8,
+                   num_key_value_heads=4)
+
+
+def gemma2(given):
+    return gemma(given, 4, **SMALL_GEMMA)
+
+
+def gemma3(given):
+    return gemma(given.get("text_config", given), 4, True, **SMALL_GEMMA, vocab_size=262208)
+
+
+def olmo2(given):
+    c = Config(given, vocab_size=50304, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+               num_attention_heads=32, tie_word_embeddings=False)
+    a, kv, d = heads_of(c)
+
+    def layer(_):
+        yield from attention(c, norms={"q_norm": (a * d,), "k_norm": (kv * d,)})
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def gpt2(given):
+    c = Config(given, vocab_size=50257, n_positions=1024, n_embd=768, n_layer=12, n_inner=None)
+    h, f = c.n_embd, c.n_inner or 4 * c.n_embd
+    yield "wte.weight", (c.vocab_size, h)
+    yield "wpe.weight", (c.n_positions, h)
+    for i in range(c.n_layer):
+        for name, shape in (("attn.c_attn", (h, 3 * h)), ("attn.c_proj", (h, h)), ("mlp.c_fc", (h, f)),
+                            ("mlp.c_proj", (f, h))):
+            yield f"h.{i}.{name}.weight", shape
+            yield f"h.{i}.{name}.bias", shape[1:]
+        for name in ("ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias"):
+            yield f"h.{i}.{name}", (h,)
+    yield "ln_f.weight", (h,)
+    yield "ln_f.bias", (h,)
+
+
+def gpt_oss(given):
+    c = Config(given, vocab_size=201088, hidden_size=2880, intermediate_size=2880, num_hidden_layers=36,
+               num_attention_heads=64, num_key_value_heads=8, head_dim=64, num_local_experts=128,
+               tie_word_embeddings=False)
+    h, f, e = c.hidden_size, c.intermediate_size, c.num_local_experts
+
+    def layer(_):
+        yield from attention(c, bias=("q_proj", "k_proj", "v_proj", "o_proj"))
+        yield "sinks", (c.num_attention_heads,)
+        yield "router.weight", (e, h)
+        yield "router.bias", (e,)
+        yield "experts.gate_up_proj", (e, h, 2 * f)
+        yield "experts.gate_up_proj_bias", (e, 2 * f)
+        yield "experts.down_proj", (e, f, h)
+        yield "experts.down_proj_bias", (e, h)
+        yield from norms(h, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def latent_attention(c):
+    h, a = c.hidden_size, c.num_attention_heads
+    d = c.qk_nope_head_dim + c.qk_rope_head_dim
+    if c.q_lora_rank is None:
+        yield "q_proj.weight", (a * d, h)
+    else:
+        yield "q_a_proj.weight", (c.q_lora_rank, h)
+        yield "q_a_layernorm.weight", (c.q_lora_rank,)
+        yield "q_b_proj.weight", (a * d, c.q_lora_rank)
+    yield "kv_a_proj_with_mqa.weight", (c.kv_lora_rank + c.qk_rope_head_dim, h)
+    yield "kv_a_layernorm.weight", (c.kv_lora_rank,)
+    yield "kv_b_proj.weight", (a * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank)
+    yield "o_proj.weight", (h, a * c.v_head_dim)
+
+
+def deepseek_v3(given):
+    c = Config(given, vocab_size=129280, hidden_size=7168, intermediate_size=18432,
+               moe_intermediate_size=2048, num_hidden_layers=61, num_attention_heads=128,
+               n_shared_experts=1, n_routed_experts=256,
+               kv_lora_rank=512, q_lora_rank=1536, qk_rope_head_dim=64, v_head_dim=128, qk_nope_head_dim=128,
+               first_k_dense_replace=3, tie_word_embeddings=False)
+
+    def layer(i):
+        yield from latent_attention(c)
+        yield from norms(c.hidden_size, 2)
+        if i < c.first_k_dense_replace:
+            yield from gated(c.hidden_size, c.intermediate_size)
+            return
+        yield "gate.weight", (c.n_routed_experts, c.hidden_size)
+        yield "gate.e_score_correction_bias", (c.n_routed_experts,)
+        for e in range(c.n_routed_experts):
+            yield from gated(c.hidden_size, c.moe_intermediate_size, f"experts.{e}")
+        yield from gated(c.hidden_size, c.n_shared_experts * c.moe_intermediate_size, "shared_experts")
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def mixers(layers, h, inner, head_dim, groups, state, conv):
+    heads, wide = inner // head_dim, inner + 2 * groups * state
+    for i in range(layers):
+        for name, shape in (("in_proj.weight", (inner + wide + heads, h)), ("conv1d.weight", (wide, 1, conv)),
+                            ("conv1d.bias", (wide,)), ("A_log", (heads,)), ("D", (heads,)),
+                            ("dt_bias", (heads,)),
+                            ("norm.weight", (inner,)), ("out_proj.weight", (h, inner)), ("ln.weight", (h,))):
+            yield f"layers.{i}.{name}", shape
+    yield "norm_f.weight", (h,)
+
+
+def mamba2(given):
+    c = Config(given, num_heads=128, head_dim=64, vocab_size=32768, hidden_size=4096, state_size=128,
+               num_hidden_layers=64, expand=2, conv_kernel=4, n_groups=8, tie_word_embeddings=False)
+    for name in ("embeddings.weight", "lm_head.weight")[:1 if c.tie_word_embeddings else 2]:
+        yield name, (c.vocab_size, c.hidden_size)
+    yield from mixers(c.num_hidden_layers, c.hidden_size, c.expand * c.hidden_size, c.head_dim, c.n_groups,
+                      c.state_size, c.conv_kernel)
+
+
+def mamba2_ssm(given):
+    c = Config(given, d_model=2560, n_layer=64, vocab_size=50277, pad_vocab_size_multiple=8,
+               tie_embeddings=True)
+    s = Config(given["ssm_cfg"], d_state=128, d_conv=4, expand=2, headdim=64, ngroups=1)
+    rows = -(-c.vocab_size // c.pad_vocab_size_multiple) * c.pad_vocab_size_multiple
+    for name in ("embedding.weight", "lm_head.weight")[:1 if c.tie_embeddings else 2]:
+        yield name, (rows, c.d_model)
+    yield from mixers(c.n_layer, c.d_model, s.expand * c.d_model, s.headdim, s.ngroups, s.d_state, s.d_conv)
+
+
+def t5(given):
+    c = Config(given, vocab_size=32128, d_model=512, d_kv=64, d_ff=2048, num_layers=6,
+               num_decoder_layers=None, num_heads=8, relative_attention_num_buckets=32)
+    h, wide = c.d_model, c.num_heads * c.d_kv
+    yield "shared.weight", (c.vocab_size, h)
+    layers = c.num_decoder_layers or c.num_layers
+    for stack, count, attentions in (("encoder", c.num_layers, 1), ("decoder", layers, 2)):
+        yield f"{stack}.relative_attention_bias.weight", (c.relative_attention_num_buckets, c.num_heads)
+        for i in range(count):
+            for k in range(attentions):
+                yield from ((f"{stack}.{i}.{k}.{name}.weight", (wide, h)) for name in "qkv")
+                yield f"{stack}.{i}.{k}.o.weight", (h, wide)
+            yield f"{stack}.{i}.wi.weight", (c.d_ff, h)
+            yield f"{stack}.{i}.wo.weight", (h, c.d_ff)
+            yield from ((f"{stack}.{i}.{name}", shape) for name, shape in norms(h, attentions + 1))
+        yield f"{stack}.final_layer_norm.weight", (h,)
+
+
+FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3,
+            "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3, "gemma3": gemma3,
+            "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
+            "t5": t5}
+
+
+def elements(config):
+    """Of all tensors of a config's checkpoint."""
+    family = FAMILIES[config["model_type"]] if "model_type" in config else mamba2_ssm
+    tensors = dict(family(config))
+    return sum(math.prod(shape) for shape in tensors.values())
+
+
+def active(config):
+    """Of the tensors that one token meets: topk of the experts of a layer."""
+    names = ("num_local_experts", "num_experts", "n_routed_experts")
+    count = next((config[name] for name in names if name in config), 1)
+    total = 0
+    for name, shape in dict(FAMILIES[config["model_type"]](config)).items():
+        routed = re.search(r"(^|\.)experts\.", name)
+        total += math.prod(shape) * config["num_experts_per_tok"] // count if routed else math.prod(shape)
+    return total

@@ -1,0 +1,382 @@
+"""`etch import`, and configs in place of specs: numbers of published checkpoints, held as well against an
+oracle that lists their tensors; what configs leave out, and what null means; what changes nothing; what is
+refused, at which field."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import oracle
+
+SOURCE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"])
+ETCH = os.environ["ETCH"]
+CONFIGS = SOURCE / "tests" / "import" / "configs"
+MESSAGE = re.compile(r"^(?:(?P<path>[^\n:]*):(?P<line>\d+):\d+: )?"
+                     r"(?P<kind>error|warning|remark)\[(?P<code>E\d+)\]: (?P<text>.*)$", re.M)
+
+
+def run(*arguments, folder=None, text=None):
+    environment = {**os.environ, "ETCH_PATH": str(SOURCE / "models")}
+    return subprocess.run([ETCH, *map(str, arguments)], cwd=folder, input=text, capture_output=True,
+                          text=True, env=environment, check=False)
+
+
+def config(name, **changes):
+    """A published config with fields in place of its own; `...` takes one out."""
+    fields = {**json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8")), **changes}
+    return {key: value for key, value in fields.items() if value is not ...}
+
+
+class Import(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, fields):
+        path = self.folder / "config.json"
+        path.write_text(fields if isinstance(fields, str) else json.dumps(fields, indent=1), encoding="utf-8")
+        return path
+
+    def ask(self, fields, query="params(model)", *options):
+        done = run("query", self.write(fields), query, *options, folder=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(done.stdout), [match.groupdict() for match in MESSAGE.finditer(done.stderr)]
+
+    def spec(self, fields):
+        done = run("import", self.write(fields))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def bound(self, fields):
+        values = re.search(r"config imported \{ (.*) \}", self.spec(fields))[1]
+        return dict(value.split(" = ") for value in values.split(", "))
+
+    def refused(self, fields, code, says):
+        """The command ends with status 1 and this error; gives the line that it names."""
+        done = run("import", self.write(fields))
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        found = [m for m in MESSAGE.finditer(done.stderr) if m["kind"] == "error" and m["code"] == code]
+        self.assertTrue(any(says in m["text"] for m in found), f"{says}\n{done.stderr}")
+        return [int(m["line"] or 0) for m in found if says in m["text"]][0]
+
+
+class Published(Import):
+    def test_numbers(self):
+        rows = (SOURCE / "tests/import/published.tsv").read_text(encoding="utf-8").splitlines()[1:]
+        known = {name: int(number) for name, number, _ in (row.split("\t") for row in rows)}
+        for path in sorted(CONFIGS.glob("*.json")):
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            done = run("query", path, "params(model)", "-q")
+            with self.subTest(path.stem):
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(int(done.stdout), oracle.elements(fields))
+                self.assertEqual(int(done.stdout), known.pop(path.stem, int(done.stdout)))
+        self.assertEqual(known, {})
+
+    def test_active(self):
+        """What a token uses: of the experts those that it is sent to."""
+        for name in ("mixtral_8x7b", "qwen3_30b_a3b", "gpt_oss_20b", "deepseek_v3", "llama3_8b"):
+            found = self.ask(config(name), "active_params(model)")[0]
+            self.assertEqual(found, oracle.active(config(name)), name)
+
+    def test_what_is_left_out(self):
+        """A config that says nothing but its type is that of the class's own values."""
+        for name in oracle.FAMILIES:
+            fields = {"model_type": name}
+            if name == "gemma3":
+                fields["text_config"] = {}
+            if name == "qwen3_moe":
+                fields["norm_topk_prob"] = True
+            with self.subTest(name):
+                self.assertEqual(self.ask(fields)[0], oracle.elements(fields))
+
+    def test_every_field_is_optional(self):
+        """Each field of each config in turn: what it is left out for is the class's value, or refused."""
+        for name in ("llama3_2_1b", "gemma2_2b", "gpt2", "t5_small"):
+            for field in config(name):
+                fields = config(name, **{field: ...})
+                done = run("query", self.write(fields), "params(model)", "-q")
+                with self.subTest(f"{name} without {field}"):
+                    if done.returncode == 0:
+                        typed = {"model_type": config(name)["model_type"], **fields}
+                        self.assertEqual(int(done.stdout), oracle.elements(typed))
+                    else:
+                        self.assertIn("error[E0286]", done.stderr)  # what is left does not divide
+
+    def test_spec_and_config_agree(self):
+        for name in ("llama3_8b", "gpt_oss_20b", "t5_small"):
+            path = CONFIGS / f"{name}.json"
+            direct = run("query", path, "flops(step)", "-q", "--set", "batch=1,seq=1024" if name != "t5_small"
+                         else "batch=1")
+            (self.folder / "model.etch").write_text(run("import", path).stdout, encoding="utf-8")
+            spec = run("query", self.folder / "model.etch", "flops(step)", "-q", "--set",
+                       "batch=1,seq=1024" if name != "t5_small" else "batch=1")
+            self.assertEqual((spec.returncode, spec.stdout), (0, direct.stdout), spec.stderr + direct.stderr)
+            self.assertRegex(spec.stdout, r"^\d+\n$")
+
+
+class Fields(Import):
+    def test_null_apart_from_absent(self):
+        self.assertEqual(self.bound(config("mistral_7b_v1", num_key_value_heads=...))["kv_heads"], "8")
+        self.assertEqual(self.bound(config("mistral_7b_v1", num_key_value_heads=None))["kv_heads"], "32")
+        self.assertEqual(self.bound(config("mistral_7b_v1", sliding_window=...))["window"], "4096")
+        self.assertNotIn("window", self.bound(config("mistral_7b_v1", sliding_window=None)))
+        self.assertEqual(self.bound(config("qwen3_0_6b", head_dim=...))["head_dim"], "128")
+        self.assertEqual(self.bound(config("qwen3_0_6b", head_dim=None))["head_dim"], "64")
+        self.assertEqual(self.bound(config("deepseek_v3", q_lora_rank=...))["q_rank"], "1536")
+        self.assertEqual(self.bound(config("deepseek_v3", q_lora_rank=None))["q_rank"], "0")
+        self.refused(config("gemma2_2b", attn_logit_softcapping=None), "E0285", "caps scores")
+        self.refused(config("llama3_8b", hidden_size=None), "E0283", "'hidden_size' is null")
+
+    def test_files(self):
+        for fields, file in ((config("llama3_8b"), "llama.etch"), (config("llama3_2_1b"), "llama3_2.etch"),
+                             (config("llama3_8b", tie_word_embeddings=...), "llama.etch"),
+                             (config("mistral_7b_v1"), "mistral_window.etch"),
+                             (config("mistral_7b_v3"), "mistral.etch"),
+                             (config("mamba_codestral_7b"), "mamba2_untied.etch"),
+                             (config("mamba_codestral_7b", tie_word_embeddings=True), "mamba2.etch"),
+                             (config("mamba2_130m"), "mamba2.etch")):
+            self.assertIn(f'import "{file}"', self.spec(fields))
+
+    def test_windows_count(self):
+        """A window of 4096 keys makes 8192 tokens cheaper, and 4096 no cheaper."""
+        flops = {(name, seq): self.ask(config(name, vocab_size=32000), "matmul_flops(forward)", "--set",
+                                       f"batch=1,seq={seq}")[0]
+                 for name in ("mistral_7b_v1", "mistral_7b_v3") for seq in (4096, 8192)}
+        self.assertEqual(flops["mistral_7b_v1", 4096], flops["mistral_7b_v3", 4096])
+        fewer = 4096 * 4097 // 2  # pairs of queries 4097 to 8192 with keys before the window
+        saved = flops["mistral_7b_v3", 8192] - flops["mistral_7b_v1", 8192]
+        self.assertEqual(saved, 32 * 4 * 32 * 128 * fewer)
+
+    def test_old_and_new_names(self):
+        names = {"n_layer": "num_hidden_layers", "n_embd": "hidden_size", "n_head": "num_attention_heads"}
+        old = config("gpt2")
+        new = {names.get(key, key): value for key, value in old.items()}
+        self.assertEqual(self.spec(old), self.spec(new))
+        self.assertEqual(self.spec(config("llama3_8b")),
+                         self.spec(config("llama3_8b", torch_dtype=..., dtype="bfloat16")))
+
+    def test_rotary_parameters(self):
+        nested = {"rope_type": "default", "rope_theta": 5e5}
+        new = config("llama3_8b", rope_theta=..., rope_scaling=..., rope_parameters=nested)
+        self.assertEqual(self.spec(config("llama3_8b")), self.spec(new))
+        self.refused(config("llama3_8b", rope_parameters={**nested, "partial_rotary_factor": 0.5}), "E0285",
+                     "rotates whole heads")
+        self.refused(config("llama3_8b", partial_rotary_factor=0.25), "E0285", "rotates whole heads")
+
+    def test_dtypes(self):
+        for said, line in (("bfloat16", None), ("float16", "f16"), ("float32", "f32"),
+                           ("torch.float32", "f32")):
+            spec = self.spec(config("llama3_8b", torch_dtype=said))
+            self.assertEqual(re.findall(r"^dtype act = (\w+), weights = (\w+)$", spec, re.M),
+                             [(line, line)] if line else [])
+        weights = {said: self.ask(config("llama3_8b", torch_dtype=said), "memory(weights)", "--plan", "ddp",
+                                  "--set", "batch=1,seq=1024,dp=1")[0] for said in ("bfloat16", "float32")}
+        self.assertEqual(weights["float32"], 2 * weights["bfloat16"])
+        _, messages = self.ask(config("llama3_8b", torch_dtype="float8_e4m3fn"))
+        self.assertEqual([(m["kind"], m["code"]) for m in messages], [("warning", "E0287")])
+
+    def test_what_is_no_json(self):
+        plain = (CONFIGS / "mamba_codestral_7b.json").read_text(encoding="utf-8")
+        self.assertIn("Infinity", plain)
+        for number in ("Infinity", "-Infinity", "NaN"):
+            text = plain.replace("0.1,", f"{number},", 1)
+            self.assertEqual(self.ask(text)[0], 7285403648)
+        self.refused(plain.replace("4096", "Infinity", 1), "E0283", "'hidden_size' is Infinity")
+        self.refused(plain.replace("4096", "NaN", 1), "E0283", "'hidden_size' is NaN")
+
+    def test_wrappers(self):
+        number, messages = self.ask(config("gemma3_4b"))
+        self.assertEqual([(m["kind"], "vision_config" in m["text"]) for m in messages], [("warning", True)])
+        inner = config("gemma3_4b")["text_config"]
+        self.assertEqual(self.ask(inner)[0], number)
+        self.refused(config("gemma3_4b", text_config=...), "E0284", "'text_config'")
+        self.refused(config("gemma3_4b", text_config={"model_type": "llama"}), "E0282", "'llama'")
+
+    def test_pipes_and_files(self):
+        text = (CONFIGS / "llama3_8b.json").read_text(encoding="utf-8")
+        self.assertEqual(run("query", "-", "params(model)", "-q", text=text).stdout, "8030261248\n")
+        spec = run("import", CONFIGS / "llama3_8b.json").stdout
+        self.assertEqual(run("import", "-", text=text).stdout, spec)
+        target = self.folder / "model.etch"
+        self.assertEqual(run("import", "-", "-o", target, text=text).returncode, 0)
+        self.assertEqual(run("query", target, "params(model)", "-q").stdout, "8030261248\n")
+        again = run("import", "-", "-o", target, text=text)
+        self.assertEqual(again.returncode, 1, again.stderr)
+        self.assertIn("--force", again.stderr)
+        self.assertEqual(run("import", "-", "-o", target, "--force", text=text).returncode, 0)
+        for command in (["check"], ["show"], ["prove", "vocab == 128256"],
+                        ["lower", "--plan", "ddp", "--set", "batch=1,seq=128", "-n"]):
+            done = run(command[0], CONFIGS / "llama3_8b.json", *command[1:], "-q")
+            self.assertIn(done.returncode, (0, 5), done.stderr)
+        self.assertEqual(run("import", self.folder).returncode, 3)
+        self.assertEqual(run("import", self.folder / "missing.json").returncode, 3)
+
+
+class Remarks(Import):
+    def test_unknown_fields_are_named_once(self):
+        _, messages = self.ask(config("llama3_8b", novelty=1, another="x"))
+        self.assertEqual([(m["kind"], m["code"]) for m in messages], [("remark", "E0288")])
+        self.assertIn("'novelty', 'another'", messages[0]["text"])
+        _, messages = self.ask(config("llama3_8b", **{f"unknown{i}": i for i in range(1000)}))
+        self.assertEqual(len(messages), 1)
+        self.assertIn("1000 fields", messages[0]["text"])
+
+    def test_fields_of_other_families(self):
+        """They are not read, which is worth a warning where they say something."""
+        _, messages = self.ask(config("llama3_8b", num_local_experts=8))
+        self.assertEqual([(m["kind"], m["code"]) for m in messages], [("warning", "E0287")])
+        _, messages = self.ask(config("llama3_8b", sliding_window=None, mlp_only_layers=[]))
+        self.assertEqual(messages, [])
+
+    def test_documented(self):
+        """Every type that the program knows stands in the table of docs/import.md, with its file."""
+        done = run("import", self.write({"model_type": "nothing"}))
+        types = re.search(r"model types are (.*)", done.stderr)[1].split(", ")
+        self.assertGreater(len(types), 10)
+        table = [line for line in (SOURCE / "docs/import.md").read_text(encoding="utf-8").splitlines()
+                 if line.startswith("| ")]
+        for name in types:
+            spec = self.spec({"model_type": name, "norm_topk_prob": True})
+            file = re.search(r'import "(.*)"', spec)[1]
+            self.assertTrue(any(f"`{name}`" in row and f"`{file}`" in row for row in table), (name, file))
+
+    def test_contradictions(self):
+        _, messages = self.ask(config("gpt2", num_hidden_layers=24))
+        self.assertEqual([(m["kind"], m["code"]) for m in messages], [("warning", "E0286")])
+        _, messages = self.ask(config("llama3_8b", architectures=["MistralForCausalLM"]))
+        self.assertEqual([(m["kind"], m["code"]) for m in messages], [("warning", "E0286")])
+        _, messages = self.ask(config("gpt2", n_layer=12.0, num_hidden_layers=12) | {"n_layer": 12})
+        self.assertEqual(messages, [])
+
+    def test_what_a_file_lacks(self):
+        for name, changes, word in (("llama3_8b", {"attention_dropout": 0.1}, "attention_dropout"),
+                                    ("gpt2", {"resid_pdrop": 0.0}, "resid_pdrop"),
+                                    ("llama3_8b", {"quantization_config": {"quant_method": "gptq"}},
+                                     "quantization_config")):
+            _, messages = self.ask(config(name, **changes))
+            self.assertEqual([(m["kind"], m["code"], word in m["text"]) for m in messages],
+                             [("warning", "E0287", True)])
+
+
+class Refused(Import):
+    def test_features(self):
+        for name, changes, says in (
+                ("llama3_8b", {"hidden_act": "gelu"}, "'hidden_act' is \"gelu\""),
+                ("llama3_8b", {"attention_bias": True}, "'attention_bias' is true"),
+                ("llama3_8b", {"mlp_bias": True}, "'mlp_bias' is true"),
+                ("llama3_8b", {"auto_map": {"AutoModel": "modeling_mine.Mine"}}, "'auto_map'"),
+                ("deepseek_v3", {"auto_map": {"AutoModel": "some/one--modeling_mine.Mine"}}, "'auto_map'"),
+                ("llama3_8b", {"architectures": ["LlamaForSequenceClassification"]}, "another head"),
+                ("mistral_7b_v1", {"tie_word_embeddings": True}, "has a head of its own"),
+                ("mixtral_8x7b", {"sliding_window": 4096}, "has no windows"),
+                ("qwen2_0_5b", {"use_sliding_window": True}, "has no windows"),
+                ("qwen2_0_5b", {"layer_types": ["full_attention"] * 23 + ["sliding_attention"]}, "layer 23"),
+                ("qwen3_30b_a3b", {"decoder_sparse_step": 2}, "experts in every layer"),
+                ("qwen3_30b_a3b", {"mlp_only_layers": [0]}, "experts in every layer"),
+                ("qwen3_30b_a3b", {"norm_topk_prob": ...}, "left out, which means false"),
+                ("gemma_2b", {"tie_word_embeddings": False}, "no head but the embedding"),
+                ("gemma2_2b", {"layer_types": ["full_attention", "sliding_attention"] * 13}, "layer 0"),
+                ("gemma3_1b", {"sliding_window_pattern": 4}, "five of six layers"),
+                ("gpt2", {"add_cross_attention": True}, "no attention to an encoder"),
+                ("gpt_oss_20b", {"attention_bias": False}, "has biases in attention"),
+                ("gpt_oss_20b", {"quantization_config": {"quant_method": "mine"}}, "'quant_method' is"),
+                ("deepseek_v3", {"scoring_func": "softmax"}, "sigmoid"),
+                ("deepseek_v3", {"topk_method": "greedy"}, "with a bias"),
+                ("mamba2_130m", {"ssm_cfg": {}}, "left out, which means Mamba1"),
+                ("mamba_codestral_7b", {"use_bias": True}, "no biases"),
+                ("t5_small", {"feed_forward_proj": "gated-gelu"}, "relu"),
+                ("t5_small", {"tie_word_embeddings": False}, "no head but the embedding"),
+                ("llama3_8b", {"is_encoder_decoder": True}, "no encoder"),
+                ("llama3_8b", {"attention_bias": "false"}, "'attention_bias' is \"false\"")):
+            with self.subTest(f"{name} {changes}"):
+                self.refused(config(name, **changes), "E0285", says)
+
+    def test_values(self):
+        for name, changes, code, says in (
+                ("llama3_8b", {"hidden_size": -4096}, "E0283", "is -4096"),
+                ("llama3_8b", {"hidden_size": 0}, "E0283", "is 0"),
+                ("llama3_8b", {"hidden_size": 4096.5}, "E0283", "is 4096.5"),
+                ("llama3_8b", {"hidden_size": "4096"}, "E0283", "is a text"),
+                ("llama3_8b", {"hidden_size": [4096]}, "E0283", "is a list"),
+                ("llama3_8b", {"hidden_size": True}, "E0283", "is true or false"),
+                ("llama3_8b", {"num_hidden_layers": 10**12}, "E0283", "is 1000000000000"),
+                ("llama3_8b", {"num_hidden_layers": 10**400}, "E0283", "is 1000000"),
+                ("llama3_8b", {"num_key_value_heads": 5}, "E0286", "does not divide"),
+                ("llama3_8b", {"num_attention_heads": 24}, "E0286", "is no whole number"),
+                ("gpt2", {"n_head": 7}, "E0286", "does not divide"),
+                ("gpt2", {"n_inner": 1000}, "E0286", "is not"),
+                ("mixtral_8x7b", {"num_experts_per_tok": 9}, "E0286", "is more than"),
+                ("deepseek_v3", {"first_k_dense_replace": 62}, "E0286", "is more than"),
+                ("mamba_codestral_7b", {"num_heads": 64}, "E0286", "is not"),
+                ("gpt_oss_20b", {"layer_types": ["sliding_attention"]}, "E0286", "for 24 layers"),
+                ("llama3_8b", {"model_type": "lama"}, "E0282", "'lama'"),
+                ("llama3_8b", {"model_type": 3}, "E0283", "takes a text"),
+                ("llama3_8b", {"model_type": ..., "architectures": ...}, "E0282", "does not say"),
+                ("llama3_8b", {"model_type": ..., "architectures": ["Mine"]}, "E0282", "'Mine'")):
+            with self.subTest(f"{name} {changes}"):
+                fields = config(name, **changes)
+                line = self.refused(fields, code, says)
+                lines = json.dumps(fields, indent=1).split("\n")
+                here = [i for i, text in enumerate(lines, 1) for key, value in changes.items()
+                        if isinstance(value, (int, float, str)) and f'"{key}"' in text]
+                self.assertTrue(line in here or not here or code == "E0286", (line, here))
+
+    def test_texts(self):
+        good = (CONFIGS / "llama3_8b.json").read_text(encoding="utf-8")
+        for text, code, says in (
+                ("", "E0280", "ends"), ("[]", "E0280", "object"), ("{", "E0280", "ends"),
+                ("{}", "E0282", "does not say"),
+                (good.rstrip()[:-1], "E0280", "ends"), (good + "x", "E0280", "end of the text"),
+                (good.replace(",", ",,", 1), "E0280", "name of a field"),
+                (good.replace(":", " ", 1), "E0280", "colon"),
+                (good.replace("32,", "032,", 1), "E0280", "zeros"),
+                (good.replace("32,", "1e,", 1), "E0280", "digit"),
+                (good.replace('"silu"', "'silu'"), "E0280", "value"),
+                (good.replace('"silu"', '"si\\qlu"'), "E0280", "one of"),
+                (good.replace('"silu"', '"si\nlu"'), "E0280", "end of a text"),
+                (good.replace('"silu"', '"\\u0000"'), "E0280", "NUL"),
+                (good.replace('"use_cache"', '"hidden_size": 1, "use_cache"'), "E0281", "twice"),
+                (good.replace('"use_cache"', '"hidden\\u005fsize": 1, "use_cache"'), "E0281", "twice"),
+                ('{"a":' * 64 + "1" + "}" * 64, "E0282", "does not say"),
+                ('{"a":' * 65 + "1" + "}" * 65, "E0901", "nested"), ("[" * 100000, "E0280", "object"),
+                ('{"a":' + "[" * 1000000, "E0901", "nested")):
+            with self.subTest(text[:40]):
+                self.refused(text, code, says)
+
+    def test_large_files(self):
+        """Sparse, so that nothing is written; and through a pipe just above the limit."""
+        path = self.folder / "config.json"
+        with open(path, "wb") as file:
+            file.truncate(100 << 20)
+        for command in (["import", path], ["query", path, "params(model)"]):
+            done = run(*command)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("error[E0289]", done.stderr)
+        fields = {**config("llama3_8b"), "padding": ""}
+        room = (4 << 20) - len(json.dumps(fields))
+        fits = run("import", "-", text=json.dumps({**fields, "padding": "x" * room}))
+        self.assertEqual(fits.returncode, 0, fits.stderr)
+        above = run("import", "-", text=json.dumps({**fields, "padding": "x" * (room + 1)}))
+        self.assertEqual(above.returncode, 1)
+        self.assertIn("error[E0289]", above.stderr)
+
+    def test_bytes(self):
+        path = self.folder / "config.json"
+        for bad in (b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x00", b"\xe2\x82"):
+            path.write_bytes(b'{"model_type": "llama' + bad + b'"}')
+            done = run("import", path)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("error[E0280]", done.stderr)
+        path.write_text('\ufeff{"model_type": "llama", "π😀": 1}', encoding="utf-8")
+        done = run("import", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("π😀", done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
