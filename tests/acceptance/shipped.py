@@ -11,7 +11,12 @@ SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layer
              groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
              context=16, rotary_dim=4, norms=2, moe_every=2, head_norms=1, image=96, latent=128, patch=32,
              channels=4, classes=16, kinds=16, segments=2, mels=8, waves=8,
-             blocks1=2, blocks2=1, blocks3=3, blocks4=2, new=8, gen=4, inner=128, m_heads=8, m_state=16, state=16, m_groups=4, conv=4,
+             blocks1=2, blocks2=1, blocks3=3, blocks4=2, width=16,
+             text_hidden=32, text_heads=4, text_head_dim=8, text_ffn=48, text_layers=2, rank=4, alpha=8,
+             teacher_layers=2, teacher_hidden=32, teacher_heads=8, teacher_kv_heads=4, teacher_head_dim=4,
+             teacher_ffn=48,
+             image_layers=2, image_hidden=32, image_heads=4, image_head_dim=8, image_ffn=48,
+             new=8, gen=4, inner=128, m_heads=8, m_state=16, state=16, m_groups=4, conv=4,
              chunk=8,
              dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1, rep=2, part=2)
 

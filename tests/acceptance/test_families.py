@@ -1,9 +1,9 @@
-"""Parameters and FLOP of every config of some families, counted once more by formulas of this file from the
-numbers of their architectures: layer by layer, as their checkpoints hold them, without a look at the specs."""
+"""Parameters and FLOP of every config of some families, counted once more by formulas of this file from
+the numbers of their architectures: layer by layer, as checkpoints hold them, without a look at the specs."""
 
-import re
+import json
 
-from etchtest import MODELS, Case, main, value
+from etchtest import MODELS, Case, main, succeed, value
 
 
 def linear(inputs, outputs, bias=True):
@@ -126,6 +126,36 @@ def dit(layers, width):
     return layers * block + ends + linear(width, 2 * width) + linear(width, 2 * 2 * 8)
 
 
+def clip(layers, width, patch, text_width, shared, image=224, text_layers=12, vocab=49408, tokens=77):
+    """Two towers, the number that sharpens their products, and no bias where squares are projected."""
+    places = (image // patch) ** 2 + 1
+    images = 3 * patch ** 2 * width + (1 + places) * width + layers * gpt_block(width, 4 * width) + (
+        2 * layer_norm(width) + width * shared)
+    texts = (vocab + tokens) * text_width + text_layers * gpt_block(text_width, 4 * text_width) + (
+        layer_norm(text_width) + text_width * shared)
+    return images + texts + 1
+
+
+def llama(layers, width, heads, groups, inner, vocab):
+    block = grouped_attention(width, heads, groups, 128) + gated(width, inner) + 2 * width
+    return layers * block + 2 * vocab * width + width
+
+
+def llava(width=1024, places=577):
+    """CLIP's encoder without its last layer and the norm behind it; two products to Llama's width."""
+    images = 3 * 14 ** 2 * width + (1 + places) * width + 23 * gpt_block(width, 4 * width) + layer_norm(width)
+    return images + linear(width, 4096) + linear(4096, 4096) + llama(32, 4096, 32, 32, 11008, 32064)
+
+
+LLAMAS = {"llama2_7b": (32, 4096, 32, 32, 11008, 32000), "llama2_70b": (80, 8192, 64, 8, 28672, 32000),
+          "llama3_8b": (32, 4096, 32, 8, 14336, 128256), "llama3_70b": (80, 8192, 64, 8, 28672, 128256)}
+
+
+def adapters(layers, width, heads, groups, _, __, rank=8):
+    """Beside the projections of queries and of values."""
+    return layers * rank * (2 * width + (heads + groups) * 128)
+
+
 COUNTS = {
     "gpt_neox": {"pythia_160m": gpt_neox(12, 768, 50304), "pythia_1_4b": gpt_neox(24, 2048, 50304),
                  "pythia_6_9b": gpt_neox(32, 4096, 50432), "pythia_12b": gpt_neox(36, 5120, 50688),
@@ -150,6 +180,12 @@ COUNTS = {
                 "whisper_large_v3": whisper(32, 1280, 51866, 128)},
     "resnet": {"resnet50": resnet((3, 4, 6, 3)), "resnet101": resnet((3, 4, 23, 3)),
                "resnet152": resnet((3, 8, 36, 3))},
+    "clip": {"clip_b_32": clip(12, 768, 32, 512, 512), "clip_b_16": clip(12, 768, 16, 512, 512),
+             "clip_l_14": clip(24, 1024, 14, 768, 768)},
+    "llava": {"llava_1_5_7b": llava()},
+    "lora": {name: llama(*sizes) + adapters(*sizes) for name, sizes in LLAMAS.items()},
+    "dpo": {name: 2 * llama(*sizes) for name, sizes in LLAMAS.items()},
+    "distillation": {"llama3_70b_to_8b": llama(*LLAMAS["llama3_8b"]) + llama(*LLAMAS["llama3_70b"])},
     "dit": {"dit_s_2": dit(12, 384), "dit_b_2": dit(12, 768), "dit_xl_2": dit(28, 1152)},
 }
 
@@ -221,8 +257,16 @@ class Families(Case):
 
     def test_every_config_is_counted(self):
         for family, configs in COUNTS.items():
-            text = (MODELS / f"{family}.etch").read_text(encoding="utf-8")
-            self.assertEqual(sorted(configs), sorted(re.findall(r"^config (\w+)", text, re.M)), family)
+            found = json.loads(succeed("check", MODELS / f"{family}.etch", "--format", "json").out)["configs"]
+            self.assertEqual(sorted(configs), sorted(found), family)
+
+    def test_trained(self):
+        """Of recipes: adapters alone, one of two copies, the smaller of two models, all but the tower."""
+        for name, sizes in LLAMAS.items():
+            self.assertEqual(adapters(*sizes), value(MODELS / "lora.etch", "trainable(model)", name))
+            self.assertEqual(llama(*sizes), value(MODELS / "dpo.etch", "trainable(model)", name))
+        self.assertEqual(llama(*LLAMAS["llama3_8b"]),
+                         value(MODELS / "distillation.etch", "trainable(model)", "llama3_70b_to_8b"))
 
     def test_products(self):
         for family, config, sets, count in PRODUCTS:
