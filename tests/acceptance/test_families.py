@@ -3,7 +3,7 @@ the numbers of their architectures: layer by layer, as checkpoints hold them, wi
 
 import json
 
-from etchtest import MODELS, Case, main, succeed, value
+from etchtest import MODELS, Case, main, options, succeed, value
 
 
 def linear(inputs, outputs, bias=True):
@@ -248,7 +248,40 @@ PRODUCTS = [
 ]
 
 
+# Bytes that the caches keep of a token, in 16 bits: keys and values of all layers, or what they are made of.
+CACHED = {
+    ("gpt_neox", "pythia_160m"): 12 * 2 * 768 * 2, ("bloom", "bloom_560m"): 24 * 2 * 1024 * 2,
+    ("falcon", "falcon_7b"): 32 * 2 * 64 * 2, ("falcon", "falcon_40b"): 60 * 2 * 8 * 64 * 2,
+    ("phi3", "phi4"): 40 * 2 * 10 * 128 * 2, ("deepseek_v2", "v2"): 60 * (512 + 64) * 2,
+    ("glm4_moe", "glm4_5_air"): 46 * 2 * 8 * 128 * 2,
+}
+SERVED = """etch 1
+import "{}"
+param context
+infer decode {{ model = {}, output = z, seq = 1, past = context }}
+parallel one {{ mesh [dp]; shard B @ dp }}
+"""
+
+# Jobs of many ranks: family, config, plan, settings, ranks; and how many layers are written and read back.
+JOBS = [
+    ("kimi_k2", "kimi_k2", "expert_pp", dict(pp=16, dp=64, ep=64, batch=1024, micro=16, seq=4096), 16),
+    ("llama4", "llama4_maverick", "moe_pp", dict(pp=4, dp=64, ep=64, tp=4, batch=512, micro=8, seq=8192), 4),
+]
+
+
 class Families(Case):
+    def test_jobs(self):
+        """1024 ranks, of all layers; of a few they are written with one microbatch, and run to their end."""
+        for family, config, plan, sets, layers in JOBS:
+            with self.subTest(config):
+                spec, out = MODELS / f"{family}.etch", self.scratch / family
+                planned = succeed("lower", spec, *options(config, plan, sets), "-o", out, "--dry-run",
+                                  "--format", "json", "-q")
+                self.assertEqual(1024, json.loads(planned.out)["ranks"])
+                few = {**sets, "layers": layers, "micro": 1}
+                succeed("lower", spec, *options(config, plan, few), "-o", out, "--no-sync", "-q")
+                self.assertIn("always: every rank finishes", succeed("verify", out).out)
+
     def test_params(self):
         for family, configs in COUNTS.items():
             for config, count in configs.items():
@@ -267,6 +300,15 @@ class Families(Case):
             self.assertEqual(llama(*sizes), value(MODELS / "dpo.etch", "trainable(model)", name))
         self.assertEqual(llama(*LLAMAS["llama3_8b"]),
                          value(MODELS / "distillation.etch", "trainable(model)", "llama3_70b_to_8b"))
+
+    def test_served(self):
+        """A token is decoded behind 999; the least that is read for it are the caches of all 1000."""
+        for (family, config), count in CACHED.items():
+            with self.subTest(config):
+                spec = self.write(f"{config}.etch", SERVED.format(MODELS / f"{family}.etch", family))
+                sets = {"batch": 4, "dp": 2, "context": 999}
+                self.assertEqual(2 * 1000 * count, value(spec, "memory(cache)", config, "one", sets))
+                self.assertGreater(value(spec, "reads(forward)", config, "one", sets), 2 * 1000 * count)
 
     def test_products(self):
         for family, config, sets, count in PRODUCTS:
