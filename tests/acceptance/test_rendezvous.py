@@ -11,11 +11,10 @@ import shutil
 
 from etchtest import MODELS, Case, main, run, settings, succeed, traces
 from pipeline import SCHEDULES
-from shipped import SMALL, axes_of, params_of, runs_of
+from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 import simulator
 
-SPECS = sorted(path for path in MODELS.glob("*.etch")
-               if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
+SPECS = specs_of(MODELS)
 STAGE = re.compile(r"^(  stage [^@\n]*@ pp)[^\n#]*", re.M)
 # Stages, ranks of tp and microbatches: less than the stages, as many, some more, and as many again. Under
 # interleaved schedules forward and backward take turns from 2*pp microbatches on.

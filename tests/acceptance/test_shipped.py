@@ -6,11 +6,10 @@ import json
 import pathlib
 import re
 
-from etchtest import MODELS, Case, main, settings, succeed
-from shipped import SMALL, axes_of, params_of, runs_of
-
-SPECS = sorted(path for path in MODELS.glob("*.etch")
-               if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
+from etchtest import MODELS, Case, main, run, settings, succeed
+from shipped import SMALL, axes_of, params_of, runs_of, specs_of
+SPECS = specs_of(MODELS)
+SEVERAL_LOSSES = ("bert",)  # of words and of texts, which are not as many
 
 
 def listing(spec):
@@ -52,7 +51,8 @@ class Shipped(Case):
 
     def test_tokens(self):
         """Tokens of a step give the batch: those that are judged of each sequence are as many as here."""
-        lengths = {"t5": "tgt", "chunk": "new", "decode": None}
+        lengths = {"t5": "tgt", "whisper": "tgt", "chunk": "new", "decode": None, "vit": None, "clip": None,
+                   "resnet": None, "dit": None}
         for spec in SPECS:
             for of_run in runs_of(spec):
                 length = lengths.get(of_run or spec.stem, "seq")
@@ -60,6 +60,10 @@ class Shipped(Case):
                 sets["tokens"] = 48 * (SMALL[length] if length else 1)
                 named = ["--run", of_run] if of_run else []
                 with self.subTest(spec=spec.name, run=of_run):
+                    if spec.stem in SEVERAL_LOSSES:
+                        said = run("query", spec, "batch", "--set", settings(sets)).err
+                        self.assertIn("E0511", said)
+                        continue
                     found = succeed("query", spec, "batch", "--set", settings(sets), *named).out
                     self.assertEqual(found.split(), ["48"])
 
@@ -70,10 +74,10 @@ class Shipped(Case):
         declared = len(re.findall(r"^parallel ", (MODELS / "plans.etch").read_text(encoding="utf-8"), re.M))
         found = {}
         for spec in SPECS:
-            takes = listing(spec)["takes"]
-            for row in takes:
-                self.assertEqual((row["file"], row["declared"]), (str(MODELS / "plans.etch"), declared))
-            found[spec.stem] = sum(row["taken"] for row in takes)
+            takes = {row["file"]: row for row in listing(spec)["takes"]}
+            row = takes.get(str(MODELS / "plans.etch"), {"declared": declared, "taken": 0})
+            self.assertEqual(row["declared"], declared)
+            found[spec.stem] = row["taken"]
         self.assertEqual(found, {name: int(taken) for name, taken in rows})
 
 

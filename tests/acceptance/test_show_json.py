@@ -7,14 +7,13 @@ import re
 import sys
 
 from etchtest import MODELS, SOURCE, Case, main, run, settings, succeed
-from shipped import SMALL, axes_of, params_of, runs_of
+from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 
 sys.path.insert(0, str(SOURCE / "tests" / "support"))
 from json_schema import Schema  # noqa: E402
 
 SCHEMA = json.loads((SOURCE / "docs" / "show.schema.json").read_text(encoding="utf-8"))
-SPECS = sorted(path for path in MODELS.glob("*.etch")
-               if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
+SPECS = specs_of(MODELS)
 VIEWS = ("graph", "plan", "pipeline")
 
 # What no shipped model has: padding, loops inside loops, stages that microbatches do not fill evenly.

@@ -176,7 +176,7 @@ class Traces(Case):
         self.assertEqual([], [name for name in differing if ".core" not in name])
 
 
-VIT = SOURCE / "tests/cli/specs/vit.etch"
+VIT = SOURCE / "tests/cli/specs/pic.etch"
 BASE = dict(side=14, layers=2, hidden=48, heads=12, head_dim=4, ffn=96, classes=10)
 
 
