@@ -17,10 +17,12 @@ import specs  # noqa: E402
 
 NAME = re.compile(r"[A-Za-z_]\w*'*$")
 AXES = ("dp", "tp", "pp", "cp", "ep", "xp")
-POINTWISE = ("gelu", "silu", "relu", "tanh", "sigmoid", "exp", "log", "abs", "square", "sqrt", "rsqrt", "softplus",
+POINTWISE = ("gelu", "silu", "relu", "tanh", "sigmoid", "exp", "log", "abs", "square", "sqrt", "rsqrt",
+             "softplus",
              "reciprocal", "stop_gradient")
 SCHEDULES = ("gpipe", "one_f_one_b", "zb_h1", "interleaved(virtual = 2)", "interleaved(virtual = 3)")
-DTYPES = ("act", "weights", "grads", "optim", "master", "moments", "grads_comm", "weights_comm", "dispatch", "combine")
+DTYPES = ("act", "weights", "grads", "optim", "master", "moments", "grads_comm", "weights_comm", "dispatch",
+          "combine")
 TYPES = ("f64", "f32", "bf16", "f16", "f8")
 ODD = ("0", "-1", "1/2", "3", "7", "10^6", "2^31", "2^40", "10^30")
 WORDS = {"first", "last", "none", "true", "false"}
@@ -160,9 +162,12 @@ class Breeder:
     def edit(self):
         bodies = [body for body in self.spec.bodies() if body]
         body = self.chance.choice(bodies)
-        how = self.chance.choice((self.insert, self.insert, self.insert, self.insert, self.loop, self.loop, self.branch,
-                                  self.delete, self.again, self.swap, self.other_number, self.other_name, self.count,
-                                  self.count, self.tag, self.tag, self.foreign, self.foreign_module, self.weight_tag))
+        how = self.chance.choice((self.insert, self.insert, self.insert, self.insert, self.loop, self.loop,
+                                  self.branch,
+                                  self.delete, self.again, self.swap, self.other_number, self.other_name,
+                                  self.count,
+                                  self.count, self.tag, self.tag, self.foreign, self.foreign_module,
+                                  self.weight_tag))
         how(body)
         self.done.append(how.__name__)
 
@@ -204,7 +209,8 @@ class Breeder:
                 f"weight {weight}[{over}]; {name} = rms_norm({name}, {weight}, over = {over})",
                 f"weight {weight}[{over}]; {name} = {name} * {weight}",
                 f"weight {weight}[{over}]; {name} = {name} + {weight}",
-                f"{name} = {name} * {self.chance.choice(lets)[1]}", f"{name} = {name} + {self.chance.choice(lets)[1]}",
+                f"{name} = {name} * {self.chance.choice(lets)[1]}",
+                f"{name} = {name} + {self.chance.choice(lets)[1]}",
                 f"weight {weight}[{over},{over}']; {other}[{shape}] = 0; {other} = {name} * {weight}",
                 f"{other} = {name} * {name}; {name} = {name} + {other}",
                 f"l_{weight}[] = mean({name}, over = ({shape}))  tag loss",
@@ -218,7 +224,8 @@ class Breeder:
                 if wide not in dims:
                     prime = ",".join(word if word != over else wide for word in dims)
                     down = self.fresh("d")
-                    kinds += [f"weight {weight}[{over},{wide}], {down}[{wide},{over}]; {other}[{prime}] = {name} * "
+                    kinds += [f"weight {weight}[{over},{wide}], {down}[{wide},{over}]; "
+                              f"{other}[{prime}] = {name} * "
                               f"{weight}; {other} = gelu({other}); {name}[{shape}] = {other} * {down}"] * 4
         body[at + 1:at + 1] = read(self.chance.choice(kinds))
 
@@ -236,12 +243,14 @@ class Breeder:
         param = self.chance.choice(self.spec.params or ["n"])
         index = self.index_of(body)
         if index is None and self.likely(0.95):
-            return self.chance.choice((f"{param} > {number}", f"{param} % 2 == 0", f"{param} != {number}", "1 == 0"))
+            return self.chance.choice((f"{param} > {number}", f"{param} % 2 == 0", f"{param} != {number}",
+                                       "1 == 0"))
         index = index or "layer"
         return self.chance.choice((
             f"{index} % {self.chance.randint(1, 3)} == {self.chance.randint(0, 2)}", f"{index} < {number}",
             f"{index} >= {number}", f"{index} == {number}", f"{index} != {number}", f"{param} > {number}",
-            f"{param} % 2 == 0", f"{index} == {param} - 1", f"{index} < {param} - 1", "1 == 0", f"2 | {index}"))
+            f"{param} % 2 == 0", f"{index} == {param} - 1", f"{index} < {param} - 1", "1 == 0",
+            f"2 | {index}"))
 
     def loop(self, body):
         at = self.chance.randrange(len(body))
@@ -283,7 +292,8 @@ class Breeder:
         found = []
         for block in blocks(body):
             for statement in block:
-                found += [(statement, at) for at, part in enumerate(statement) if isinstance(part, str) and fits(part)]
+                found += [(statement, at) for at, part in enumerate(statement) if isinstance(part, str) and
+                          fits(part)]
         return found
 
     def other_number(self, body):
@@ -306,7 +316,8 @@ class Breeder:
         statement = self.chance.choice(loops)
         till = next(at for at, part in enumerate(statement) if part == "as" or isinstance(part, Block))
         old = " ".join(statement[1:till])
-        new = self.chance.choice((f"({old}) - 1", f"({old}) + 1", f"2*({old})", f"({old})//2", "0", "1", "2", "3",
+        new = self.chance.choice((f"({old}) - 1", f"({old}) + 1", f"2*({old})", f"({old})//2", "0", "1", "2",
+                                  "3",
                                   f"max({old} - 2, 0)", f"min({old}, 2)", f"({old}) % 2", f"ceil(({old})/2)"))
         statement[1:till] = self.words(new)
 
@@ -334,7 +345,8 @@ class Breeder:
         mine = [name for _, name, _ in self.lets(body)] or ["x"]
         theirs = [name for _, name, _ in self.lets(their)]
         mapping = {name: self.chance.choice(mine) for name in theirs}
-        body.insert(self.chance.randint(0, len(body)), [mapping.get(part, part) if isinstance(part, str) else part
+        body.insert(self.chance.randint(0, len(body)), [mapping.get(part, part) if isinstance(part,
+                                                                                              str) else part
                                                         for part in statement])
         self.borrow(other, statement)
 
@@ -406,7 +418,8 @@ class Breeder:
         if name in self.spec.modules and self.likely(0.3):
             body = self.spec.modules[name][-1]
             inner = [tensor for _, tensor, _ in self.lets(body)]
-            calls = [word for word in flat(self.spec.modules[name]) if word in self.spec.modules and word != name]
+            calls = [word for word in flat(self.spec.modules[name]) if word in self.spec.modules and
+                     word != name]
             if inner + calls:
                 return f"{name}.{self.chance.choice(inner + calls)}"
         return name
@@ -441,7 +454,8 @@ class Breeder:
             if first:
                 places["B"] = [first]
                 left.remove(first)
-        shared = {"S": "cp", "K": "tp", "A": "tp", "F": "tp", "V": "tp", "E": "ep", "I": "tp", "J": "tp", "G": "tp"}
+        shared = {"S": "cp", "K": "tp", "A": "tp", "F": "tp", "V": "tp", "E": "ep", "I": "tp", "J": "tp",
+                  "G": "tp"}
         for dim in self.chance.sample(dims, self.chance.randint(0, min(most, len(dims)))):
             if dim in places:
                 continue
@@ -498,8 +512,10 @@ class Breeder:
             lines.append(self.stage())
         options = {
             "bucket": ("layer", "step", "ddp", "1000", "25*2^20", "1"),
-            "reduce": ("layer", "end", "microbatch"), "keep": ("gathers", "none"), "balance": ("false", "true"),
-            "offload": ("optimizer", "master", "moments", "(master, moments)"), "recompute": (self.again_of(), ),
+            "reduce": ("layer", "end", "microbatch"), "keep": ("gathers", "none"),
+            "balance": ("false", "true"),
+            "offload": ("optimizer", "master", "moments", "(master, moments)"),
+            "recompute": (self.again_of(), ),
             "ranks": ("*".join(axes), "8")}
         for key, values in options.items():
             if self.likely(0.2 if key != "ranks" else 0.03):
@@ -512,7 +528,8 @@ class Breeder:
             lines.append(f"order = ({', '.join(order)})" if len(order) > 1 else f"order = {order[0]}")
         if self.likely(0.2) and self.spec.dims:
             axis = self.chance.choice(axes)
-            lines.append(f"pad {self.dim()} = {self.chance.choice((axis, f'8*{axis}', '3', '*'.join(free) or '2'))}")
+            size = self.chance.choice((axis, f"8*{axis}", "3", "*".join(free) or "2"))
+            lines.append(f"pad {self.dim()} = {size}")
         for _ in range(self.chance.choice((0, 0, 1, 1, 2))):
             extra.append(self.scope(axes))
         return f"parallel {name} {{\n  " + "\n  ".join(lines + [line for line in extra if line]) + "\n}"
@@ -528,7 +545,7 @@ class Breeder:
         for body in self.spec.bodies():
             for _, name, dims in self.lets(body):
                 for statement in body:
-                    if statement[0] == name and "tag" in statement and tag in statement[statement.index("tag"):]:
+                    if statement[0] == name and "tag" in statement and tag in statement:
                         if dims:
                             return dims
                         return ["B", "S", "H"] if {"B", "S", "H"} <= set(self.spec.dims) else None
@@ -540,7 +557,8 @@ class Breeder:
         if self.likely(0.4) and level > 1:
             options.append(f"reduce = {self.chance.choice(('microbatch', 'step'))}")
         if level == 3 or self.likely(0.02):
-            for option in (f"keep = {self.chance.choice(('false', 'true', 'microbatch', 'step'))}", "root = true",
+            for option in (f"keep = {self.chance.choice(('false', 'true', 'microbatch', 'step'))}",
+                           "root = true",
                            f"prefetch = {self.chance.randint(0, 3)}",
                            f"group = {self.chance.choice(['weight', *sorted(self.spec.loops)])}",
                            f"again = {self.chance.choice(axes)}"):
@@ -564,7 +582,8 @@ class Breeder:
         if self.likely(0.6):
             text += f", schedule = {self.chance.choice(SCHEDULES)}"
         if self.likely(0.12):
-            text += f", counts = [{', '.join(str(self.chance.randint(0, 4)) for _ in range(self.chance.randint(1, 4)))}]"
+            counts = [str(self.chance.randint(0, 4)) for _ in range(self.chance.randint(1, 4))]
+            text += f", counts = [{', '.join(counts)}]"
         return text
 
     def scope(self, axes):
@@ -583,8 +602,8 @@ class Breeder:
                 lines.append(inner)
         names = {self.selector() for _ in range(self.chance.choice((1, 1, 2)))}
         names = sorted(names)
-        return f"for {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'} {{ {'; '.join(lines)} }}" if lines \
-            else None
+        selector = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return f"for {selector} {{ {'; '.join(lines)} }}" if lines else None
 
     def plans(self):
         """The plan that is used. Of another spec, of the spec itself, or new."""
@@ -623,7 +642,8 @@ class Breeder:
                 body.append(self.words(text))
         elif how < 0.85:
             made = self.words(self.plan_text("made"))[-1]
-            body += [line for line in made[1:] if self.likely(0.5) and line[0] not in [old[0] for old in body]]
+            body += [line for line in made[1:] if self.likely(0.5) and
+                     line[0] not in [old[0] for old in body]]
         else:
             body.append(self.words(f"recompute = {self.again_of()}"))
 
@@ -632,12 +652,17 @@ class Breeder:
     def values(self):
         plan = self.spec.plans.get(self.plan_name)
         words = list(flat(plan)) if plan else []
+        self.staged = "stage" in words
         mesh = []
         if "mesh" in words:
             at = words.index("mesh")
             mesh = split(words[at + 2:words.index("]", at)])
         axes = [part[0] for part in mesh if len(part) == 1]
+        # names of products of axes, that sizes of axes are worked out from
+        axes += sorted({word for part in mesh for word in part[2:] if NAME.match(word)}
+                       - {*axes, *self.spec.params, "min", "max"})
         self.axes = axes
+        self.literal = {part[0]: part[2] for part in mesh if len(part) == 3 and part[2].isdigit()}
         small = self.likely(0.1)
         self.sets = {}
         for name in self.spec.params:

@@ -28,6 +28,7 @@ def ask(program, bred, seed, folder):
 
 def hunt(program, seeds, kept=None):
     """Asks of each seed. How many were lowered, and what was broken, by seed."""
+    oracles.limit_memory()
     pool, lowered, broken = dict(breed.pool()), 0, {}
     for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="bred.") as scratch:
@@ -35,13 +36,16 @@ def hunt(program, seeds, kept=None):
             bred = breed.Breeder(seed, pool)
             try:
                 lowered += ask(program, bred, seed, folder)
-            except oracles.Broken as found:
+            except Exception as error:  # of the oracle itself as well
+                found = error if isinstance(error, oracles.Broken) else oracles.Broken("the oracle",
+                                                                                       repr(error))
                 broken[seed] = found
                 print(f"{seed}: {found.kind}", flush=True)
                 if kept:
                     kept.mkdir(parents=True, exist_ok=True)
                     shutil.copy(folder / f"bred{seed}.etch", kept)
-                    (kept / f"bred{seed}.txt").write_text(f"{bred.name} {bred.done}\n{found}\n", encoding="utf-8")
+                    (kept / f"bred{seed}.txt").write_text(f"{bred.name} {bred.done}\n{found}\n",
+                                                          encoding="utf-8")
     return lowered, broken
 
 
@@ -65,7 +69,7 @@ def main():
     seeds = (done.append(seed) or seed for seed in numbers(given.first, given.count, given.seconds))
     lowered, broken = hunt(os.environ["ETCH"], seeds, given.folder)
     kinds = collections.Counter(found.kind for found in broken.values())
-    print(f"{len(done)} specs from {given.first} on, {lowered} of them lowered, {len(broken)} broken: {dict(kinds)}")
+    print(f"{len(done)} specs from {given.first} on, {lowered} lowered, {len(broken)} broken: {dict(kinds)}")
     sys.exit(bool(broken))
 
 

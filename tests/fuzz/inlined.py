@@ -17,7 +17,8 @@ def calls(spec):
             right = statement[sign + 1:statement.index("tag") if "tag" in statement else len(statement)]
             if len(right) > 3 and right[0] in spec.modules and right[1] == "(" and right[-1] == ")":
                 arguments = split(right[2:-1])
-                if all(len(part) == 1 and NAME.match(part[0]) for part in arguments) and ":" not in statement[:sign]:
+                if all(len(part) == 1 and
+                       NAME.match(part[0]) for part in arguments) and ":" not in statement[:sign]:
                     yield body, at, right[0], [part[0] for part in arguments]
 
 
@@ -68,7 +69,9 @@ def renamed(block, mapping):
                 words.append(renamed(part, mapping))
                 continue
             depth += (part == "[") - (part == "]")
-            key = at + 1 < len(statement) and statement[at + 1] == "=" and at > 0 and statement[at - 1] in ("(", ",")
+            key = at + 1 < len(statement) and statement[at +
+                                                        1] == "=" and at > 0 and statement[at - 1] in ("(",
+                                                                                                       ",")
             call = at + 1 < len(statement) and statement[at + 1] == "("
             dims = depth > 0
             tagged = "tag" in statement[:at]
@@ -78,7 +81,7 @@ def renamed(block, mapping):
 
 
 def inlined(bred, chance):
-    """The text with one call written out, or None: nothing of the plan or the runs may speak of the module."""
+    """The text with one call written out, or None: no plan and no run may speak of the module."""
     spec = bred.spec
     block = read(write(spec.block))
     copy = type(spec)(block)

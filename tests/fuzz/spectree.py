@@ -1,5 +1,5 @@
-"""Specs as trees, for what breeds new ones of them: a statement is a list of tokens and blocks, a block a list
-of statements. What is written of a tree is read as the same tree, and means the same."""
+"""Specs as trees, for what breeds new ones of them: a statement is a list of tokens and blocks, a block a
+list of statements. What is written of a tree is read as the same tree, and means the same."""
 
 import re
 
@@ -76,8 +76,10 @@ def write(block, indent=""):
                 inner = write(part, indent + "  ")
                 text += " {" + ("\n" + inner + "\n" + indent if inner else "") + "}"
             else:
-                glued = (not text or part in ",()[];'" or part == ".." or text[-1] in "([" or text.endswith(".."))
-                text += part if glued and part != "(" else " " + part if text and text[-1] not in "([" else part
+                glued = (not text or part in ",()[];'" or part == ".." or text[-1] in "([" or
+                         text.endswith(".."))
+                apart = text and text[-1] not in "([" and (not glued or part == "(")
+                text += " " + part if apart else part
         lines.append(indent + text)
     return "\n".join(lines)
 

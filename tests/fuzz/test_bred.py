@@ -1,5 +1,5 @@
-"""Specs that are bred of those that are shipped keep what oracles.py says; and each oracle finds an answer that
-is made wrong. ETCH_TEST_MULT: how many times as many specs; ETCH_TEST_SEED: other ones."""
+"""Specs that are bred of those that are shipped keep what oracles.py says; and each oracle finds an answer
+that is made wrong. ETCH_TEST_MULT: how many times as many specs; ETCH_TEST_SEED: other ones."""
 
 import os
 import pathlib
@@ -54,12 +54,14 @@ LIES = {
     "rows": of("query", "--by", change=lambda status, out: (status, re.sub(
         r'("(?:value|formula)": ")', r"\g<1>1 + ", out))),
     "not proved": of("prove", change=lambda status, out: (5, out)),
-    "JSON": lambda command, status, out: (status, re.sub(r'"c": "', r'"c": "7', out)) if "--format" in command and
+    "JSON": lambda command, status, out: (status, re.sub(r'"c": "', r'"c": "7',
+                                                         out)) if "--format" in command and
     "--by" not in command and "--why" not in command and command[0] == "query" else (status, out),
     "why": of("query", "--why", change=lambda status, out: (status, re.sub(
         r'("(?:value|formula)": ")', r"\g<1>1 + ", out, count=2))),
     "Python": of("query", "python", change=lambda status, out: (status, "1 + " + out)),
-    "in its place": lambda command, status, out: (status, more(out)) if "inlined" in command[1] else (status, out),
+    "in its place": lambda command, status, out: (status, more(out)) if "inlined" in command[1] else (status,
+                                                                                                      out),
     "verify": of("verify", change=lambda status, out: (5, out)),
     "dry run says other": of("lower", "-o", change=lambda status, out: (status, re.sub(
         r'("nodes": )', r"\g<1>1", out, count=1))),
