@@ -299,7 +299,7 @@ def formulas(asked, count=5):
         else:
             false = asked.ask("prove", f"{query} == {value} + 1") if not more else None
             if false is not None and false.status not in (1, 4):
-                raise Broken(f"what is false is not refuted {false.status}", f"{bound}\n{false}")
+                raise Broken(f"what is wrong is not refuted {false.status}", f"{bound}\n{false}")
 
 
 def tables(asked, count=3):
