@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Changes the product, one place at a time, and asks whether a test notices.
 
-    mutants.py [--build DIR] [--coverage DIR] [--tests REGEX] [--count N] [--seed N] [--list] FILE.c...
+    mutants.py [--build DIR] [--coverage DIR] [--tests REGEX] [--count N] [--seed N] [--survivors PERCENT]
+               [--list] FILE.c...
 
 A mutant has one condition negated, one operator or constant changed, or one statement taken away. Sources
 and build stay as they are: the mutant is compiled and linked elsewhere. Of each, the tests whose names REGEX
 matches are run until one fails. Those that no test kills are listed by line; the exit status is 1 if there
-are any. --count takes so many mutants by chance, --list only shows them.
+are any, or more than --survivors allows. --count takes so many mutants by chance, --list only shows them.
 
 FILE.c is a file of src/. --build is a build of any preset, build/release without it. With --coverage, a build
 of that preset in which tests have run, only lines are changed that they run: coverage.py lists the others."""
@@ -39,7 +40,7 @@ class Mutant:
         self.path, self.line, self.start, self.end, self.new, self.what = path, line, start, end, new, what
 
     def __str__(self):
-        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.what}"
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {' '.join(self.what.split())}"
 
 
 def condition_end(text, start):
@@ -130,8 +131,10 @@ class Bench:
                                    stdout=subprocess.PIPE, text=True, check=True)
             self.linked[target] = shown.stdout.splitlines()[-1].split("&&")[1]
         words = shlex.split(self.linked[target])
-        if entry["output"] in words:
-            words[words.index(entry["output"])] = str(mutant)
+        command = shlex.split(entry["command"])
+        original = command[command.index("-o") + 1]
+        if original in words:
+            words[words.index(original)] = str(mutant)
         else:  # it comes from an archive, behind all objects
             words.insert(1, str(mutant))
         words[words.index("-o") + 1] = str(output)
@@ -182,6 +185,7 @@ def main():
     options.add_argument("--tests", default="^(cli|docs)")
     options.add_argument("--count", type=int)
     options.add_argument("--seed", default="1")
+    options.add_argument("--survivors", type=float, default=0)
     options.add_argument("--list", action="store_true")
     options.add_argument("files", nargs="+", type=pathlib.Path)
     given = options.parse_args()
@@ -203,7 +207,7 @@ def main():
         survivors += killer is None
         print(f"{'SURVIVES' if killer is None else 'killed by ' + killer}: {mutant}", flush=True)
     print(f"{compiled} mutants, {compiled - survivors} killed, {survivors} survive")
-    sys.exit(survivors > 0)
+    sys.exit(100 * survivors > given.survivors * compiled)
 
 
 if __name__ == "__main__":

@@ -413,7 +413,8 @@ class Breeder:
         return kind
 
     def selector(self):
-        names = [*sorted(self.spec.tags), *sorted(self.spec.modules), *sorted(self.spec.loops)]
+        names = [*sorted(self.spec.tags), *sorted(self.spec.modules), *sorted(self.spec.loops),
+                 *sorted(self.spec.models)]
         name = self.chance.choice(names or ["x"])
         if name in self.spec.modules and self.likely(0.3):
             body = self.spec.modules[name][-1]

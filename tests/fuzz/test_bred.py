@@ -16,7 +16,7 @@ import repair
 import spectree
 
 ETCH = os.environ["ETCH"]
-COUNT = 90 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+COUNT = (20 if "ETCH_FUZZ_SANITIZED" in os.environ else 90) * int(os.environ.get("ETCH_TEST_MULT", "1"))
 FIRST = int(os.environ.get("ETCH_TEST_SEED", "1")) * 1000
 
 
