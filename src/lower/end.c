@@ -58,12 +58,13 @@ static void find_adders(etch_outliner *o, const etch_body *body, uint32_t number
     }
 }
 
-/* The loop of the backward body that undoes `loop`. */
+/* The loop of the backward body that undoes `loop`, or the copy of it that a part around it recomputes. */
 static etch_repeat *reverse_of(const etch_body *backward, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < backward->items.count; i++) {
         etch_repeat *repeat = backward->items.at[i].repeat;
-        if (repeat && repeat->loop->loop->forward == loop)
+        const etch_loop *own = repeat ? repeat->loop->loop : NULL;
+        if (own && own->forward && etch_forward_body(own->bodies.at[0])->loop == loop)
             return repeat;
     }
     return NULL;

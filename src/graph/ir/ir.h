@@ -305,6 +305,8 @@ typedef struct etch_graph {
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
+    /* The first of them have a value; the others may still get any. */
+    uint32_t given_count;
     /* the builder's place */
     etch_region *region;
     etch_scope *scope;

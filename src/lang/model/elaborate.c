@@ -27,22 +27,27 @@ static const etch_symbol *only_model(etch_spec *spec)
     return NULL;
 }
 
-/* What every param is without a word from the user: for questions that structure asks. */
+/* What every param is without a word from the user: for questions that structure asks. Those with a value
+ * come first. */
 static void set_defaults(etch_builder *b)
 {
     etch_spec *spec = b->spec;
     ETCH_VEC(etch_expr) vars = {0}, values = {0};
     etch_settings settings = *b->settings;
     settings.needed = NULL; /* a param needs nothing as long as nobody asks for it */
-    for (uint32_t i = 0; i < spec->params.count; i++) {
-        const etch_param *param = &spec->params.at[i];
-        etch_expr value = etch_settings_apply(spec->sym, &settings, param->var);
-        if (value == param->var)
-            value = param->value;
-        if (!value)
-            continue;
-        ETCH_PUSH(spec->arena, &vars, param->var);
-        ETCH_PUSH(spec->arena, &values, value);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < spec->params.count; i++) {
+            const etch_param *param = &spec->params.at[i];
+            const etch_expr given = etch_settings_apply(spec->sym, &settings, param->var);
+            const bool is_open = given == param->var;
+            const etch_expr value = is_open ? param->value : given;
+            if (!value || is_open != (pass == 1))
+                continue;
+            ETCH_PUSH(spec->arena, &vars, param->var);
+            ETCH_PUSH(spec->arena, &values, value);
+        }
+        if (pass == 0)
+            b->graph->given_count = vars.count;
     }
     b->graph->default_vars = vars.at;
     b->graph->default_values = values.at;

@@ -178,11 +178,13 @@ static void list_demands(checking *c, etch_compiled *p)
 
 /* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as
  * tokens of a sequence are no longer divided when there is one, is not for it, unless the user names the
- * run. */
+ * run, or nothing else can be run with the plan in use. */
 static bool concerns(const checking *c, const etch_compiled *p)
 {
     etch_session *session = c->session;
-    if (!p->model->serves || session->options.run)
+    const char *const *runs;
+    const bool is_only = etch_spec_list(session->spec, ETCH_LIST_RUNS, &runs) == 1 && p->plan == c->plan;
+    if (!p->model->serves || session->options.run || is_only)
         return true;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         etch_expr size, divisor;

@@ -8,14 +8,24 @@
 
 /* ---- topk ---------------------------------------------------------------------------------------- */
 
-/* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force. */
+/* With the values of the first `count` params. */
+static bool is_less_with(const etch_graph *graph, uint32_t count, etch_expr *a, etch_expr *b)
+{
+    *a = etch_subst(graph->sym, *a, count, graph->default_vars, graph->default_values);
+    *b = etch_subst(graph->sym, *b, count, graph->default_vars, graph->default_values);
+    return etch_is_constant(*a) && etch_is_constant(*b) &&
+           etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
+}
+
+/* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force.
+ * Defaults are held against each other, but not against a value: what is left open may still get one. */
 static bool is_less(const etch_call *call, etch_expr *a, etch_expr *b)
 {
     const etch_graph *graph = call->graph;
-    *a = etch_subst(graph->sym, *a, graph->default_count, graph->default_vars, graph->default_values);
-    *b = etch_subst(graph->sym, *b, graph->default_count, graph->default_vars, graph->default_values);
-    return etch_is_constant(*a) && etch_is_constant(*b) &&
-           etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
+    const etch_expr low = *a, high = *b;
+    if (is_less_with(graph, graph->given_count, a, b))
+        return true;
+    return low == *a && high == *b && is_less_with(graph, graph->default_count, a, b);
 }
 
 /* Groups are kept only where there are groups, and no more than there are. */
