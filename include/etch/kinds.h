@@ -187,7 +187,9 @@ ETCH_API const char *etch_phrase_role_name(etch_phrase_role role);
     X(GPIPE, gpipe)             \
     X(ONE_F_ONE_B, one_f_one_b) \
     X(INTERLEAVED, interleaved) \
-    X(ZB_H1, zb_h1)
+    X(ZB_H1, zb_h1)             \
+    X(ZB_H2, zb_h2)             \
+    X(BREADTH_FIRST, breadth_first)
 
 typedef enum etch_schedule_kind {
 #define ETCH_SCHEDULE_KIND(NAME, name) ETCH_SCHEDULE_##NAME,

@@ -87,7 +87,7 @@ class Rendezvous(Case):
         self.check(None, lambda number: SETTINGS)
 
     def test_every_schedule(self):
-        for at, schedule in enumerate((*SCHEDULES, "zb_h1")):
+        for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2")):
             self.check(schedule, lambda number, at=at: [SETTINGS[1], SETTINGS[(number + at) % len(SETTINGS)]])
 
 

@@ -233,7 +233,9 @@ END_TEST
 #define OWN_MESH                                                                                           \
     "  help cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = " \
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
-#define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1\n"
+#define SCHEDULES                                                                       \
+    "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
+    "breadth_first(virtual = v)\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 

@@ -29,6 +29,8 @@ struct etch_schedule {
     etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                  etch_expr stage);
     etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
+    /* also where several chunks are in a stage and the stages do not divide the microbatches */
+    bool bubble_is_exact;
 };
 
 #define ETCH_DECLARE(NAME, name) extern const etch_schedule etch_schedule_##name;

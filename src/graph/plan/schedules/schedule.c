@@ -127,3 +127,9 @@ etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, cons
     return trains ? schedule->bubble(sym, sizes)
                   : etch_div(sym, etch_bubble_of_others(sym, sizes), sizes->chunks);
 }
+
+bool etch_bubble_formula_holds(const etch_pipe *pipe)
+{
+    return pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0 ||
+           (pipe->trains && pipe->schedule->bubble_is_exact);
+}

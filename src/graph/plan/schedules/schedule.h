@@ -99,9 +99,12 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_hold hold, etch_expr stage);
 /* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
- * equally long, all backward actions too, halves as long as forward, and messages no time. With more than one
- * chunk it holds when the stages divide the microbatches, and is less than the truth otherwise. */
+ * equally long, all backward actions too, halves as long as forward, and messages no time. When the pipe
+ * trains that is between the stage's first action and its last, of the stage that waits longest: its next
+ * step may follow at once. Forward only, it is until the last stage has ended. */
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                               bool trains);
+/* Does the formula hold for these sizes? Else it is less than the truth. */
+bool etch_bubble_formula_holds(const etch_pipe *pipe);
 
 #endif
