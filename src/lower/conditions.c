@@ -188,7 +188,8 @@ static void ask_op(etch_bound *b, const etch_op *op)
 
 static void ask_loop(etch_bound *b, const etch_loop *loop)
 {
-    ask(b, loop->count, count_or_none, loop->span, "", etch_text(b->arena, "the count of loop %s", loop->name));
+    ask(b, loop->count, count_or_none, loop->span, "",
+        etch_text(b->arena, "the count of loop %s", loop->name));
 }
 
 /* The counts of loops, and the numbers of calls; `root` is a region. */
@@ -513,6 +514,8 @@ bool etch_check_values(etch_bound *b, etch_extent *extent)
         extent->pipe = measure_pipe(b, extent);
     if (etch_error_count(b->diags) != errors)
         return false;
+    if (placed && placed->plan->stage)
+        etch_pipe_fits(b->diags, placed->plan->stage->span, &extent->pipe);
     for (uint32_t i = 0; placed && i < placed->requirements.count; i++)
         check_requirement(b, i);
     return etch_error_count(b->diags) == errors;

@@ -22,6 +22,8 @@ STAGE = re.compile(r"^(  stage [^@\n]*@ pp)[^\n#]*", re.M)
 SETTINGS = [dict(pp=2, tp=1, micro=4), dict(pp=2, tp=2, micro=4), dict(pp=3, tp=2, micro=7),
             dict(pp=4, tp=1, micro=8), dict(pp=4, tp=2, micro=2)]
 LAYERS = dict(layers=12, enc_layers=6, dec_layers=6, dense_layers=2)
+# An order of a plan's own, as SETTINGS[0] has stages and microbatches.
+LISTED = 'list("F0 F1 F2 I0 F3 W0 I1 I2 W1 I3 W2 W3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")'
 MOST_READY = 16
 
 
@@ -89,6 +91,9 @@ class Rendezvous(Case):
     def test_every_schedule(self):
         for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2")):
             self.check(schedule, lambda number, at=at: [SETTINGS[1], SETTINGS[(number + at) % len(SETTINGS)]])
+
+    def test_listed_order(self):
+        self.check(LISTED, lambda number: SETTINGS[:1])
 
 
 if __name__ == "__main__":

@@ -141,11 +141,12 @@ typedef struct halving_tally {
 /* Where the halves of backward are slots of their own. What is worked on is said of backward as a whole. */
 static void check_halves(etch_arena *arena, const exec_zoo *zoo, uint32_t number, halving_tally *seen)
 {
+    static const char *const schedules[] = {"zb_h2", "zb_h1", "list=F0,F1,I0,W0,B1;F0,I0,F1,B1,W0"};
     exec_model *m = zoo->build(arena, 2);
     uint32_t layers;
     const char *loops = loops_of(m, &layers);
-    const char *text = etch_text(arena, "pp=2 %s | stage %s@pp %s", zoo->plans[number], loops,
-                                 number % 2 ? "zb_h1" : "zb_h2");
+    const char *text =
+        etch_text(arena, "pp=2 %s | stage %s@pp %s", zoo->plans[number], loops, schedules[number % 3]);
     const etch_training *training = exec_train(m, zoo->recompute);
     const etch_placed *placed =
         layers < 2 ? NULL : etch_place(training, exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);

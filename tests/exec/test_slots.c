@@ -97,6 +97,12 @@ static const staged staged_models[] = {
     {4, 4, false, NULL, "pp=2 | stage layer@pp breadth_first virtual=2"},
     {2, 6, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp breadth_first virtual=3"},
     {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp breadth_first virtual=2"},
+    {2, 4, true, NULL, "pp=2 | stage layer@pp list=F0,F1,B1,B0;F1,F0,B1,B0"},
+    {2, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp list=F0,F1,I0,W0,B1;F0,I0,F1,B1,W0"},
+    {2, 4, true, NULL,
+     "pp=2 | stage layer@pp "
+     "list=F1.0,F0.0,F1.1,F0.1,I1.1,I0.1,I1.0,I0.0,W0.0,W0.1,W1.0,W1.1;"
+     "F1.0,F0.0,F1.1,F0.1,B1.1,I0.1,W0.1,B1.0,B0.0"},
 };
 
 static etch_placed *placed_layers(etch_arena *arena, const staged *c)

@@ -80,7 +80,7 @@ static bool bind_sizes(showing *s)
                           .chunks = is_cut ? (uint32_t)chunks : 1,
                           .microbatches = micro,
                           .trains = s->p->model->trains};
-    return true;
+    return etch_pipe_fits(s->session->diags, line, &s->pipe);
 }
 
 static bool fits(const showing *s)
@@ -238,12 +238,13 @@ static void add_formulas(const showing *s)
     const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
     report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)longest(report) - busy, busy));
     etch_buf bubble = {.arena = s->session->arena};
-    etch_expr_write(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains), ETCH_PLAIN,
-                    ETCH_FACTORED, &bubble);
-    if (etch_bubble_formula_holds(pipe))
+    if (etch_bubble_formula_holds(pipe)) {
+        etch_expr_write(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains), ETCH_PLAIN,
+                        ETCH_FACTORED, &bubble);
         report->bubble_formula = bubble.text;
+    }
     /* No param is called like a keyword. */
-    if (pipe->trains && s->line)
+    if (pipe->trains && s->line && !etch_schedule_order(s->line->schedule))
         report->in_flight_formula =
             etch_expr_text(sym, etch_in_flight_formula(sym, pipe->schedule, &s->sizes,
                                                        ETCH_HOLD_FORWARD_TO_WEIGHTS, etch_var(sym, "stage")));
