@@ -293,10 +293,10 @@ static bool order_fits(const choosing *c, bool must_be_bound)
     const etch_stage_line *line = c->stages->line;
     const etch_train *train = &c->p->training->train;
     etch_sym *sym = c->session->sym;
-    const etch_expr micro = train->micro ? apply(c, train->micro) : etch_int(sym, 1);
     uint64_t stages, microbatches;
     if (!etch_schedule_order(line->schedule) || c->stage_count == etch_int(sym, 1))
         return true;
+    const etch_expr micro = train->micro ? apply(c, train->micro) : etch_int(sym, 1);
     if (c->stage_count && micro && etch_to_u64(c->stage_count, &stages) && stages <= MOST_MODEL_CHUNKS &&
         etch_to_u64(micro, &microbatches))
         return etch_pipe_fits(c->session->diags, line->span,
