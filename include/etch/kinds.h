@@ -183,11 +183,14 @@ typedef enum etch_phrase_role {
 ETCH_API const char *etch_phrase_role_name(etch_phrase_role role);
 
 /* The orders in which stages work, one line each: as enumerators end, and as specs say it. */
-#define ETCH_SCHEDULE_TABLE(X)  \
-    X(GPIPE, gpipe)             \
-    X(ONE_F_ONE_B, one_f_one_b) \
-    X(INTERLEAVED, interleaved) \
-    X(ZB_H1, zb_h1)
+#define ETCH_SCHEDULE_TABLE(X)      \
+    X(GPIPE, gpipe)                 \
+    X(ONE_F_ONE_B, one_f_one_b)     \
+    X(INTERLEAVED, interleaved)     \
+    X(ZB_H1, zb_h1)                 \
+    X(ZB_H2, zb_h2)                 \
+    X(BREADTH_FIRST, breadth_first) \
+    X(LIST, list)
 
 typedef enum etch_schedule_kind {
 #define ETCH_SCHEDULE_KIND(NAME, name) ETCH_SCHEDULE_##NAME,

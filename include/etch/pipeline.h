@@ -36,7 +36,8 @@ typedef struct etch_pipeline_report {
     uint64_t microbatches;
     /* end of the last slot */
     uint64_t time;
-    /* time that a stage waits, as a fraction of the time that it works: "3/8" */
+    /* time that a stage waits between its first slot and its last, of the one that waits longest, as a
+     * fraction of the time that it works: "3/8"; without training until all stages have ended */
     const char *bubble;
     /* NULL when these sizes have none */
     const char *bubble_formula;

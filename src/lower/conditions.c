@@ -514,6 +514,8 @@ bool etch_check_values(etch_bound *b, etch_extent *extent)
         extent->pipe = measure_pipe(b, extent);
     if (etch_error_count(b->diags) != errors)
         return false;
+    if (placed && placed->plan->stage)
+        etch_pipe_fits(b->diags, placed->plan->stage->span, &extent->pipe);
     for (uint32_t i = 0; placed && i < placed->requirements.count; i++)
         check_requirement(b, i);
     return etch_error_count(b->diags) == errors;

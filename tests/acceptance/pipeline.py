@@ -7,7 +7,8 @@ import re
 
 from etchtest import Case, table, trace
 
-SCHEDULES = ("gpipe", "one_f_one_b", "interleaved(virtual = 2)", "interleaved(virtual = 3)")
+SCHEDULES = ("gpipe", "one_f_one_b", "interleaved(virtual = 2)", "interleaved(virtual = 3)",
+             "breadth_first(virtual = 2)")
 
 # A decoder of few nodes. {stage}: what follows `@ pp`; {mesh}, {more}: of the plan.
 DECODER = """etch 1
@@ -85,11 +86,16 @@ def partition(total, parts, chance):
 
 
 def slots(schedule, stages, stage, micro):
-    """[(is backward, chunk, microbatch)] in the order of the papers: all forward first; or as many forward as
-    there are stages behind, then by turns; or the latter with chunks, `stages` microbatches of one chunk at a
-    time (Narayanan et al. 2021, 2.2), which is for multiples of `stages` microbatches."""
+    """[(is backward, chunk, microbatch)] in the order of the papers: all forward first, chunk by chunk;
+    or as many forward as there are stages behind, then by turns; or the latter with chunks, `stages`
+    microbatches of one chunk at a time (Narayanan et al. 2021, 2.2), which is for multiples of `stages`
+    microbatches."""
     if schedule == "gpipe":
         return [(back, 0, i) for back in (False, True) for i in range(micro)]
+    if schedule.startswith("breadth_first"):
+        chunks = range(chunks_of(schedule))
+        return ([(False, chunk, i) for chunk in chunks for i in range(micro)]
+                + [(True, chunk, i) for chunk in reversed(chunks) for i in range(micro)])
     if schedule == "one_f_one_b":
         forward, backward = ([(back, 0, i) for i in range(micro)] for back in (False, True))
         before = min(stages - stage - 1, micro)
@@ -108,8 +114,8 @@ def slots(schedule, stages, stage, micro):
 def in_flight(schedule, stages, stage, micro):
     """The most that a stage may hold, in microbatches, or in microbatches of one chunk."""
     chunks = chunks_of(schedule)
-    if schedule == "gpipe":
-        return micro
+    if schedule == "gpipe" or schedule.startswith("breadth_first"):
+        return chunks * micro
     if chunks == 1:
         return min(micro, stages - stage)
     return min(2 * (stages - stage - 1) + (chunks - 1) * stages + 1, chunks * micro)

@@ -21,6 +21,8 @@ STAGE = re.compile(r"^(  stage [^@\n]*@ pp)[^\n#]*", re.M)
 SETTINGS = [dict(pp=2, tp=1, micro=4), dict(pp=2, tp=2, micro=4), dict(pp=3, tp=2, micro=7),
             dict(pp=4, tp=1, micro=8), dict(pp=4, tp=2, micro=2)]
 LAYERS = dict(layers=12, enc_layers=6, dec_layers=6, dense_layers=2)
+# An order of a plan's own, as SETTINGS[0] has stages and microbatches.
+LISTED = 'list("F0 F1 F2 I0 F3 W0 I1 I2 W1 I3 W2 W3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")'
 MOST_READY = 16
 
 
@@ -64,12 +66,12 @@ class Rendezvous(Case):
                 self.assertEqual(rank.nodes.keys(), rank.end.keys(), "a rank does not run to the end")
                 self.assertLessEqual(rank.most_open, MOST_READY)
 
-    def check(self, schedule, settings_of):
+    def check(self, schedule, settings_of, runs=runs_of):
         """`settings_of`: the settings of the n-th pair of a model and a plan. The simulation, which takes its
         time, sees one of them."""
         count = collections.Counter()
         for spec in self.models(schedule):
-            for plan, of_run in itertools.product(staged_plans(spec), runs_of(spec)):
+            for plan, of_run in itertools.product(staged_plans(spec), runs(spec)):
                 number = count["pairs"]
                 count["pairs"] += 1
                 for at, setting in enumerate(settings_of(number)):
@@ -86,8 +88,12 @@ class Rendezvous(Case):
         self.check(None, lambda number: SETTINGS)
 
     def test_every_schedule(self):
-        for at, schedule in enumerate((*SCHEDULES, "zb_h1")):
+        for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2")):
             self.check(schedule, lambda number, at=at: [SETTINGS[1], SETTINGS[(number + at) % len(SETTINGS)]])
+
+    def test_listed_order(self):
+        """Runs that serve have one microbatch, which is not what the order is of."""
+        self.check(LISTED, lambda number: SETTINGS[:1], lambda spec: [of for of in runs_of(spec) if not of])
 
 
 if __name__ == "__main__":

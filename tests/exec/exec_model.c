@@ -583,7 +583,50 @@ static const char *const *read_names(etch_arena *arena, const char *list, uint32
     return names.at;
 }
 
-/* "layer,head@pp", and in any order: "gpipe", "interleaved", "virtual=2", "counts=1,2,1". */
+/* "F0,F1.1,B0": the actions of a stage. */
+static const etch_action *read_actions(etch_arena *arena, const char *list, etch_action_order *order,
+                                       uint64_t *count)
+{
+    static const char letters[] = "FBIW";
+    uint32_t words_count;
+    const char *const *words = read_names(arena, list, &words_count);
+    etch_action *actions = ETCH_NEW_ARRAY(arena, words_count, etch_action);
+    for (uint32_t i = 0; i < words_count; i++) {
+        const char *chunk = strchr(words[i], '.');
+        actions[i] = (etch_action){.kind = (etch_action_kind)(strchr(letters, words[i][0]) - letters),
+                                   .chunk = chunk ? (uint32_t)atoi(chunk + 1) : 0,
+                                   .microbatch = (uint64_t)atoi(words[i] + 1)};
+        order->has_halves = order->has_halves || actions[i].kind > ETCH_ACTION_BACKWARD;
+        if (actions[i].chunk >= order->chunks)
+            order->chunks = actions[i].chunk + 1;
+        if (actions[i].microbatch >= order->microbatches)
+            order->microbatches = actions[i].microbatch + 1;
+    }
+    *count = words_count;
+    return actions;
+}
+
+/* "F0,F1,B0,B1;F0,B0,F1,B1": an order of each stage. */
+static const etch_schedule *read_order(etch_arena *arena, const char *list)
+{
+    enum { MOST = 8 };
+    etch_action_order *order = ETCH_NEW(arena, etch_action_order);
+    const etch_action **actions = ETCH_NEW_ARRAY(arena, MOST, const etch_action *);
+    uint64_t *counts = ETCH_NEW_ARRAY(arena, MOST, uint64_t);
+    etch_order_fault fault;
+    *order = (etch_action_order){.actions = actions, .counts = counts};
+    for (size_t length; *list; list += length + (list[length] == ';')) {
+        const uint32_t stage = order->stages++;
+        length = strcspn(list, ";");
+        ck_assert_uint_lt(stage, MOST);
+        actions[stage] = read_actions(arena, etch_copy_text(arena, list, length), order, &counts[stage]);
+    }
+    ck_assert_msg(etch_order_check(arena, order, &fault), "the order is refused");
+    return etch_order_schedule(arena, order);
+}
+
+/* "layer,head@pp", and in any order: "gpipe", "interleaved", "virtual=2", "counts=1,2,1",
+ * "list=F0,B0;F0,B0". */
 static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
 {
     etch_stage_line *stage = ETCH_NEW(arena, etch_stage_line);
@@ -602,6 +645,9 @@ static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const 
             for (uint32_t i = 0; i < stage->count_count; i++)
                 counts[i] = etch_int(sym, atoi(numbers[i]));
             stage->counts = counts;
+        } else if (strncmp(word, "list=", strlen("list=")) == 0) {
+            stage->schedule = read_order(arena, word + strlen("list="));
+            stage->chunks = etch_int(sym, etch_schedule_order(stage->schedule)->chunks);
         } else {
             stage->schedule = etch_schedule_named(word);
             ck_assert_msg(stage->schedule != NULL, "no schedule %s", word);

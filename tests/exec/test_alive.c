@@ -121,7 +121,8 @@ static const char *loops_of(const exec_model *m, uint32_t *layers)
 /* On two stages, or without; the schedules take turns. NULL: it cannot be. */
 static const char *zoo_plan(const exec_model *m, const char *lines, uint32_t number, bool staged)
 {
-    static const char *const schedules[] = {"gpipe", "one_f_one_b", "interleaved virtual=2"};
+    static const char *const schedules[] = {"gpipe", "one_f_one_b", "interleaved virtual=2",
+                                            "breadth_first virtual=2"};
     uint32_t layers;
     const char *loops = loops_of(m, &layers);
     if (!staged)
@@ -129,7 +130,7 @@ static const char *zoo_plan(const exec_model *m, const char *lines, uint32_t num
     if (layers < 2)
         return NULL;
     return etch_text(m->arena, "pp=2 %s | stage %s@pp %s", lines, loops,
-                     schedules[layers < 4 ? number % 2 : number % 3]);
+                     schedules[layers < 4 ? number % 2 : number % 4]);
 }
 
 typedef struct halving_tally {
@@ -140,10 +141,12 @@ typedef struct halving_tally {
 /* Where the halves of backward are slots of their own. What is worked on is said of backward as a whole. */
 static void check_halves(etch_arena *arena, const exec_zoo *zoo, uint32_t number, halving_tally *seen)
 {
+    static const char *const schedules[] = {"zb_h2", "zb_h1", "list=F0,F1,I0,W0,B1;F0,I0,F1,B1,W0"};
     exec_model *m = zoo->build(arena, 2);
     uint32_t layers;
     const char *loops = loops_of(m, &layers);
-    const char *text = etch_text(arena, "pp=2 %s | stage %s@pp zb_h1", zoo->plans[number], loops);
+    const char *text =
+        etch_text(arena, "pp=2 %s | stage %s@pp %s", zoo->plans[number], loops, schedules[number % 3]);
     const etch_training *training = exec_train(m, zoo->recompute);
     const etch_placed *placed =
         layers < 2 ? NULL : etch_place(training, exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);

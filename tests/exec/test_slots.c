@@ -89,6 +89,20 @@ static const staged staged_models[] = {
     {4, 4, true, NULL, "pp=2 dp=2 | B@dp | zero 2 dp | stage layer@pp zb_h1"},
     {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp zb_h1"},
     {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp zb_h1"},
+    {4, 4, false, NULL, "pp=2 | stage layer@pp zb_h2"},
+    {8, 8, false, "all", "pp=4 | stage layer@pp zb_h2"},
+    {2, 4, true, NULL, "pp=2 dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | stage layer@pp zb_h2"},
+    {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp zb_h2"},
+    {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp zb_h2"},
+    {4, 4, false, NULL, "pp=2 | stage layer@pp breadth_first virtual=2"},
+    {2, 6, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp breadth_first virtual=3"},
+    {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp breadth_first virtual=2"},
+    {2, 4, true, NULL, "pp=2 | stage layer@pp list=F0,F1,B1,B0;F1,F0,B1,B0"},
+    {2, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp list=F0,F1,I0,W0,B1;F0,I0,F1,B1,W0"},
+    {2, 4, true, NULL,
+     "pp=2 | stage layer@pp "
+     "list=F1.0,F0.0,F1.1,F0.1,I1.1,I0.1,I1.0,I0.0,W0.0,W0.1,W1.0,W1.1;"
+     "F1.0,F0.0,F1.1,F0.1,B1.1,I0.1,W0.1,B1.0,B0.0"},
 };
 
 static etch_placed *placed_layers(etch_arena *arena, const staged *c)
@@ -341,11 +355,13 @@ static const char *loops_of(const exec_model *m, uint32_t *layers)
 /* A plan of the zoo, or none, on two stages in front of it. False: it is refused. */
 static bool check_zoo_plan(etch_arena *arena, const exec_zoo *zoo, const char *lines, uint32_t variant)
 {
-    static const char *const schedules[] = {"gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1"};
+    static const char *const schedules[] = {
+        "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2"};
+    enum { COUNT = sizeof schedules / sizeof *schedules };
     exec_model *m = zoo->build(arena, 2);
     uint32_t layers;
-    const char *loops = loops_of(m, &layers), *schedule = schedules[variant % 4];
-    if (layers < (variant % 4 == 2 ? 4 : 2))
+    const char *loops = loops_of(m, &layers), *schedule = schedules[variant % COUNT];
+    if (layers < (strstr(schedule, "virtual") ? 4 : 2))
         schedule = schedules[1];
     if (layers < 2)
         return false;

@@ -233,7 +233,13 @@ END_TEST
 #define OWN_MESH                                                                                           \
     "  help cut the axes of the plan's mesh and place dims anew in the scope: mesh [dp, c, t], axis tp = " \
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
-#define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1\n"
+#define SCHEDULES                                                                       \
+    "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
+    "breadth_first(virtual = v), list(\"F0 ..\", ..)\n"
+#define ORDERS "  help for example list(\"F0 F1 B0 B1\", \"F0 B0 F1 B1\")\n"
+#define ACTIONS                                                                                         \
+    "  help F3 is microbatch 3 forward, B3 backward, I3 and W3 are the halves of B3; F3.1 is in chunk " \
+    "1 of the stage\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
@@ -346,6 +352,39 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:61 a stage line has no option 'virtual'\n"
          "E0430 a.etch:4:74 a stage line has no option 'shedule'\n"
          "  help did you mean 'schedule'?\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list", NULL,
+         "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0\", 2)", NULL,
+         "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
+        {"mesh [a]\nstage layer @ a, schedule = list(order = \"F0 B0\")", NULL,
+         "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 X0\")", NULL,
+         "E0443 a.etch:4:38 'X0' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0  F1&B0 B1\")", NULL,
+         "E0443 a.etch:4:39 'F1&B0' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0. B0\")", NULL,
+         "E0443 a.etch:4:35 'F0.' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F1234567890 B0\")", NULL,
+         "E0443 a.etch:4:35 'F1234567890' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0 F0\")", NULL,
+         "E0443 a.etch:4:41 stage 0 does F0 twice\n  note a.etch:4:35 it is done here already\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 I0 B0\")", NULL,
+         "E0443 a.etch:4:41 stage 0 does B0 twice\n  note a.etch:4:38 it is done here already\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0\", \"B0 F0\")", NULL,
+         "E0443 a.etch:4:44 stage 1 has not done F0 before B0\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 F1 B0 B1\", \"F0 B0\")", NULL,
+         "E0443 a.etch:4:49 stage 1 does not do F1\n"
+         "  note a.etch:4:29 the order has microbatches 0 to 1 and chunks 0 to 0\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0.0 F0.1 I0.1 I0.0 W0.1\")", NULL,
+         "E0443 a.etch:4:34 stage 0 does not do W0.0\n"
+         "  note a.etch:4:29 the order has microbatches 0 to 0 and chunks 0 to 1\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"\", \"\")", NULL,
+         "E0443 a.etch:4:34 stage 0 does not do F0\n"
+         "  note a.etch:4:29 the order has microbatches 0 to 0 and chunks 0 to 0\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0 F1 B1\", \"F0 F1 B0 B1\")", NULL,
+         "E0443 a.etch:4:38 the stages wait for each other for ever\n"
+         "  note a.etch:4:38 stage 0 waits here for B0 of stage 1\n"
+         "  note a.etch:4:53 stage 1 waits here for F1 of stage 0\n"},
         {"mesh [a]\nstage layer @ a, schedule = 3, counts = 4", NULL,
          "E0432 a.etch:4:29 a schedule is given by its name\n" SCHEDULES
          "E0430 a.etch:4:41 counts are a list: the units of each stage\n"

@@ -97,6 +97,12 @@ static void list_weight(const listing *l, const etch_tensor *weight)
 
 /* ---- what is kept for backward ------------------------------------------------------------------------- */
 
+/* One stage alone does one microbatch after the other, whatever the schedule. */
+static bool is_cut(const listing *l)
+{
+    return l->placed->stages && l->place->stages != etch_int(l->sym, 1);
+}
+
 static etch_pipe_sizes sizes_of(const listing *l)
 {
     return (etch_pipe_sizes){l->place->stages, etch_int(l->sym, l->place->chunks), l->training->train.micro};
@@ -175,7 +181,7 @@ static etch_expr all_under_way(const listing *l, const chunk_counts *counts)
 /* How many of the value microbatches under way keep: `times` is what one of them does. */
 static etch_expr times_under_way(const listing *l, etch_expr times)
 {
-    if (!l->placed->stages)
+    if (!is_cut(l))
         return times;
     if (l->place->chunks == 1)
         return etch_mul(l->sym, times, under_way(l, 0));
@@ -243,8 +249,7 @@ static void list_held(listing l, etch_hold hold)
 /* One stage goes back without pause. */
 static bool has_halves(const listing *l)
 {
-    return l->placed->stages && etch_schedule_has_halves(l->placed->stages->line->schedule) &&
-           l->place->stages != etch_int(l->sym, 1);
+    return is_cut(l) && etch_schedule_has_halves(l->placed->stages->line->schedule);
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */

@@ -50,6 +50,11 @@ bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_l
  * is added to what the plan says. */
 void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place);
 
+/* ---- listed.c ---- */
+
+/* The schedule `list("F0 B0", ..)`, and the chunks of each of its stages. NULL after an error. */
+const etch_schedule *etch_plan_read_listed(etch_spec *spec, const etch_ast_expr *value, etch_expr *chunks);
+
 /* ---- pad.c ---- */
 
 /* `V = 128*tp` of a pad line. */

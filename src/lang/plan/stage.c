@@ -10,7 +10,9 @@ static const char *schedules_text(etch_spec *spec)
     const etch_schedule *schedule;
     for (uint32_t i = 0; (schedule = etch_schedule_at(i)) != NULL; i++)
         etch_buf_printf(&text, "%s%s%s", i ? ", " : "", etch_schedule_name(schedule),
-                        etch_schedule_has_chunks(schedule) ? "(virtual = v)" : "");
+                        etch_schedule_takes_order(schedule)  ? "(\"F0 ..\", ..)"
+                        : etch_schedule_has_chunks(schedule) ? "(virtual = v)"
+                                                             : "");
     return text.text;
 }
 
@@ -67,6 +69,11 @@ static void read_schedule(etch_plan_builder *b, const etch_ast_expr *value, etch
     const etch_schedule *schedule = etch_schedule_named(value->name.text);
     if (!schedule) {
         no_schedule(b, value->name.span, value->name.text);
+        return;
+    }
+    if (etch_schedule_takes_order(schedule)) {
+        schedule = etch_plan_read_listed(b->spec, value, &out->chunks);
+        out->schedule = schedule ? schedule : out->schedule;
         return;
     }
     out->schedule = schedule;

@@ -287,6 +287,33 @@ static bool report_unformed(const choosing *c, const char *wanted, etch_span spa
     return false;
 }
 
+/* Has the plan's order these numbers of stages and microbatches? What it holds is known for no others. */
+static bool order_fits(const choosing *c, bool must_be_bound)
+{
+    const etch_stage_line *line = c->stages->line;
+    const etch_train *train = &c->p->training->train;
+    etch_sym *sym = c->session->sym;
+    uint64_t stages, microbatches;
+    if (!etch_schedule_order(line->schedule) || c->stage_count == etch_int(sym, 1))
+        return true;
+    const etch_expr micro = train->micro ? apply(c, train->micro) : etch_int(sym, 1);
+    if (c->stage_count && micro && etch_to_u64(c->stage_count, &stages) && stages <= MOST_MODEL_CHUNKS &&
+        etch_to_u64(micro, &microbatches))
+        return etch_pipe_fits(c->session->diags, line->span,
+                              &(etch_pipe){.schedule = line->schedule,
+                                           .stages = (uint32_t)stages,
+                                           .microbatches = microbatches});
+    if (!must_be_bound)
+        return true;
+    etch_diag *diag =
+        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, line->span,
+                   "the stages of plan '%s' have no formula of their own here", c->p->plan->name);
+    etch_note(diag, (etch_span){0, 0}, "its order is one of numbers");
+    const etch_expr sizes[] = {c->stage_count, micro};
+    etch_help_unbound(c->session, diag, sizes, 2);
+    return false;
+}
+
 static bool keep_only(const choosing *c, const char *wanted, etch_span span)
 {
     const uint32_t count = c->out->count;
@@ -313,8 +340,11 @@ bool etch_session_stages(etch_session *session, etch_compiled *p, const char *wa
     if (!etch_compiled_place(session, p))
         return false;
     c.stages = p->placed->stages;
-    if (c.stages)
+    if (c.stages) {
         find_sizes(&c);
+        if (!order_fits(&c, true))
+            return false;
+    }
     if (!c.stages || c.stage_count == etch_int(session->sym, 1)) {
         add(&c, wanted ? "0" : "whole", NULL, etch_int(session->sym, 0));
     } else if (find_numbers(&c)) {
@@ -335,8 +365,8 @@ bool etch_session_stages_fit(etch_session *session, etch_compiled *p)
     if (!c.stages)
         return true;
     find_sizes(&c);
-    return c.stage_count == etch_int(session->sym, 1) || !find_numbers(&c) ||
-           etch_stage_numbers_fit(p->placed, &c.numbers);
+    return order_fits(&c, false) && (c.stage_count == etch_int(session->sym, 1) || !find_numbers(&c) ||
+                                     etch_stage_numbers_fit(p->placed, &c.numbers));
 }
 
 const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *p,

@@ -80,7 +80,7 @@ static bool bind_sizes(showing *s)
                           .chunks = is_cut ? (uint32_t)chunks : 1,
                           .microbatches = micro,
                           .trains = s->p->model->trains};
-    return true;
+    return etch_pipe_fits(s->session->diags, line, &s->pipe);
 }
 
 static bool fits(const showing *s)
@@ -216,6 +216,19 @@ static void add_stages(const showing *s)
     s->report->stage_count = pipe->stages;
 }
 
+/* From the first slot to the end of the last, of the stage that takes longest: its next step may follow at
+ * once. Forward only, of all stages together. */
+static uint64_t longest(const etch_pipeline_report *report)
+{
+    uint64_t most = report->trains ? 0 : report->time;
+    for (size_t i = 0; i < report->stage_count; i++) {
+        const etch_pipeline_stage *stage = &report->stages[i];
+        const uint64_t own = stage->slots[stage->slot_count - 1].end - stage->slots[0].start;
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
 static void add_formulas(const showing *s)
 {
     etch_sym *sym = s->session->sym;
@@ -223,14 +236,15 @@ static void add_formulas(const showing *s)
     etch_pipeline_report *report = s->report;
     const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
     const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
-    report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)report->time - busy, busy));
+    report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)longest(report) - busy, busy));
     etch_buf bubble = {.arena = s->session->arena};
-    etch_expr_write(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains), ETCH_PLAIN,
-                    ETCH_FACTORED, &bubble);
-    if (pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0)
+    if (etch_bubble_formula_holds(pipe)) {
+        etch_expr_write(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes, pipe->trains), ETCH_PLAIN,
+                        ETCH_FACTORED, &bubble);
         report->bubble_formula = bubble.text;
+    }
     /* No param is called like a keyword. */
-    if (pipe->trains && s->line)
+    if (pipe->trains && s->line && !etch_schedule_order(s->line->schedule))
         report->in_flight_formula =
             etch_expr_text(sym, etch_in_flight_formula(sym, pipe->schedule, &s->sizes,
                                                        ETCH_HOLD_FORWARD_TO_WEIGHTS, etch_var(sym, "stage")));

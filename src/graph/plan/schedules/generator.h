@@ -17,19 +17,31 @@ struct etch_schedule {
     bool has_chunks;
     /* backward goes in halves, each an action of its own */
     bool has_halves;
+    /* is made for the order that a plan lists; in the table it is a name */
+    bool takes_order;
+    /* that order */
+    const etch_action_order *order;
     /* Adds the actions of `stage`, from 0, in the order in which it does them: for every microbatch and chunk
      * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall. */
     void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
     /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`, of what is held until the
      * gradients of inputs, until those of weights, and between both (the last two NULL without halves);
-     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk); and `etch_bubble_formula`. */
+     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk); and `etch_bubble_formula`. All are
+     * NULL where there is an order. */
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*until_weights)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*between_halves)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                  etch_expr stage);
     etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
+    /* also where several chunks are in a stage and the stages do not divide the microbatches */
+    bool bubble_is_exact;
 };
+
+/* As `etch_in_flight_formula` and `etch_chunk_in_flight_formula`, by counting; of all chunks. */
+#define ETCH_ALL_CHUNKS UINT32_MAX
+etch_expr etch_order_in_flight(etch_sym *sym, const etch_schedule *schedule, etch_hold hold, uint32_t chunk,
+                               etch_expr stage);
 
 #define ETCH_DECLARE(NAME, name) extern const etch_schedule etch_schedule_##name;
 ETCH_SCHEDULE_TABLE(ETCH_DECLARE)

@@ -1,4 +1,5 @@
 /* The table of schedules, and what is asked of any. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "graph/plan/schedules/generator.h"
@@ -35,7 +36,8 @@ const char *etch_schedule_name(const etch_schedule *schedule)
 etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule)
 {
     unsigned kind = 0;
-    while (kind < ETCH_SCHEDULE_COUNT && schedules[kind] != schedule)
+    while (kind < ETCH_SCHEDULE_COUNT && schedules[kind] != schedule &&
+           !(schedule->order && schedules[kind]->takes_order))
         kind++;
     return (etch_schedule_kind)kind;
 }
@@ -53,6 +55,16 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
 bool etch_schedule_has_halves(const etch_schedule *schedule)
 {
     return schedule->has_halves;
+}
+
+bool etch_schedule_takes_order(const etch_schedule *schedule)
+{
+    return schedule->takes_order;
+}
+
+const etch_action_order *etch_schedule_order(const etch_schedule *schedule)
+{
+    return schedule->order;
 }
 
 const char *etch_action_kind_name(etch_action_kind kind)
@@ -79,6 +91,18 @@ const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32
     return list.at;
 }
 
+bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe)
+{
+    const etch_action_order *order = pipe->schedule->order;
+    if (!order || (order->stages == pipe->stages && order->microbatches == pipe->microbatches))
+        return true;
+    etch_diag *diag = etch_error(diags, ETCH_E_ORDER_SIZE, span,
+                                 "the order is one of %" PRIu32 " stages and %" PRIu64
+                                 " microbatches, and there are %" PRIu32 " and %" PRIu64,
+                                 order->stages, order->microbatches, pipe->stages, pipe->microbatches);
+    return etch_help(diag, "list a string for each stage, with all microbatches");
+}
+
 uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold hold)
 {
     const bool from_inputs = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS,
@@ -102,6 +126,8 @@ uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold ho
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                                  etch_hold hold, etch_expr stage)
 {
+    if (schedule->order)
+        return etch_order_in_flight(sym, schedule, hold, ETCH_ALL_CHUNKS, stage);
     if (hold == ETCH_HOLD_FORWARD_TO_INPUTS ||
         (hold == ETCH_HOLD_FORWARD_TO_WEIGHTS && !schedule->has_halves))
         return schedule->in_flight(sym, sizes, stage);
@@ -115,6 +141,8 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_hold hold, etch_expr stage)
 {
+    if (schedule->order)
+        return etch_order_in_flight(sym, schedule, hold, chunk, stage);
     if (schedule->chunk_in_flight && chunks > 1 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS)
         return schedule->chunk_in_flight(sym, sizes, chunks, chunk, stage);
     const etch_pipe_sizes one_chunk = {sizes->stages, etch_int(sym, 1), sizes->microbatches};
@@ -126,4 +154,12 @@ etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, cons
 {
     return trains ? schedule->bubble(sym, sizes)
                   : etch_div(sym, etch_bubble_of_others(sym, sizes), sizes->chunks);
+}
+
+bool etch_bubble_formula_holds(const etch_pipe *pipe)
+{
+    if (!pipe->schedule->bubble)
+        return false;
+    return pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0 ||
+           (pipe->trains && pipe->schedule->bubble_is_exact);
 }

@@ -54,7 +54,7 @@ enum { ETCH_MOST_STAGES = 1 << 20, ETCH_MOST_CHUNKS = 1 << 20 };
 #define ETCH_MOST_MICROBATCHES (UINT64_C(1) << 32)
 
 /* A schedule with values, each from 1 to the most above. Any numbers of stages, chunks and microbatches go
- * together. */
+ * together, but an order has its own. */
 typedef struct etch_pipe {
     const etch_schedule *schedule;
     uint32_t stages;
@@ -65,10 +65,68 @@ typedef struct etch_pipe {
     bool trains;
 } etch_pipe;
 
+/* Is it made for the order that a plan lists? */
+bool etch_schedule_takes_order(const etch_schedule *schedule);
+
+/* ---- orders that plans list --------------------------------------------------------------------------- */
+
+typedef struct etch_action_order {
+    uint32_t stages, chunks;
+    uint64_t microbatches;
+    /* are there halves of backward? Then backward as a whole is both, one after the other */
+    bool has_halves;
+    /* by stage: its actions, and how many; microbatches times chunks fit into 64 bits */
+    const etch_action *const *actions;
+    const uint64_t *counts;
+} etch_action_order;
+
+typedef enum etch_order_fault_kind {
+    /* the action stands on its stage already, `before` */
+    ETCH_ORDER_TWICE,
+    /* the stage has to do `needed` before it */
+    ETCH_ORDER_EARLY,
+    /* the stage does not do `needed`; of no place */
+    ETCH_ORDER_MISSING,
+    /* stages wait for each other for ever */
+    ETCH_ORDER_STALL
+} etch_order_fault_kind;
+
+/* The stage waits at its action number `at` for what another one, or itself, does later. */
+typedef struct etch_order_wait {
+    uint32_t stage;
+    uint64_t at;
+    etch_action needed;
+    uint32_t other;
+} etch_order_wait;
+
+typedef struct etch_order_fault {
+    etch_order_fault_kind kind;
+    uint32_t stage;
+    /* number of an action of the stage */
+    uint64_t at, before;
+    etch_action needed;
+    /* each waits for the next, the last one for the first */
+    const etch_order_wait *cycle;
+    uint32_t cycle_count;
+} etch_order_fault;
+
+/* Does each stage do every microbatch and chunk once, forward before backward, and do all come to the end,
+ * however long actions take? False: `fault` says what is wrong first. */
+bool etch_order_check(etch_arena *arena, const etch_action_order *order, etch_order_fault *fault);
+/* The schedule of an order that has been checked. Keeps the order. */
+const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_order *order);
+/* The order of a schedule; NULL: it has none. */
+const etch_action_order *etch_schedule_order(const etch_schedule *schedule);
+
+/* ---- sizes -------------------------------------------------------------------------------------------- */
+
 /* How many actions each stage has. */
 uint64_t etch_action_count(const etch_pipe *pipe);
 /* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
+/* Has the order of the pipe these numbers of stages and microbatches? Others have any. Reports it, at the
+ * stage line. */
+bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe);
 /* How long a stage holds something of a microbatch: from the action that makes it to the one that reads it
  * last. */
 typedef enum etch_hold {
@@ -99,9 +157,12 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_hold hold, etch_expr stage);
 /* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
- * equally long, all backward actions too, halves as long as forward, and messages no time. With more than one
- * chunk it holds when the stages divide the microbatches, and is less than the truth otherwise. */
+ * equally long, all backward actions too, halves as long as forward, and messages no time. When the pipe
+ * trains that is between the stage's first action and its last, of the stage that waits longest: its next
+ * step may follow at once. Forward only, it is until the last stage has ended. */
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                               bool trains);
+/* Is there a formula, and does it hold for these sizes? Else it is less than the truth. */
+bool etch_bubble_formula_holds(const etch_pipe *pipe);
 
 #endif
