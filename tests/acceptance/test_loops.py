@@ -285,8 +285,10 @@ class Stages(Case):
                                      (condition, stage, label, sizes))
 
     def test_units_around_the_loop(self):
-        """What stands before the loop and behind it is a unit as well."""
-        for condition in ("layer < dense", "layer == dense", "layer % 3 == 1"):
+        """What stands before the loop and behind it is a unit as well. The bounds of three kinds of layers
+        come in any order."""
+        for condition in ("layer < dense", "layer == dense", "layer % 3 == 1",
+                          "layer < ffn/5 { y = narrow(x) } else if layer < dense"):
             spec = self.with_ends(condition)
             for number, label in ((0, "first"), (1, "1"), (-1, "last")):
                 formula = Formula(self.weights(spec, label, SIZES))

@@ -159,7 +159,9 @@ etch_expr etch_class_share(etch_sym *sym, const etch_region *body, etch_expr low
     for (uint32_t i = 0; i < loop->pattern->segments.count; i++) {
         const etch_segment *segment = &loop->pattern->segments.at[i];
         const etch_expr first = place_in(sym, loop, low, size, segment->first);
-        const etch_expr end = place_in(sym, loop, low, size, segment->end);
+        etch_expr end = place_in(sym, loop, low, size, segment->end);
+        if (etch_at_least(sym, segment->end, segment->first, NULL) != ETCH_YES)
+            end = etch_larger(sym, end, first);
         count = etch_add(sym, count,
                          count_in_segment(sym, loop->pattern, segment, body->index, etch_add(sym, low, first),
                                           etch_add(sym, low, end)));
