@@ -135,6 +135,26 @@ class Metamorphic(Case):
             self.compare_some(plain / name, folder / name, halves,
                               of_old=[f"{count}={count}_begun+{count}_left" for count in of_it])
 
+    def test_two_loops_gather_ahead(self):
+        """Each counts the copies of one iteration more, also at its ends: of two loops that is a bound, as
+        docs/placement.md says (R7)."""
+        sizes = "batch=16,seq=128,micro=2,dp=4,hidden=512,heads=8,vocab=1000"
+        text = (MODELS / "gpt.etch").read_text(encoding="utf-8")
+        names = set()
+        two = self.write("two.etch", with_halves(split_loops(text, names), names))
+        for path in MODELS.glob("*.etch"):
+            self.write(path.name, path.read_text(encoding="utf-8"))
+
+        def asked(spec, query, more):
+            return int(succeed("query", spec, query, "--plan", "fsdp", "-q", "--set",
+                               f"{sizes},positions=128,{more}").out)
+
+        whole = asked(MODELS / "gpt.etch", "memory(workspace)", "layers=4")
+        halves = asked(two, "memory(workspace)", "layers=4,layers_begun=1,layers_left=3")
+        layer = asked(MODELS / "gpt.etch", "params(layer)", "layers=4")
+        self.assertLessEqual(whole, halves)
+        self.assertLessEqual(halves, whole + 2 * 2 * layer)
+
     def test_a_dim_as_two(self):
         """Heads as rows of heads: the projections have one output dim more, and the same elements."""
         plain = self.plain() / "gpt.etch"
