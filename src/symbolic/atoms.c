@@ -263,6 +263,43 @@ static etch_expr snap_constant(etch_sym *sym, etch_expr a)
     return sym_add(sym, others, sym_constant(sym, snapped));
 }
 
+/* Is coef * mono known to be positive where its inverse has a value? */
+static bool positive_term(etch_sym *sym, const sym_mono *mono, sym_coef coef)
+{
+    if (sym_coef_sign(coef) < 0)
+        return false;
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (!sym_atom_is_positive(sym, mono->at[i].atom, true))
+            return false;
+    return true;
+}
+
+/* Is it 1/n for something n? */
+static bool is_all_below(const sym_mono *mono)
+{
+    bool below = mono->count > 0;
+    for (uint32_t i = 0; i < mono->count && below; i++)
+        below = mono->at[i].exp < 0;
+    return below;
+}
+
+/* The same of what stands over an integer: floor(29/(8*n)) = floor(3/n). */
+static etch_expr snap_numerator(etch_sym *sym, etch_expr a)
+{
+    for (uint32_t i = 0; i < a->count && !(a->flags & ETCH_SYM_HAS_RECIP); i++) {
+        const sym_mono *over = a->terms[i].mono;
+        if (!is_all_below(over) || sym_coef_is_integer(a->terms[i].coef))
+            continue;
+        const sym_mono *n = sym_mono_pow(sym, over, -1);
+        if (!positive_term(sym, n, ETCH_SYM_ONE) || !sym_term_is_integer(sym, n, ETCH_SYM_ONE))
+            continue;
+        etch_expr above = sym_scale(sym, a, n, ETCH_SYM_ONE), snapped = snap_constant(sym, above);
+        if (snapped != above)
+            return snap_constant(sym, sym_scale(sym, snapped, over, ETCH_SYM_ONE));
+    }
+    return snap_constant(sym, a);
+}
+
 /* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of
  * expressions that is kept by adding to both sides and by positive factors. */
 static int sign_at_infinity(etch_sym *sym, etch_expr a)
@@ -284,17 +321,6 @@ static etch_expr reflected(etch_sym *sym, etch_expr a)
         return NULL;
     etch_expr other = sym_sub(sym, sym_add_int(sym, sym_neg(sym, a), 1), sym_div(sym, sym->one, grid));
     return sign_without_constant(sym, other) < 0 ? NULL : other;
-}
-
-/* Is coef * mono known to be positive where its inverse has a value? */
-static bool positive_term(etch_sym *sym, const sym_mono *mono, sym_coef coef)
-{
-    if (sym_coef_sign(coef) < 0)
-        return false;
-    for (uint32_t i = 0; i < mono->count; i++)
-        if (!sym_atom_is_positive(sym, mono->at[i].atom, true))
-            return false;
-    return true;
 }
 
 /* floor((floor(x) + j)/n) = floor((x + j)/n) for integers j and n > 0: the argument without the inner
@@ -328,9 +354,10 @@ static etch_expr floor_of(etch_sym *sym, etch_expr a, uint32_t rounds)
 {
     etch_expr whole, rest, other;
     split_integer_terms(sym, a, &whole, &rest);
+    if (!sym_is_constant(rest))
+        rest = snap_numerator(sym, rest);
     if (sym_is_constant(rest))
         return whole; /* between 0 and 1 */
-    rest = snap_constant(sym, rest);
     if (rounds > 0 && (other = reflected(sym, rest)))
         return sym_sub(sym, whole, floor_of(sym, other, rounds - 1));
     if (rounds > 0 && (other = without_inner_floor(sym, rest)))

@@ -284,6 +284,45 @@ class Stages(Case):
                                      formula.at(Point(0, **sizes)),
                                      (condition, stage, label, sizes))
 
+    def test_units_around_the_loop(self):
+        """What stands before the loop and behind it is a unit as well. The bounds of three kinds of layers
+        come in any order."""
+        for condition in ("layer < dense", "layer == dense", "layer % 3 == 1",
+                          "layer < ffn/5 { y = narrow(x) } else if layer < dense"):
+            spec = self.with_ends(condition)
+            for number, label in ((0, "first"), (1, "1"), (-1, "last")):
+                formula = Formula(self.weights(spec, label, SIZES))
+                for layers, dense, pp in itertools.product((8, 11, 13), (1, 3, 8), (3, 4)):
+                    sizes = dict(SIZES, layers=layers, dense=dense, pp=pp)
+                    self.assertEqual(int(self.weights(spec, str(number % pp), sizes)),
+                                     formula.at(Point(0, **sizes)), (condition, label, sizes))
+
+    def test_counts_of_classes_add_up(self):
+        """Iterations that cost the same say what a loop of one kind says; two kinds take one maximum."""
+        plain = self.with_ends("layer < dense").read_text(encoding="utf-8")
+        for condition in ("layer < dense", "layer == dense", "layer % 3 == 1"):
+            alike = self.write("alike.etch", self.with_ends(condition).read_text(encoding="utf-8").replace(
+                "narrow(x)", "wide(x)"))
+            one = self.write("one.etch", re.sub(r"    if .*else .*\n", "    y = wide(x)\n", plain))
+            for stage in ("first", "middle", "last"):
+                self.assertEqual(self.weights(one, stage, {}), self.weights(alike, stage, {}), condition)
+        for stage in ("first", "middle", "last"):
+            text = self.weights(self.with_ends("layer < dense"), stage, {})
+            self.assertLessEqual(text.count("max("), 1, text)
+
+    def with_ends(self, condition):
+        text = prefix(condition).replace("stage (layer)", "stage (embed, layer, head)")
+        text = text.replace("ids, over = V)", "ids, over = V)  tag embed")
+        text = text.replace("x * emb", "x * emb  tag head")
+        text = text.replace("dtype act", "assume dense <= layers\ndtype act", 1)
+        return self.write("ends.etch", text)
+
+    @staticmethod
+    def weights(spec, stage, sets):
+        values = ",".join(f"{name}={value}" for name, value in sets.items())
+        return run("query", spec, "rank_params(model)", "--plan", "pipe", "--stage", stage, "-q",
+                   *(["--set", values] if values else [])).out.strip()
+
     @staticmethod
     def flops(spec, stage, sets):
         values = ",".join(f"{name}={value}" for name, value in sets.items())

@@ -38,6 +38,12 @@ static const golden goldens[] = {
     {"260*floor(4095/dp) + 260", "260*ceil(4096/dp)"},
     {"260*floor(4095/dp) + 30*floor(511/dp) + 290", "30*ceil(512/dp) + 260*ceil(4096/dp)"},
     {"a*floor((b - 1)/dp) + a", "a*ceil(b/dp)"},
+    /* beside what a rest would merge with */
+    {"4*ceil(4096/dp)*(2*dp + 3) + 7*ceil(512/dp)*(2*dp + 1) + 9 + 5/dp",
+     "7*ceil(512/dp)*(2*dp + 1) + 4*ceil(4096/dp)*(2*dp + 3) + 9 + 5/dp"},
+    {"4*ceil(4096/(8*dp))*(2*dp + 3) + 5/dp", "4*ceil(512/dp)*(2*dp + 3) + 5/dp"},
+    {"dp - 4095 % dp", "dp - 4095 % dp"},
+    {"a*(4096 % dp) + a", "a*(4096 % dp) + a"},
     {"ceil(a/dp)*ceil(b/pp)", "ceil(b/pp)*ceil(a/dp)"},
     {"6*a*floor((layers - stage + 1)/pp) + 6*a", "6*a*ceil((layers - stage + 2)/pp)"},
     {"b*floor(a/b)", "b*floor(a/b)"},

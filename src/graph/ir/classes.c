@@ -113,13 +113,11 @@ static uint32_t main_class(const etch_pattern *pattern, const uint32_t *class_of
     return best;
 }
 
-/* Of the iterations of a segment. The main class has those that no other has: so the counts of all classes
- * add up to the size of the segment, as formulas. */
+/* Of the iterations from `first` to before `end` of a segment. The main class has those that no other has: so
+ * the counts of all classes add up to their number, as formulas. */
 static etch_expr count_in_segment(etch_sym *sym, const etch_pattern *pattern, const etch_segment *segment,
-                                  uint32_t class, etch_expr low, etch_expr high)
+                                  uint32_t class, etch_expr first, etch_expr end)
 {
-    etch_expr first = etch_larger(sym, segment->first, low);
-    etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, high), first);
     const bool main = main_class(pattern, segment->class_of) == class;
     const etch_expr count = count_residues(sym, pattern, segment->class_of, class, main, first, end);
     return main ? etch_sub(sym, etch_sub(sym, end, first), count) : count;
@@ -131,9 +129,43 @@ etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low
     etch_expr count = etch_int(sym, 0);
     if (!pattern)
         return etch_sub(sym, high, low);
-    for (uint32_t i = 0; i < pattern->segments.count; i++)
+    for (uint32_t i = 0; i < pattern->segments.count; i++) {
+        const etch_segment *segment = &pattern->segments.at[i];
+        const etch_expr first = etch_larger(sym, segment->first, low);
+        const etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, high), first);
+        count = etch_add(sym, count, count_in_segment(sym, pattern, segment, body->index, first, end));
+    }
+    return count;
+}
+
+/* Where in an interval an iteration is, or would be: how many of those of the interval come before it. */
+static etch_expr place_in(etch_sym *sym, const etch_loop *loop, etch_expr low, etch_expr size,
+                          etch_expr iteration)
+{
+    const etch_expr zero = etch_int(sym, 0);
+    if (etch_is_zero(iteration))
+        return zero;
+    return iteration == loop->count
+               ? size
+               : etch_smaller(sym, size, etch_larger(sym, etch_sub(sym, iteration, low), zero));
+}
+
+etch_expr etch_class_share(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr size)
+{
+    const etch_loop *loop = body->loop;
+    etch_expr count = etch_int(sym, 0);
+    if (!loop->pattern)
+        return size;
+    for (uint32_t i = 0; i < loop->pattern->segments.count; i++) {
+        const etch_segment *segment = &loop->pattern->segments.at[i];
+        const etch_expr first = place_in(sym, loop, low, size, segment->first);
+        etch_expr end = place_in(sym, loop, low, size, segment->end);
+        if (etch_at_least(sym, segment->end, segment->first, NULL) != ETCH_YES)
+            end = etch_larger(sym, end, first);
         count = etch_add(sym, count,
-                         count_in_segment(sym, pattern, &pattern->segments.at[i], body->index, low, high));
+                         count_in_segment(sym, loop->pattern, segment, body->index, etch_add(sym, low, first),
+                                          etch_add(sym, low, end)));
+    }
     return count;
 }
 

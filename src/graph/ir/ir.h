@@ -367,6 +367,9 @@ etch_expr etch_additions(etch_sym *sym, const etch_expr *made, uint32_t count);
 etch_expr etch_any_made(etch_sym *sym, const etch_expr *made, uint32_t count);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
+/* The same of `size` iterations from `low`, all of which the loop has: the counts of its classes add up to
+ * `size`, as formulas. */
+etch_expr etch_class_share(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr size);
 /* How often a region runs in one run of `around`, which is around it; NULL: in a microbatch. */
 etch_expr etch_runs_in(etch_sym *sym, const etch_region *region, const etch_region *around);
 /* The body of the innermost loop that a tensor is made in; NULL: in none. */

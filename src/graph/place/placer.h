@@ -31,8 +31,8 @@ typedef struct etch_value_use {
     uint32_t count;
     /* the consumer when there is one */
     const etch_op *only;
-    /* the loop that it enters, when that is its only use */
-    etch_loop_carried init;
+    /* the loop that it enters, when that is its only use; the one that it is the result of */
+    etch_loop_carried init, result_of;
     /* an op of backward reads it */
     bool read_back;
     /* it is a result of the model, or something is made of it, under whatever name */

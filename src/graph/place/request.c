@@ -22,10 +22,11 @@ static bool same_pass(const etch_tensor *tensor, const etch_op *op)
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
-static void add_inits(etch_placer *p, const etch_loop *loop)
+static void add_carried(etch_placer *p, const etch_loop *loop)
 {
     for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[k];
+        p->uses[c->result->id].result_of = (etch_loop_carried){loop, k};
         if (!c->init)
             continue;
         etch_value_use *u = &p->uses[c->init->id];
@@ -82,7 +83,7 @@ void etch_request_uses(etch_placer *p)
                 p->uses[op->ins[k]->id].read_back = true;
         }
         if (at.item->loop)
-            add_inits(p, at.item->loop);
+            add_carried(p, at.item->loop);
     }
 }
 
@@ -98,13 +99,19 @@ etch_loop_carried etch_request_carried_at_end(const etch_tensor *tensor)
     return (etch_loop_carried){NULL, 0};
 }
 
+/* One loop as two is held as one: what the second begins with has the pin of the first. */
 bool etch_request_pinned(etch_placer *p, etch_loop_carried value, etch_state *place)
 {
-    const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
-    for (uint32_t k = 0; k < value.loop->bodies.count; k++)
-        if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
-            return true;
-    return carry->init && etch_map_pin(p, carry->init, place);
+    while (value.loop) {
+        const etch_tensor *init = etch_loop_carries(value.loop)->at[value.i].init;
+        for (uint32_t k = 0; k < value.loop->bodies.count; k++)
+            if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
+                return true;
+        if (!init || etch_map_pin(p, init, place))
+            return init;
+        value = p->uses[init->id].result_of;
+    }
+    return false;
 }
 
 void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *place)

@@ -101,6 +101,8 @@ etch_expr etch_crosses(etch_sym *sym, const etch_stages *stages, const etch_cut 
 typedef struct etch_layer_interval {
     /* to before it */
     etch_expr low, high;
+    /* how many: high - low, as it is shortest */
+    etch_expr size;
     /* of the stage: whose they are */
     uint32_t chunk;
 } etch_layer_interval;

@@ -163,7 +163,8 @@ static void add_layers(const viewing *v, etch_position position, etch_bound_inte
     if (etch_position_side(position) != ETCH_ALL_OF)
         return;
     etch_layer_interval range = {etch_int(v->sym, (int64_t)(both.first - of.first)),
-                                 etch_int(v->sym, (int64_t)(both.end - of.first)), chunk};
+                                 etch_int(v->sym, (int64_t)(both.end - of.first)),
+                                 etch_int(v->sym, (int64_t)(both.end - both.first)), chunk};
     ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], range);
     v->view->held[segment] = true;
     v->view->whole[segment] = *share == etch_int(v->sym, (int64_t)(of.end - of.first));
@@ -209,17 +210,12 @@ static uint32_t only_loop(const etch_stages *stages)
     return count == 1 ? loop : UINT32_MAX;
 }
 
-/* Layers of all chunks of stage number `stage`. */
-static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
+/* Layers of a model chunk. */
+static etch_expr units_of_chunk(const viewing *v, etch_expr model_chunks, etch_expr model_chunk)
 {
     etch_sym *sym = v->sym;
-    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), sum = v->zero;
-    etch_expr top = etch_sub(sym, etch_add(sym, v->stages->layers, model_chunks), v->one);
-    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
-        sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, model_chunk), model_chunks));
-    }
-    return sum;
+    const etch_expr top = etch_sub(sym, etch_add(sym, v->stages->layers, model_chunks), v->one);
+    return etch_floor_div(sym, etch_sub(sym, top, model_chunk), model_chunks);
 }
 
 /* The first layer of a model chunk, as they are spread evenly. */
@@ -238,15 +234,21 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
 {
     etch_sym *sym = v->sym;
     etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
+    const etch_expr behind = etch_int(sym, v->stages->segments.count - 1 - loop);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
         etch_expr next = etch_add(sym, model_chunk, v->one);
         etch_layer_interval range = {etch_sub(sym, first_unit(v, model_chunks, model_chunk), before),
-                                     etch_sub(sym, first_unit(v, model_chunks, next), before), chunk};
-        if (first && chunk == 0)
+                                     etch_sub(sym, first_unit(v, model_chunks, next), before),
+                                     units_of_chunk(v, model_chunks, model_chunk), chunk};
+        if (first && chunk == 0) {
             range.low = v->zero;
-        if (last && chunk + 1 == chunks)
+            range.size = etch_sub(sym, range.size, before);
+        }
+        if (last && chunk + 1 == chunks) {
             range.high = v->stages->segments.at[loop].count;
+            range.size = etch_sub(sym, range.size, behind);
+        }
         ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
     }
 }
@@ -270,7 +272,8 @@ static void hold_block(const viewing *v, uint32_t segment, uint32_t chunk)
     for (int side = 0; side < ETCH_SIDES; side++)
         v->view->shares[segment][side] = v->one;
     v->view->held[segment] = v->view->whole[segment] = true;
-    ETCH_PUSH(v->placed->arena, &v->view->ranges[segment], (etch_layer_interval){v->zero, v->one, chunk});
+    ETCH_PUSH(v->placed->arena, &v->view->ranges[segment],
+              (etch_layer_interval){v->zero, v->one, v->one, chunk});
 }
 
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
@@ -286,13 +289,13 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     for (uint32_t i = 0; i < segments; i++)
         if (i < loop ? first : i > loop && last)
             hold_block(&v, i, i < loop ? 0 : chunks - 1);
-    etch_expr *shares = v.view->shares[loop], layers = units_of_stage(&v, stages, chunks, stage);
+    etch_expr *shares = v.view->shares[loop];
     v.view->held[loop] = true;
-    shares[ETCH_ALL_OF] =
-        etch_sub(v.sym, layers, etch_int(v.sym, (first ? loop : 0) + (last ? segments - 1 - loop : 0)));
+    add_ranges(&v, loop, stages, chunks, stage, first, last);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++)
+        shares[ETCH_ALL_OF] = etch_add(v.sym, shares[ETCH_ALL_OF], v.view->ranges[loop].at[chunk].size);
     shares[ETCH_FIRST_OF] = first ? v.one : v.zero;
     shares[ETCH_LAST_OF] = last ? v.one : v.zero;
-    add_ranges(&v, loop, stages, chunks, stage, first, last);
     add_ends(&v, loop, first, last);
     return v.view;
 }
@@ -346,7 +349,7 @@ etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch
     etch_expr sum = etch_int(sym, 0);
     for (uint32_t i = 0; i < view->ranges[segment].count; i++) {
         const etch_layer_interval *held = &view->ranges[segment].at[i];
-        sum = etch_add(sym, sum, etch_class_count(sym, body, held->low, held->high));
+        sum = etch_add(sym, sum, etch_class_share(sym, body, held->low, held->size));
     }
     return *count = sum;
 }

@@ -184,6 +184,21 @@ static bool rounds_up_a_number(const summands *s, const sym_atom *atom, const sy
     return enough;
 }
 
+/* Does a view of one more term take that term away wherever it is put in? */
+static bool cancels(const summands *s, const sym_atom *atom, const sym_view *view)
+{
+    etch_sym *sym = s->sym;
+    bool all = view->rest->count == 1;
+    for (uint32_t i = 0; i < s->in_count && all; i++) {
+        const sym_term *term = &s->sum->terms[s->in[i]];
+        const sym_mono *factor = sym_mono_div(sym, term->mono, atom->self->terms[0].mono);
+        sym_coef there = sym_coefficient(s->sum, sym_mono_mul(sym, factor, view->rest->terms[0].mono));
+        sym_coef brought = sym_coef_mul(sym, term->coef, view->rest->terms[0].coef);
+        all = sym_coef_is_zero(sym_coef_add(sym, there, brought));
+    }
+    return all;
+}
+
 /* How many symbols a view saves in the terms at hand. */
 static int64_t saved_by_view(const summands *s, const sym_atom *atom, const sym_view *view)
 {
@@ -196,7 +211,7 @@ static int64_t saved_by_view(const summands *s, const sym_atom *atom, const sym_
     /* |x - y| is what people mean where neither x nor y stands beside it; else a max or min says more */
     int64_t saved = saved_by(s, changes, view->shown->kind == ETCH_SYM_SHOWN_ABS);
     sym_terms_free(s->sym, changes);
-    return saved + rounds_up_a_number(s, atom, view);
+    return saved;
 }
 
 /* The view that saves the most symbols in the terms at hand, the first of several; false where none does. */
@@ -204,13 +219,20 @@ static bool best_view(summands *s, sym_atom *atom, sym_view *best)
 {
     sym_view views[ETCH_SYM_MAX_VIEWS], plain[ETCH_SYM_MAX_VIEWS];
     int64_t saved[ETCH_SYM_MAX_VIEWS];
+    bool rounds_up = false;
     const uint32_t count = sym_views_of(s->sym, &s->style->rules, s->sum, s->in, s->in_count, atom, plain);
     for (uint32_t i = 0; i < count; i++) {
         views[i] = plain[i];
         views[i].rest = with_taken(s, plain[i].rest);
         views[i].value = sym_add(s->sym, sym_sub(s->sym, plain[i].value, plain[i].rest), views[i].rest);
-        saved[i] = saved_by_view(s, atom, &views[i]);
+        const bool rounds = rounds_up_a_number(s, atom, &views[i]);
+        saved[i] = saved_by_view(s, atom, &views[i]) + rounds;
+        rounds_up = rounds_up || rounds;
     }
+    /* what is rounded up has no rest that anybody asked for, though 4095 % dp may be shorter */
+    for (uint32_t i = 0; i < count; i++)
+        if (rounds_up && views[i].shown->kind == ETCH_SYM_SHOWN_MOD && !cancels(s, atom, &views[i]))
+            saved[i] = 0;
     for (;;) {
         uint32_t most = 0;
         for (uint32_t i = 1; i < count; i++)
