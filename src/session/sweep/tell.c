@@ -1,0 +1,166 @@
+/* Which rows are not printed, and why. */
+#include "session/sweep/sweep_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- messages of other sessions ------------------------------------------------------------------------ */
+
+static etch_label *copy_labels(etch_arena *arena, const etch_label *labels)
+{
+    etch_label *first = NULL, **end = &first;
+    for (; labels; labels = labels->next) {
+        etch_label *own = ETCH_NEW(arena, etch_label);
+        *own = (etch_label){labels->span, etch_copy_string(arena, labels->message), NULL};
+        *end = own;
+        end = &own->next;
+    }
+    return first;
+}
+
+const etch_diag *etch_sweep_copy(etch_arena *arena, const etch_diag *diag)
+{
+    etch_diag *own = ETCH_NEW(arena, etch_diag);
+    *own = (etch_diag){.severity = diag->severity, .code = diag->code, .span = diag->span};
+    own->message = etch_copy_string(arena, diag->message);
+    own->notes = copy_labels(arena, diag->notes);
+    own->helps = copy_labels(arena, diag->helps);
+    return own;
+}
+
+/* Files are read in the same order by every session on a spec, before all else: their places are the same. */
+static etch_span known_span(const etch_session *session, etch_span span)
+{
+    const etch_source *source = etch_source_at(session->diags, span, NULL, NULL);
+    const bool fits = source && span.end <= source->base + source->length;
+    return fits ? span : (etch_span){0, 0};
+}
+
+void etch_sweep_repeat(etch_session *session, const etch_diag *diag)
+{
+    etch_diag *own = etch_error(session->diags, diag->code, known_span(session, diag->span), "%s",
+                                diag->message);
+    for (const etch_label *note = diag->notes; note; note = note->next)
+        etch_note(own, known_span(session, note->span), "%s", note->message);
+    for (const etch_label *help = diag->helps; help; help = help->next)
+        etch_help(own, "%s", help->message);
+}
+
+/* ---- the first row of a reason ------------------------------------------------------------------------- */
+
+typedef struct asking {
+    etch_sweep *sweep;
+    const etch_tally *tally;
+    etch_session *session;
+} asking;
+
+/* Whatever a query says of one of the expressions. */
+static void ask_all(const asking *a)
+{
+    const etch_sweep_frame *frame = a->tally->frame;
+    const etch_sweep_request *r = &a->sweep->request;
+    const etch_answer *answer;
+    const etch_proof *proof;
+    for (uint32_t i = 0; i < r->where.count; i++)
+        if (frame->kinds[i] != ETCH_WHERE_SOLVED &&
+            etch_session_prove(a->session, frame->where[i], &proof) != ETCH_OK && !proof)
+            return;
+    for (uint32_t i = 0; i < r->exprs.count; i++)
+        if (etch_session_query(a->session, frame->exprs[i], NULL, &answer) != ETCH_OK)
+            return;
+}
+
+/* Adds what a query of the row says. */
+static void explain(etch_sweep *sweep, const etch_tally *tally, etch_diag *diag)
+{
+    etch_session *session = sweep->session;
+    asking a = {.sweep = sweep, .tally = tally};
+    etch_status status;
+    etch_note(diag, (etch_span){0, 0}, "the first is row %" PRIu64 ": %s", tally->row + 1,
+              etch_row_text(session->arena, tally->frame, tally->values));
+    a.session = etch_frame_open(sweep, session->arena, tally->frame, tally->values, &status);
+    if (status == ETCH_OK)
+        ask_all(&a);
+    const etch_diag *said = a.session ? etch_diags_first(a.session->diags) : NULL;
+    while (said && said->severity != ETCH_ERROR)
+        said = said->next;
+    if (said) {
+        etch_note(diag, known_span(session, said->span), "E%04u: %s", (unsigned)said->code, said->message);
+        for (const etch_label *note = said->notes; note; note = note->next)
+            etch_note(diag, known_span(session, note->span), "%s", note->message);
+        for (const etch_label *help = said->helps; help; help = help->next)
+            etch_help(diag, "%s", help->message);
+    }
+    etch_session_close(a.session);
+}
+
+/* ---- statements ---------------------------------------------------------------------------------------- */
+
+/* Which statement leaves nothing? */
+static void help_unmet(etch_sweep *sweep, etch_diag *diag)
+{
+    bool told = false;
+    for (uint32_t i = 0; i < sweep->request.where.count; i++)
+        if (sweep->asked[i] > 0 && sweep->met[i] == 0) {
+            etch_note(diag, (etch_span){0, 0}, "'%s' holds for none of the %" PRIu64 " rows that it is asked of",
+                      sweep->request.where.at[i], sweep->asked[i]);
+            told = true;
+        }
+    if (!told && sweep->report->unmet > 0)
+        etch_note(diag, (etch_span){0, 0}, "each condition holds for some row, but no row meets all of them");
+}
+
+static void tell_frames(etch_sweep *sweep, etch_diag *diag)
+{
+    for (uint32_t i = 0; i < sweep->frames.count; i++) {
+        const etch_sweep_frame *frame = sweep->frames.at[i];
+        if (frame->refused)
+            etch_note(diag, (etch_span){0, 0}, "no rows of %s%s%s%s%s: %s", frame->plan ? "plan " : "",
+                      frame->plan ? frame->plan : "", frame->plan && frame->config ? ", " : "",
+                      frame->config ? "config " : "", frame->config ? frame->config : "",
+                      frame->reason.text);
+    }
+}
+
+static void tell_reasons(etch_sweep *sweep, etch_diag *diag)
+{
+    for (uint32_t i = 0; i < sweep->tallies.count; i++) {
+        const etch_tally *tally = &sweep->tallies.at[i];
+        etch_note(diag, (etch_span){0, 0}, "%" PRIu64 " refused, E%04u: %s", tally->count,
+                  (unsigned)tally->reason.code, tally->reason.text);
+        if (sweep->options->explain)
+            explain(sweep, tally, diag);
+    }
+}
+
+bool etch_sweep_tell(etch_sweep *sweep)
+{
+    const etch_sweep_report *r = sweep->report;
+    etch_diags *diags = sweep->session->diags;
+    bool refused = r->refused > 0 || r->unmet > 0;
+    for (uint32_t i = 0; i < sweep->frames.count; i++)
+        refused = refused || sweep->frames.at[i]->refused;
+    if (r->written == 0) {
+        etch_diag *diag = etch_error(diags, ETCH_E_SWEEP_NONE, (etch_span){0, 0},
+                                     "no row is left of %" PRIu64 ": for %" PRIu64
+                                     " a condition does not hold, %" PRIu64 " are refused",
+                                     r->rows, r->unmet, r->refused);
+        help_unmet(sweep, diag);
+        tell_frames(sweep, diag);
+        tell_reasons(sweep, diag);
+        if (!sweep->options->explain && r->refused > 0)
+            etch_help(diag, "--explain says of each reason what a query says of its first row");
+        return false;
+    }
+    if (!refused)
+        return true;
+    etch_diag *diag = etch_remark(diags, ETCH_E_SWEEP_LEFT_OUT, (etch_span){0, 0},
+                                  "%" PRIu64 " of %" PRIu64 " rows: for %" PRIu64
+                                  " a condition does not hold, %" PRIu64 " are refused",
+                                  r->rows - r->unmet - r->refused, r->rows, r->unmet, r->refused);
+    tell_frames(sweep, diag);
+    tell_reasons(sweep, diag);
+    if (!sweep->options->explain && r->refused > 0)
+        etch_help(diag, "--explain says of each reason what a query says of its first row");
+    return true;
+}
