@@ -305,6 +305,8 @@ typedef struct etch_graph {
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
+    /* variables whose values, or defaults, such questions have asked for: with others, it is another graph */
+    ETCH_VEC(etch_expr) decisive;
     /* the builder's place */
     etch_region *region;
     etch_scope *scope;

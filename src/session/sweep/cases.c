@@ -172,18 +172,40 @@ static void add_axes(const compiling *c, etch_musts *out)
     }
 }
 
-/* A condition that holds for all rows is none. */
-static void add_must(const compiling *c, const etch_must *must, expr_list *formulas,
+typedef enum vars_of { VARS_NONE, VARS_AXES = 1, VARS_OTHER = 2, VARS_BOTH = 3 } vars_of;
+
+/* Speaks a value of open axes, of what has no value at all? */
+static vars_of vars_in(const compiling *c, etch_expr value)
+{
+    const etch_sweep_frame *frame = c->self->key.frame;
+    const etch_expr *vars;
+    const uint32_t count = value ? etch_vars_of(c->session->sym, value, &vars) : 0;
+    unsigned found = VARS_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = 0;
+        while (k < frame->axis_count && strcmp(frame->axes[k].name, etch_var_name(vars[i])) != 0)
+            k++;
+        found |= k < frame->axis_count ? VARS_AXES : VARS_OTHER;
+    }
+    return (vars_of)found;
+}
+
+/* A condition that holds for all rows is none. What has no value, and no axis in it, is asked for by nobody: it
+ * has been looked at with the values of the case. False: it depends on the row whether a value would do. */
+static bool add_must(const compiling *c, const etch_must *must, expr_list *formulas,
                      etch_case_must *list, uint32_t *count)
 {
     etch_sym *sym = c->session->sym;
     const bool unary = must->kind == ETCH_MUST_BE_NUMBER;
     etch_expr left = apply(c, must->left), right = unary ? left : apply(c, must->right);
+    const unsigned vars = vars_in(c, left) | vars_in(c, right);
     const bool constant = (!left || etch_is_constant(left)) && (!right || etch_is_constant(right));
+    if (vars & VARS_OTHER)
+        return vars == VARS_OTHER;
     if (constant && etch_must_holds(sym, must, left, right))
-        return;
+        return true;
     if ((!left || !right) && must->kind >= ETCH_MUST_DIVIDE)
-        return;
+        return true;
     etch_case_must *own = &list[(*count)++];
     own->must = *must;
     own->must.subject = etch_copy_string(c->self->arena, must->subject);
@@ -200,6 +222,7 @@ static void add_must(const compiling *c, const etch_must *must, expr_list *formu
                                 .subject = own->must.subject};
         formulas->at[own->left] = etch_int(sym, 0);
     }
+    return true;
 }
 
 static bool compile_musts(compiling *c)
@@ -219,10 +242,11 @@ static bool compile_musts(compiling *c)
     add_axes(c, &all);
     etch_values_musts(session->arena, session->sym, &values, &all);
     etch_case_must *list = ETCH_NEW_ARRAY(self->arena, all.count, etch_case_must);
-    for (uint32_t i = 0; i < all.count; i++)
-        add_must(c, &all.at[i], &formulas, list, &self->must_count);
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < all.count; i++)
+        fine = add_must(c, &all.at[i], &formulas, list, &self->must_count);
     self->must = list;
-    return compile(c, &formulas, &self->musts);
+    return fine && compile(c, &formulas, &self->musts);
 }
 
 /* ---- expressions --------------------------------------------------------------------------------------- */

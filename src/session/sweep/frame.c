@@ -441,6 +441,8 @@ static void decide_loops(framing *f, const etch_graph *graph)
             decide(f, at.item->loop->count);
     for (uint32_t i = 0; i < graph->idle_loops.count; i++)
         decide(f, graph->idle_loops.at[i]->count);
+    for (uint32_t i = 0; i < graph->decisive.count; i++)
+        decide(f, graph->decisive.at[i]);
 }
 
 static void decide_stages(framing *f, const etch_compiled *p)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* More rows need a word of the user. */
-#define MOST_ROWS UINT64_C(100000000)
+#define ROWS_UNASKED UINT64_C(100000000)
 
 /* ---- blocks -------------------------------------------------------------------------------------------- */
 
@@ -183,7 +183,7 @@ static etch_status check_count(etch_sweep *sweep)
                 rows = etch_mul(sym, rows, etch_int(sym, frame->axes[k].value_count));
         total = etch_add(sym, total, rows);
     }
-    if (sweep->options->yes || etch_constant_compare(sym, total, etch_int(sym, (int64_t)MOST_ROWS)) <= 0)
+    if (sweep->options->yes || etch_constant_compare(sym, total, etch_int(sym, (int64_t)ROWS_UNASKED)) <= 0)
         return ETCH_OK;
     return refuse_rows(sweep, etch_expr_text(sym, total));
 }
@@ -215,7 +215,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
         if (status == ETCH_OK)
             status = etch_guard(block->mem, add_row, &a);
         sweep->report->rows++;
-        if (sweep->report->rows > MOST_ROWS && !sweep->options->yes)
+        if (sweep->report->rows > ROWS_UNASKED && !sweep->options->yes)
             status = refuse_rows(sweep, "more than 100000000");
     }
     etch_walk_end(walk);

@@ -46,9 +46,9 @@ static bool add_range(etch_arena *arena, exact_list *list, int64_t first, int64_
 
 static bool add_powers(etch_arena *arena, exact_list *list, int64_t base, int64_t from, int64_t to)
 {
-    enum { MOST_EXPONENT = 62 };
+    enum { LAST_EXPONENT = 62 };
     int64_t power = 1;
-    if (base < 1 || from < 0 || to > MOST_EXPONENT)
+    if (base < 1 || from < 0 || to > LAST_EXPONENT)
         return false;
     for (int64_t i = 0; i <= to; i++) {
         if (i >= from)
@@ -63,7 +63,7 @@ static bool add_powers(etch_arena *arena, exact_list *list, int64_t base, int64_
 bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
                        etch_exact **values, uint32_t *value_count)
 {
-    enum { MOST_DIVIDED = 1 << 30 };
+    enum { DIVIDED = 1 << 30 };
     exact_list list = {0};
     bool fine = true, whole = true;
     for (uint32_t i = 0; i < count; i++)
@@ -81,7 +81,7 @@ bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exac
         fine = whole && add_powers(arena, &list, a, b, c);
         break;
     case ETCH_VALUES_DIVISORS:
-        fine = whole && a > 0 && a / MOST_DIVIDED < MOST_DIVIDED;
+        fine = whole && a > 0 && a / DIVIDED < DIVIDED;
         if (fine)
             add_divisors(arena, &list, a);
         break;

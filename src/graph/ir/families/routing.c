@@ -11,9 +11,9 @@
 /* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force. */
 static bool is_less(const etch_call *call, etch_expr *a, etch_expr *b)
 {
-    const etch_graph *graph = call->graph;
-    *a = etch_subst(graph->sym, *a, graph->default_count, graph->default_vars, graph->default_values);
-    *b = etch_subst(graph->sym, *b, graph->default_count, graph->default_vars, graph->default_values);
+    etch_graph *graph = call->graph;
+    *a = etch_graph_with_defaults(graph, *a);
+    *b = etch_graph_with_defaults(graph, *b);
     return etch_is_constant(*a) && etch_is_constant(*b) &&
            etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
 }
