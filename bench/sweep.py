@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""How fast sweeps are: 1,000,000 configurations of Llama-3-70B under megatron_pp, six quantities each, of which
-650,000 survive and are written as CSV. From nothing: reading, compiling, evaluating, writing. Beside it the same
-formulas in plain Python, as `etch query --format python` prints them for one case, values only.
+"""How fast sweeps are: 1,000,000 configurations of Llama-3-70B under megatron_pp, six quantities each, of
+which 650,000 survive and are written as CSV. From nothing: reading, compiling, evaluating, writing. Beside it
+the same formulas in plain Python, as `etch query --format python` prints them for one case, values only.
 
     sweep.py [FOLDER]        where to write the rows; else where temporary files go
 """
@@ -35,16 +35,19 @@ def in_python(etch, models):
     texts = [subprocess.run([etch, "query", f"{models}/llama.etch", quantity, *PLAN, "--set",
                              "pp=8,batch=2048,dp=dp,tp=tp,micro=micro,seq=seq", "-q", "--defaults",
                              "--format", "python", "--stage", "0"] if "params" not in quantity else
-                            [etch, "query", f"{models}/llama.etch", quantity, *PLAN, "-q", "--format", "python"],
+                            [etch, "query", f"{models}/llama.etch", quantity, *PLAN, "-q", "--format",
+                             "python"],
                             check=True, capture_output=True, text=True).stdout.strip().split("\n")[-1]
              for quantity in QUANTITIES]
     codes = [compile(text, "formula", "eval") for text in texts]
     import math
     from fractions import Fraction
-    names = {"math": math, "Fraction": Fraction, "max": max, "min": min, "ceil": math.ceil, "floor": math.floor}
+    names = {"math": math, "Fraction": Fraction, "max": max, "min": min, "ceil": math.ceil,
+             "floor": math.floor}
     start = time.process_time()
     for i in range(SAMPLE):
-        values = dict(names, dp=Fraction(2), tp=Fraction(4), micro=Fraction(2), seq=Fraction(512 + 512 * i))
+        values = dict(names, dp=Fraction(2), tp=Fraction(4), micro=Fraction(2),
+                      seq=Fraction(512 + 512 * i))
         for code in codes:
             eval(code, values)  # pylint: disable=eval-used
     return (time.process_time() - start) / SAMPLE
@@ -66,7 +69,7 @@ def main():
     used = results[f"sweep, {threads} threads"][1]
     each = in_python(etch, models)
     print(f"{rows} rows of 1000000 written; plain Python: {1e6 * each:.1f} us a row, "
-          f"{1e6 * each / results['sweep, 1 thread'][1]:.0f} times as long as the sweep with all of its parts")
+          f"{1e6 * each / results['sweep, 1 thread'][1]:.0f} times as long as the sweep as a whole")
     sys.exit(used > LIMIT or rows < 500000)
 
 

@@ -19,15 +19,15 @@ ETCH_API const char *etch_sweep_format_name(etch_sweep_format format);
 typedef struct etch_sweep_options {
     /* sizeof(etch_sweep_options) */
     size_t struct_size;
-    /* a block `sweep NAME { .. }` of the spec, whose lines hold where the members below are not given; axes and
-     * conditions are added to it. NULL: none */
+    /* a block `sweep NAME { .. }` of the spec, whose lines hold where the members below are not given; axes
+     * and conditions are added to it. NULL: none */
     const char *sweep;
     const char *const *over;
     size_t over_count;
     /* "a,b" or "all"; NULL: that of the session */
     const char *plans, *configs;
-    /* statements, each text may have several, joined by commas: only rows for which all hold. An equation over
-     * mesh axes, and `ranks == N`, is solved: axes that have no values take those that it leaves */
+    /* statements, each text may have several, joined by commas: only rows for which all hold. An equation
+     * over mesh axes, and `ranks == N`, is solved: axes that have no values take those that it leaves */
     const char *const *where;
     size_t where_count;
     /* expressions, joined by commas */

@@ -146,8 +146,8 @@ extern const cli_topic cli_topics[];
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
-/* Takes a command line apart; `sets` has room for three times `argc` texts. Anything but CLI_DONE has been said on
- * stderr. */
+/* Takes a command line apart; `sets` has room for three times `argc` texts. Anything but CLI_DONE has been
+ * said on stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */
 typedef struct cli_option {

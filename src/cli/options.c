@@ -81,13 +81,15 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a plan of the spec; needed where it has several;\n"
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC | CLI_SWEEP,
+                 "a plan of the spec; needed where it has several;\n"
                  "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0,
                  "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest (`show --plan`: all)"},
-    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_SWEEP, "values of params and mesh axes, instead of the\n"
+    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_SWEEP,
+                 "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
                  "NAME=NAME leaves it without a value;\n"
                  "tokens=EXPR is the size of a step"},
@@ -153,7 +155,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER | CLI_ASSEMBLE,
                    "write into a folder that holds files"},
     [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE, "end before the files are on the disk"},
-    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_SWEEP, "threads; as many as processors when left out"},
+    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_SWEEP,
+                  "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
@@ -604,8 +607,8 @@ static option_id option_of(int value)
  * how many threads there are may come from an alias that is overruled. */
 static bool may_repeat(option_id id)
 {
-    return !rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE ||
-           id == OPT_COLOR || id == OPT_JOBS;
+    return !rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE || id == OPT_COLOR ||
+           id == OPT_JOBS;
 }
 
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
@@ -665,9 +668,11 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
         if ((given >> i & 1) && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
     if (a->of_rows && c->bit != CLI_SWEEP)
-        return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name, a->of_rows);
+        return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name,
+                               a->of_rows);
     if (a->not_of_rows && c->bit == CLI_SWEEP)
-        return cli_usage_error(c, "`etch sweep` has no --format %s: only csv, jsonl and table", a->not_of_rows);
+        return cli_usage_error(c, "`etch sweep` has no --format %s: only csv, jsonl and table",
+                               a->not_of_rows);
     if (c->bit != CLI_SHOW && a->dot)
         return cli_usage_error(c, "`etch %s` has no --format dot: that is of `etch show`", c->name);
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)

@@ -197,7 +197,8 @@ bool etch_spec_settable(etch_spec *spec, const etch_plan *plan, etch_ast_name na
     bool of_plan = symbol && symbol->kind == ETCH_SYMBOL_PARAM;
     for (uint32_t i = spec->params.count; i < b.slots.count; i++)
         of_plan = of_plan || strcmp(b.slots.at[i].name, name.text) == 0;
-    *absent = plan && !of_plan && !etch_plan_value(spec, plan, name.text) && etch_plans_mention(spec, name.text);
+    *absent =
+        plan && !of_plan && !etch_plan_value(spec, plan, name.text) && etch_plans_mention(spec, name.text);
     const int32_t index = *absent ? -1 : find_slot(&b, spec->main, name, true);
     *var = index < 0 ? NULL : b.slots.at[index].var;
     return index >= 0;

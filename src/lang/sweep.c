@@ -30,8 +30,7 @@ typedef struct reading {
 static uint32_t function_of(const etch_ast_expr *expr)
 {
     uint32_t i = 0;
-    while (i < FUNCTIONS &&
-           (expr->kind != ETCH_AST_CALL || strcmp(functions[i].name, expr->name.text) != 0))
+    while (i < FUNCTIONS && (expr->kind != ETCH_AST_CALL || strcmp(functions[i].name, expr->name.text) != 0))
         i++;
     return i;
 }
@@ -93,8 +92,8 @@ static bool parse_axis(etch_spec *spec, const char *text, const char *source_nam
     const char *values = sign ? past_space(sign + 1) : "";
     if (!sign || !*values || strcmp(values, "[]") == 0)
         return report_empty(spec, text);
-    const char *whole = *values == '[' ? text : etch_text(spec->arena, "%.*s [%s]", (int)(sign + 1 - text),
-                                                          text, values);
+    const char *whole =
+        *values == '[' ? text : etch_text(spec->arena, "%.*s [%s]", (int)(sign + 1 - text), text, values);
     const etch_source *source = etch_source_add(spec->diags, source_name, whole, strlen(whole));
     etch_ast_defs defs = {0};
     if (!source) {
@@ -172,9 +171,9 @@ static bool read_line(etch_spec *spec, const etch_ast_def *def, etch_sweep_block
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(name, "plan") == 0)
+        if (strcmp(name, "plans") == 0)
             ETCH_PUSH(spec->arena, &out->plans, items[i]);
-        else if (strcmp(name, "config") == 0)
+        else if (strcmp(name, "configs") == 0)
             ETCH_PUSH(spec->arena, &out->configs, items[i]);
         else if (strcmp(name, "select") == 0)
             ETCH_PUSH(spec->arena, &out->select, items[i]);
@@ -185,7 +184,7 @@ static bool read_line(etch_spec *spec, const etch_ast_def *def, etch_sweep_block
         out->best = items[0];
     else if (strcmp(name, "top") == 0)
         out->top = items[0];
-    else if (strcmp(name, "plan") != 0 && strcmp(name, "config") != 0 && strcmp(name, "select") != 0 &&
+    else if (strcmp(name, "plans") != 0 && strcmp(name, "configs") != 0 && strcmp(name, "select") != 0 &&
              strcmp(name, "pareto") != 0)
         ETCH_PUSH(spec->arena, &out->over, etch_written(spec, def->span));
     return true;

@@ -7,8 +7,11 @@ import json
 import os
 import random
 import re
+import signal
+import subprocess
+import time
 
-from etchtest import LLAMA, MODELS, Case, main, run, settings, succeed
+from etchtest import ETCH, LLAMA, MODELS, Case, main, run, settings, succeed
 from shipped import SMALL, axes_of, params_of, runs_of
 
 MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
@@ -76,13 +79,76 @@ class Sweeps(Case):
         served = rng.choice(runs_of(spec))
         pool = SERVED if served else OF_JOB + OF_RANK
         exprs = rng.sample(pool, rng.randrange(1, 4))
-        common = ["--plan", plan] + (["--config", config] if config else []) + (["--run", served] if served else [])
+        common = ["--plan", plan]
+        common += ["--config", config] if config else []
+        common += ["--run", served] if served else []
         return spec, common, fixed, [(name, values_of(rng, name, axes)) for name in swept], exprs
 
     def query(self, spec, common, sets, expression):
         done = run("query", spec, expression, *common, "--defaults", "-q", "--set", settings(sets))
         self.assertIn(done.status, (0, 1, 4), str(done))
         return done.out.strip() if done.status == 0 else None
+
+    AXES = ["--config", "llama3_8b", "--plan", "megatron_pp", "--set", "batch=512", "--over", "pp = 1, 2, 4",
+            "--over", "dp = powers(2, 0, 5)", "--over", "micro = divisors(batch/dp)", "--over",
+            "seq = range(512, 32768, 512)", "--where", "memory(peak) <= 640 GB"]
+
+    def test_bytes_do_not_depend_on_threads(self):
+        for results in (["--select", "comm(step), memory(peak)"],
+                        ["--best", "comm(step)", "--top", "50"],
+                        ["--pareto", "comm(step), memory(peak), traffic(step)", "--format", "jsonl"]):
+            one = succeed("sweep", LLAMA, *self.AXES, *results, "--jobs", "1", "--explain")
+            many = succeed("sweep", LLAMA, *self.AXES, *results, "--jobs", "7", "--explain")
+            self.assertEqual(one.out, many.out)
+            self.assertEqual(one.err, many.err)
+
+    def test_best_and_front(self):
+        """Of the rows of a sweep, chosen here."""
+        select = ["--select", "comm(step), memory(peak)", "--format", "jsonl"]
+        rows = [json.loads(line) for line in succeed("sweep", LLAMA, *self.AXES, *select).out.splitlines()]
+        self.assertGreater(len(rows), 1000)
+        best = succeed("sweep", LLAMA, *self.AXES, *select, "--best", "comm(step)", "--top", "100")
+        self.assertEqual(sorted(rows, key=lambda row: row["comm(step)"])[:100],
+                         [json.loads(line) for line in best.out.splitlines()])
+        front = succeed("sweep", LLAMA, *self.AXES, *select, "--pareto", "comm(step), memory(peak)")
+        points = {(row["comm(step)"], row["memory(peak)"]) for row in rows}
+        least = {point for point in points
+                 if not any(other != point and other[0] <= point[0] and other[1] <= point[1]
+                            for other in points)}
+        self.assertEqual([row for row in rows if (row["comm(step)"], row["memory(peak)"]) in least],
+                         [json.loads(line) for line in front.out.splitlines()])
+
+    def test_factorisations(self):
+        """`ranks == N` has all of them, each once, and is the same as the product filtered."""
+        for ranks in (1, 24, 64):
+            base = ["--config", "llama3_70b", "--plan", "megatron_pp", "--set", "batch=1024,seq=4096"]
+            solved = succeed("sweep", LLAMA, *base, "--where", f"ranks == {ranks}", "--select", "pp*dp*tp",
+                             "--format", "jsonl")
+            found = [tuple(json.loads(line)[name] for name in ("pp", "dp", "tp"))
+                     for line in solved.out.splitlines()]
+            divisors = [d for d in range(1, ranks + 1) if ranks % d == 0]
+            self.assertEqual([(pp, dp, ranks // pp // dp) for pp in divisors for dp in divisors
+                              if ranks % (pp * dp) == 0], found)
+
+    def test_stopped(self):
+        """A signal ends a sweep: the rows that are complete are in a file that says so."""
+        out = self.scratch / "rows.csv"
+        command = [ETCH, "sweep", str(LLAMA), "--config", "llama3_8b", "--plan", "megatron", "--set", "tp=2",
+                   "--over", "batch = range(1, 10000)", "--over", "seq = range(2, 20000, 2)", "--select",
+                   "comm(step)", "-o", str(out), "--jobs", "1"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            while not any(path.stat().st_size > 1000 for path in self.scratch.iterdir()):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()[1]
+        self.assertEqual(4, process.returncode, said)
+        self.assertIn("E0656", said)
+        self.assertEqual(["rows.csv.partial"], [path.name for path in self.scratch.iterdir()])
+        lines = (self.scratch / "rows.csv.partial").read_text(encoding="utf-8").splitlines()
+        count = int(re.search(r"the first (\d+) rows", said)[1])
+        self.assertEqual("batch,seq,comm(step)", lines[0])
+        self.assertEqual([[1 + i // 10000, 2 + 2 * (i % 10000)] for i in range(count)],
+                         [[int(cell) for cell in line.split(",")[:2]] for line in lines[1:]])
 
     def test_rows_are_queries(self):
         checked = {"printed": 0, "refused": 0, "large": 0}
@@ -105,7 +171,8 @@ class Sweeps(Case):
                 if point in printed:
                     expression = rng.choice(exprs)
                     said = self.query(spec, common, sets, expression)
-                    self.assertEqual(said, printed[point][expression], f"{sweep.command}\n{expression} {point}")
+                    self.assertEqual(said, printed[point][expression],
+                                     f"{sweep.command}\n{expression} {point}")
                     checked["printed"] += 1
                     checked["large"] += len(said or "") > 19
                 else:

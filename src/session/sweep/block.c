@@ -37,10 +37,7 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
 
 static void refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
 {
-    const etch_tally tally = {.reason = reason,
-                              .count = 1,
-                              .row = b->first_row + row,
-                              .frame = b->frame};
+    const etch_tally tally = {.reason = reason, .count = 1, .row = b->first_row + row, .frame = b->frame};
     etch_tally_add(b->arena, &b->tallies, &tally);
 }
 

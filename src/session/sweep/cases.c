@@ -1,5 +1,5 @@
-/* Cases: the formulas of all rows that share what decides structure, and which axes are 1. Each is compiled in
- * a session of its own, where what does not decide stays open. */
+/* Cases: the formulas of all rows that share what decides structure, and which axes are 1. Each is compiled
+ * in a session of its own, where what does not decide stays open. */
 #include "session/sweep/sweep_int.h"
 
 #include <stdlib.h>
@@ -12,15 +12,15 @@ static bool same_key(const etch_case_key *a, const etch_case_key *b)
     if (a->hash != b->hash || a->frame != b->frame || a->by_row != b->by_row)
         return false;
     for (uint32_t i = 0; i < a->frame->axis_count; i++)
-        if (a->values[i].number != b->values[i].number || a->values[i].denominator != b->values[i].denominator)
+        if (a->values[i].number != b->values[i].number ||
+            a->values[i].denominator != b->values[i].denominator)
             return false;
     return true;
 }
 
 etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key)
 {
-    etch_sweep_case *found =
-        sweep->case_slots ? sweep->cases[key->hash & (sweep->case_slots - 1)] : NULL;
+    etch_sweep_case *found = sweep->case_slots ? sweep->cases[key->hash & (sweep->case_slots - 1)] : NULL;
     while (found && !same_key(&found->key, key))
         found = found->next;
     return found;
@@ -122,8 +122,8 @@ static etch_expr apply(const compiling *c, etch_expr value)
     return settings && value ? etch_settings_apply(c->session->sym, settings, value) : NULL;
 }
 
-/* Compiles a list of formulas. False: it cannot be, and nothing is said. */
-static bool compile(const compiling *c, const expr_list *formulas, etch_case_program *out)
+/* Compiles a list of formulas. False: it cannot be, which is reported where something has no value. */
+static bool compile(compiling *c, const expr_list *formulas, etch_case_program *out)
 {
     if (formulas->count == 0)
         return true;
@@ -131,8 +131,12 @@ static bool compile(const compiling *c, const expr_list *formulas, etch_case_pro
         return false;
     out->inputs = etch_frame_inputs(c->self->arena, c->self->key.frame, out->program);
     for (size_t i = 0; i < etch_program_variables(out->program); i++)
-        if (out->inputs[i] == UINT32_MAX)
+        if (out->inputs[i] == UINT32_MAX) {
+            etch_error(c->session->diags, ETCH_E_UNBOUND, (etch_span){0, 0}, "no value for %s",
+                       etch_program_variable(out->program, i));
+            c->refused = true;
             return false;
+        }
     return true;
 }
 
@@ -190,10 +194,10 @@ static vars_of vars_in(const compiling *c, etch_expr value)
     return (vars_of)found;
 }
 
-/* A condition that holds for all rows is none. What has no value, and no axis in it, is asked for by nobody: it
- * has been looked at with the values of the case. False: it depends on the row whether a value would do. */
-static bool add_must(const compiling *c, const etch_must *must, expr_list *formulas,
-                     etch_case_must *list, uint32_t *count)
+/* A condition that holds for all rows is none. What has no value, and no axis in it, is asked for by nobody:
+ * it has been looked at with the values of the case. False: the row decides whether a value would do. */
+static bool add_must(const compiling *c, const etch_must *must, expr_list *formulas, etch_case_must *list,
+                     uint32_t *count)
 {
     etch_sym *sym = c->session->sym;
     const bool unary = must->kind == ETCH_MUST_BE_NUMBER;
@@ -216,10 +220,8 @@ static bool add_must(const compiling *c, const etch_must *must, expr_list *formu
     if (!unary)
         ETCH_PUSH(c->session->arena, formulas, right ? right : etch_int(sym, 0));
     if (!left || !right) { /* a condition that no value meets */
-        own->must = (etch_must){.kind = ETCH_MUST_BE_NUMBER,
-                                .least = 1,
-                                .code = must->code,
-                                .subject = own->must.subject};
+        own->must = (etch_must){
+            .kind = ETCH_MUST_BE_NUMBER, .least = 1, .code = must->code, .subject = own->must.subject};
         formulas->at[own->left] = etch_int(sym, 0);
     }
     return true;
@@ -330,7 +332,9 @@ static void note_reason(etch_sweep_case *self, const etch_session *session)
     while (diag && diag->severity != ETCH_ERROR)
         diag = diag->next;
     const etch_code code = diag ? diag->code : ETCH_NO_CODE;
-    const char *title = code != ETCH_NO_CODE ? etch_code_title(code) : "it cannot be computed";
+    const char *title = code == ETCH_NO_CODE     ? "it cannot be computed"
+                        : code == ETCH_E_UNBOUND ? etch_copy_string(self->arena, diag->message)
+                                                 : etch_code_title(code);
     self->reason = (etch_reason_text){code, title};
     self->state = ETCH_CASE_REFUSED;
 }

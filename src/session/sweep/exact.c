@@ -115,8 +115,7 @@ static int compare_long(etch_arena *arena, etch_exact a, etch_exact b)
     const bool x_negative = x.negative && x.number.count, y_negative = y.negative && y.number.count;
     if (x_negative != y_negative)
         return x_negative ? -1 : 1;
-    const int size =
-        order(product(arena, x.number, y.denominator), product(arena, y.number, x.denominator));
+    const int size = order(product(arena, x.number, y.denominator), product(arena, y.number, x.denominator));
     return x_negative ? -size : size;
 }
 

@@ -335,8 +335,8 @@ static bool compile(framing *f, const etch_expr *formulas, uint32_t count, uint3
         const char *name = etch_program_variable(*program, i);
         etch_diag *diag = etch_error(session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
                                      "'%.80s' speaks of '%s', which has no value there", what, name);
-        etch_help(diag, (*inputs)[i] == UINT32_MAX ? "give it one: --set %s=..."
-                                                   : "name the axis '%s' before it",
+        etch_help(diag,
+                  (*inputs)[i] == UINT32_MAX ? "give it one: --set %s=..." : "name the axis '%s' before it",
                   name);
         return false;
     }
@@ -376,8 +376,8 @@ static bool constant_values(framing *f, const etch_values_list *list, const etch
         bool fine = true;
         for (uint32_t k = 0; k < list->pieces[i].count; k++)
             fine = etch_exact_of(f->session->sym, formulas[at++], &arguments[k]) && fine;
-        if (!fine ||
-            !etch_piece_values(arena, list->pieces[i].kind, arguments, list->pieces[i].count, &values, &count)) {
+        if (!fine || !etch_piece_values(arena, list->pieces[i].kind, arguments, list->pieces[i].count,
+                                        &values, &count)) {
             etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->pieces[i].span,
                        "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
                        (int)ETCH_SWEEP_VALUES);
@@ -416,8 +416,7 @@ static bool compile_axis(framing *f, uint32_t index)
         return constant_values(f, list, formulas.at, axis);
     axis->pieces = pieces;
     axis->piece_count = list->count;
-    return compile(f, formulas.at, formulas.count, index, axis->name,
-                   &axis->program, &axis->inputs);
+    return compile(f, formulas.at, formulas.count, index, axis->name, &axis->program, &axis->inputs);
 }
 
 /* ---- structure ----------------------------------------------------------------------------------------- */

@@ -52,9 +52,8 @@ static bool read_names(etch_session *session, etch_listing what, const etch_text
         if (all || k < count)
             continue;
         const bool plans = what == ETCH_LIST_PLANS;
-        etch_diag *diag =
-            etch_error(session->diags, plans ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG,
-                       (etch_span){0, 0}, "there is no %s '%s'", kinds[what], given->at[i]);
+        etch_diag *diag = etch_error(session->diags, plans ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG,
+                                     (etch_span){0, 0}, "there is no %s '%s'", kinds[what], given->at[i]);
         const char *near = etch_nearest(given->at[i], known, count);
         if (near)
             etch_help(diag, "did you mean '%s'?", near);
@@ -111,13 +110,14 @@ static bool read_results(etch_session *session, const etch_sweep_options *o, con
         out->best = add_expr(session, out, best);
     for (uint32_t i = 0; i < pareto.count; i++)
         ETCH_PUSH(arena, &out->pareto, add_expr(session, out, pareto.at[i]));
+    const char *top = b && !o->pareto ? b->top : NULL;
     out->top = o->top ? o->top : 1;
-    if (!o->top && b && b->top && !read_top(session, b->top, &out->top))
+    if (!o->top && top && !read_top(session, top, &out->top))
         return false;
     if (best && pareto.count > 0)
         return refuse(session, "a sweep prints its best rows, or its Pareto front, and not both",
                       "leave out one of --best and --pareto; or ask twice");
-    if (!best && (o->top || (b && b->top)))
+    if (!best && (o->top || top))
         return refuse(session, "the number of best rows needs what they are best in",
                       "say --best EXPR: the rows where it is least");
     return out->exprs.count > 0 ||

@@ -1,5 +1,5 @@
-/* Where the text of a sweep goes: to whoever asked, or into a file, which has a hidden name until all of it is
- * there and on the disk. */
+/* Where the text of a sweep goes: to whoever asked, or into a file, which has a hidden name until all of it
+ * is there and on the disk. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "session/sweep/sweep_int.h"
@@ -24,8 +24,9 @@ etch_status etch_sink_open(etch_sweep_sink *sink)
     sink->folder = sink->file = -1;
     if (!path)
         return ETCH_OK;
-    const char *parent =
-        slash == path ? "/" : slash ? etch_copy_text(arena, path, (size_t)(slash - path)) : ".";
+    const char *parent = slash == path ? "/"
+                         : slash       ? etch_copy_text(arena, path, (size_t)(slash - path))
+                                       : ".";
     sink->name = etch_copy_string(arena, slash ? slash + 1 : path);
     snprintf(sink->hidden, sizeof sink->hidden, ETCH_HIDDEN "%.200s-%ld", sink->name, (long)getpid());
     sink->folder = *sink->name ? etch_open_folder(parent) : -1;
@@ -54,8 +55,7 @@ etch_status etch_sink_close(etch_sweep_sink *sink, bool whole)
 {
     if (sink->file < 0)
         return ETCH_OK;
-    const char *name =
-        whole ? sink->name : etch_text(sink->session->arena, "%s" PARTIAL, sink->name);
+    const char *name = whole ? sink->name : etch_text(sink->session->arena, "%s" PARTIAL, sink->name);
     int error = fsync(sink->file) == 0 || errno == EINVAL ? 0 : errno;
     const int closed = etch_file_close(sink->file);
     sink->file = -1;
@@ -64,7 +64,8 @@ etch_status etch_sink_close(etch_sweep_sink *sink, bool whole)
         error = errno;
     if (error == 0) {
         *sink->hidden = '\0';
-        (void)fsync(sink->folder); /* the rows are there; some file systems have nothing to sync of a folder */
+        (void)fsync(
+            sink->folder); /* the rows are there; some file systems have nothing to sync of a folder */
     }
     return error == 0 ? ETCH_OK : fail(sink, "write", error);
 }

@@ -1,5 +1,5 @@
-/* Sweeps: frames, one after the other; their rows in blocks, some blocks at a time; and what comes of them, in
- * the order of the rows. */
+/* Sweeps: frames, one after the other; their rows in blocks, some blocks at a time; and what comes of them,
+ * in the order of the rows. */
 #include "session/sweep/sweep_int.h"
 
 #include <inttypes.h>
@@ -130,6 +130,16 @@ static void add_tally(etch_sweep *sweep, const etch_tally *tally)
     known->reason.text = etch_copy_string(arena, tally->reason.text);
 }
 
+/* Before the first row. */
+static etch_status write_head(etch_sweep *sweep)
+{
+    etch_buf head = {.arena = sweep->arena};
+    if (!sweep->has_head)
+        etch_print_head(sweep, &head);
+    sweep->has_head = true;
+    return etch_sink_write(&sweep->sink, &head);
+}
+
 static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
 {
     for (uint32_t i = 0; i < b->tallies.count; i++)
@@ -142,7 +152,8 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
     sweep->report->written += b->written;
     if (!etch_sweep_streams(sweep))
         etch_rows_take(sweep, b);
-    return etch_sink_write(&sweep->sink, &b->text);
+    const etch_status status = b->text.length ? write_head(sweep) : ETCH_OK;
+    return status == ETCH_OK ? etch_sink_write(&sweep->sink, &b->text) : status;
 }
 
 static etch_status run_blocks(etch_sweep *sweep)
@@ -169,8 +180,8 @@ static etch_status refuse_rows(etch_sweep *sweep, const char *count)
     return ETCH_EINPUT;
 }
 
-/* How many rows there are, as far as that is plain: "1000000"; those of the equation and of values that depend
- * on others are not counted. */
+/* How many rows there are, as far as that is plain: "1000000"; those of the equation and of values that
+ * depend on others are not counted. */
 static etch_status check_count(etch_sweep *sweep)
 {
     etch_sym *sym = sweep->session->sym;
@@ -256,7 +267,9 @@ static etch_status finish(etch_sweep *sweep)
     etch_buf text = {.arena = sweep->arena};
     const bool stopped = sweep->report->stopped;
     finish_text(sweep, &text);
-    etch_status status = etch_sink_write(&sweep->sink, &text);
+    etch_status status = text.length ? write_head(sweep) : ETCH_OK;
+    if (status == ETCH_OK)
+        status = etch_sink_write(&sweep->sink, &text);
     if (status != ETCH_OK)
         return status;
     if (stopped) {
@@ -294,11 +307,7 @@ static etch_status run(void *data)
     sweep->blocks = ETCH_NEW_ARRAY(sweep->arena, most_blocks, etch_sweep_block);
     sweep->asked = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
     sweep->met = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
-    etch_buf head = {.arena = sweep->arena};
-    etch_print_head(sweep, &head);
     status = etch_sink_open(&sweep->sink);
-    if (status == ETCH_OK)
-        status = etch_sink_write(&sweep->sink, &head);
     for (uint32_t i = 0; status == ETCH_OK && !sweep->report->stopped && i < sweep->frames.count; i++)
         if (!sweep->frames.at[i]->refused)
             status = run_frame(sweep, sweep->frames.at[i], &sweep->walk, most_blocks);

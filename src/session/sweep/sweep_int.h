@@ -158,8 +158,8 @@ enum { ETCH_SWEEP_BLOCK = 8192 };
 /* The values that decide, and which sizes are 1. */
 typedef struct etch_case_key {
     const etch_sweep_frame *frame;
-    /* by axis of the frame: its value where it decides, else 1 where it is a size of 1; else it is open, which
-     * a denominator of 0 says */
+    /* by axis of the frame: its value where it decides, else 1 where it is a size of 1; else it is open,
+     * which a denominator of 0 says */
     const etch_exact *values;
     /* is each value a case of its own? */
     bool by_row;
@@ -289,6 +289,8 @@ typedef struct etch_sweep {
     ETCH_VEC(etch_kept_row) kept;
     ETCH_VEC(etch_kept_row) spare;
     etch_walk walk;
+    /* the names of the columns are written */
+    bool has_head;
     etch_sweep_sink sink;
     etch_sweep_report *report;
 } etch_sweep;

@@ -38,8 +38,8 @@ static etch_span known_span(const etch_session *session, etch_span span)
 
 void etch_sweep_repeat(etch_session *session, const etch_diag *diag)
 {
-    etch_diag *own = etch_error(session->diags, diag->code, known_span(session, diag->span), "%s",
-                                diag->message);
+    etch_diag *own =
+        etch_error(session->diags, diag->code, known_span(session, diag->span), "%s", diag->message);
     for (const etch_label *note = diag->notes; note; note = note->next)
         etch_note(own, known_span(session, note->span), "%s", note->message);
     for (const etch_label *help = diag->helps; help; help = help->next)
@@ -70,31 +70,39 @@ static void ask_all(const asking *a)
             return;
 }
 
-/* Adds what a query of the row says. */
-static void explain(etch_sweep *sweep, const etch_tally *tally, etch_diag *diag)
+/* Says what a query of the row says. */
+static void explain(etch_sweep *sweep, const etch_tally *tally)
 {
     etch_session *session = sweep->session;
     asking a = {.sweep = sweep, .tally = tally};
     etch_status status;
-    etch_note(diag, (etch_span){0, 0}, "the first is row %" PRIu64 ": %s", tally->row + 1,
-              etch_row_text(session->arena, tally->frame, tally->values));
-    a.session = etch_frame_open(sweep, session->arena, tally->frame, tally->values, &status);
+    a.session = etch_frame_open(sweep, sweep->arena, tally->frame, tally->values, &status);
     if (status == ETCH_OK)
         ask_all(&a);
     const etch_diag *said = a.session ? etch_diags_first(a.session->diags) : NULL;
     while (said && said->severity != ETCH_ERROR)
         said = said->next;
-    if (said) {
-        etch_note(diag, known_span(session, said->span), "E%04u: %s", (unsigned)said->code, said->message);
-        for (const etch_label *note = said->notes; note; note = note->next)
-            etch_note(diag, known_span(session, note->span), "%s", note->message);
-        for (const etch_label *help = said->helps; help; help = help->next)
-            etch_help(diag, "%s", help->message);
-    }
+    const char *row = etch_row_text(sweep->arena, tally->frame, tally->values);
+    etch_diag *diag =
+        etch_remark(session->diags, said ? said->code : tally->reason.code,
+                    said ? known_span(session, said->span) : (etch_span){0, 0}, "row %" PRIu64 ", %s: %s",
+                    tally->row + 1, row, said ? said->message : tally->reason.text);
+    for (const etch_label *note = said ? said->notes : NULL; note; note = note->next)
+        etch_note(diag, known_span(session, note->span), "%s", note->message);
+    for (const etch_label *help = said ? said->helps : NULL; help; help = help->next)
+        etch_help(diag, "%s", help->message);
     etch_session_close(a.session);
 }
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
+
+static bool is_solved(const etch_sweep *sweep, uint32_t statement)
+{
+    for (uint32_t i = 0; i < sweep->frames.count; i++)
+        if (!sweep->frames.at[i]->refused && sweep->frames.at[i]->kinds[statement] == ETCH_WHERE_SOLVED)
+            return true;
+    return false;
+}
 
 /* Which statement leaves nothing? */
 static void help_unmet(etch_sweep *sweep, etch_diag *diag)
@@ -102,10 +110,14 @@ static void help_unmet(etch_sweep *sweep, etch_diag *diag)
     bool told = false;
     for (uint32_t i = 0; i < sweep->request.where.count; i++)
         if (sweep->asked[i] > 0 && sweep->met[i] == 0) {
-            etch_note(diag, (etch_span){0, 0}, "'%s' holds for none of the %" PRIu64 " rows that it is asked of",
+            etch_note(diag, (etch_span){0, 0},
+                      "'%s' holds for none of the %" PRIu64 " rows that it is asked of",
                       sweep->request.where.at[i], sweep->asked[i]);
             told = true;
         }
+    for (uint32_t i = 0; sweep->report->rows == 0 && i < sweep->request.where.count; i++)
+        if (is_solved(sweep, i))
+            etch_note(diag, (etch_span){0, 0}, "no values of the axes make '%s'", sweep->request.where.at[i]);
     if (!told && sweep->report->unmet > 0)
         etch_note(diag, (etch_span){0, 0}, "each condition holds for some row, but no row meets all of them");
 }
@@ -117,8 +129,7 @@ static void tell_frames(etch_sweep *sweep, etch_diag *diag)
         if (frame->refused)
             etch_note(diag, (etch_span){0, 0}, "no rows of %s%s%s%s%s: %s", frame->plan ? "plan " : "",
                       frame->plan ? frame->plan : "", frame->plan && frame->config ? ", " : "",
-                      frame->config ? "config " : "", frame->config ? frame->config : "",
-                      frame->reason.text);
+                      frame->config ? "config " : "", frame->config ? frame->config : "", frame->reason.text);
     }
 }
 
@@ -128,9 +139,11 @@ static void tell_reasons(etch_sweep *sweep, etch_diag *diag)
         const etch_tally *tally = &sweep->tallies.at[i];
         etch_note(diag, (etch_span){0, 0}, "%" PRIu64 " refused, E%04u: %s", tally->count,
                   (unsigned)tally->reason.code, tally->reason.text);
-        if (sweep->options->explain)
-            explain(sweep, tally, diag);
     }
+    if (!sweep->options->explain && sweep->tallies.count > 0)
+        etch_help(diag, "--explain says of each reason what a query says of its first row");
+    for (uint32_t i = 0; sweep->options->explain && i < sweep->tallies.count; i++)
+        explain(sweep, &sweep->tallies.at[i]);
 }
 
 bool etch_sweep_tell(etch_sweep *sweep)
@@ -148,8 +161,6 @@ bool etch_sweep_tell(etch_sweep *sweep)
         help_unmet(sweep, diag);
         tell_frames(sweep, diag);
         tell_reasons(sweep, diag);
-        if (!sweep->options->explain && r->refused > 0)
-            etch_help(diag, "--explain says of each reason what a query says of its first row");
         return false;
     }
     if (!refused)
@@ -160,7 +171,5 @@ bool etch_sweep_tell(etch_sweep *sweep)
                                   r->rows - r->unmet - r->refused, r->rows, r->unmet, r->refused);
     tell_frames(sweep, diag);
     tell_reasons(sweep, diag);
-    if (!sweep->options->explain && r->refused > 0)
-        etch_help(diag, "--explain says of each reason what a query says of its first row");
     return true;
 }

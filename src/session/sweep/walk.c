@@ -145,8 +145,7 @@ static bool fill_dependent(etch_walk *w, const etch_sweep_axis *axis, etch_walk_
                            const etch_exact *row)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(w->arena));
-    etch_exact *arguments =
-        ETCH_NEW_ARRAY(scratch, etch_program_formulas(axis->program), etch_exact);
+    etch_exact *arguments = ETCH_NEW_ARRAY(scratch, etch_program_formulas(axis->program), etch_exact);
     bool fine = evaluate(w, axis, row, arguments);
     for (uint32_t i = 0; fine && i < axis->piece_count; i++) {
         const etch_sweep_piece *piece = &axis->pieces[i];
