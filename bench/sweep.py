@@ -43,7 +43,7 @@ def in_python(etch, models):
     import math
     from fractions import Fraction
     names = {"math": math, "Fraction": Fraction, "max": max, "min": min, "ceil": math.ceil,
-             "floor": math.floor}
+             "ceiling": math.ceil, "floor": math.floor, "Max": max, "Min": min, "Rational": Fraction}
     start = time.process_time()
     for i in range(SAMPLE):
         values = dict(names, dp=Fraction(2), tp=Fraction(4), micro=Fraction(2),

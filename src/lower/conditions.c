@@ -188,7 +188,8 @@ static void ask_op(etch_bound *b, const etch_op *op)
 
 static void ask_loop(etch_bound *b, const etch_loop *loop)
 {
-    ask(b, loop->count, count_or_none, loop->span, "", etch_text(b->arena, "the count of loop %s", loop->name));
+    ask(b, loop->count, count_or_none, loop->span, "",
+        etch_text(b->arena, "the count of loop %s", loop->name));
 }
 
 /* The counts of loops, and the numbers of calls; `root` is a region. */

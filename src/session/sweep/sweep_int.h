@@ -6,6 +6,7 @@
  *     cases.c      formulas of one case, compiled
  *     block.c      many rows at once
  *     exact.c      numbers of any size
+ *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
  *     print.c      rows as text
  *     sink.c       where text goes
@@ -31,6 +32,15 @@ bool etch_exact_is_integer(etch_exact a);
 bool etch_exact_holds(etch_arena *arena, etch_relation relation, etch_exact left, etch_exact right);
 /* A constant; false: it does not fit a fraction of words. */
 bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out);
+
+/* ---- message.c ---------------------------------------------------------------------------------------- */
+
+/* A copy of a message that outlives its session. */
+const etch_diag *etch_sweep_copy(etch_arena *arena, const etch_diag *diag);
+/* Says a message of another session on the same spec. */
+void etch_sweep_repeat(etch_session *session, const etch_diag *diag);
+/* The same place in the files of this session; nowhere, where it is in none of them. */
+etch_span etch_sweep_span(const etch_session *session, etch_span span);
 
 /* ---- request.c ----------------------------------------------------------------------------------------- */
 
@@ -364,9 +374,4 @@ void etch_sink_abandon(etch_sweep_sink *sink);
 
 /* Says which rows are left out. False: none is left, which is an error. */
 bool etch_sweep_tell(etch_sweep *sweep);
-/* A copy of a message that outlives its session. */
-const etch_diag *etch_sweep_copy(etch_arena *arena, const etch_diag *diag);
-/* Says a message of another session on the same spec. */
-void etch_sweep_repeat(etch_session *session, const etch_diag *diag);
-
 #endif

@@ -4,48 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- messages of other sessions ------------------------------------------------------------------------ */
-
-static etch_label *copy_labels(etch_arena *arena, const etch_label *labels)
-{
-    etch_label *first = NULL, **end = &first;
-    for (; labels; labels = labels->next) {
-        etch_label *own = ETCH_NEW(arena, etch_label);
-        *own = (etch_label){labels->span, etch_copy_string(arena, labels->message), NULL};
-        *end = own;
-        end = &own->next;
-    }
-    return first;
-}
-
-const etch_diag *etch_sweep_copy(etch_arena *arena, const etch_diag *diag)
-{
-    etch_diag *own = ETCH_NEW(arena, etch_diag);
-    *own = (etch_diag){.severity = diag->severity, .code = diag->code, .span = diag->span};
-    own->message = etch_copy_string(arena, diag->message);
-    own->notes = copy_labels(arena, diag->notes);
-    own->helps = copy_labels(arena, diag->helps);
-    return own;
-}
-
-/* Files are read in the same order by every session on a spec, before all else: their places are the same. */
-static etch_span known_span(const etch_session *session, etch_span span)
-{
-    const etch_source *source = etch_source_at(session->diags, span, NULL, NULL);
-    const bool fits = source && span.end <= source->base + source->length;
-    return fits ? span : (etch_span){0, 0};
-}
-
-void etch_sweep_repeat(etch_session *session, const etch_diag *diag)
-{
-    etch_diag *own =
-        etch_error(session->diags, diag->code, known_span(session, diag->span), "%s", diag->message);
-    for (const etch_label *note = diag->notes; note; note = note->next)
-        etch_note(own, known_span(session, note->span), "%s", note->message);
-    for (const etch_label *help = diag->helps; help; help = help->next)
-        etch_help(own, "%s", help->message);
-}
-
 /* ---- the first row of a reason ------------------------------------------------------------------------- */
 
 typedef struct asking {
@@ -83,12 +41,12 @@ static void explain(etch_sweep *sweep, const etch_tally *tally)
     while (said && said->severity != ETCH_ERROR)
         said = said->next;
     const char *row = etch_row_text(sweep->arena, tally->frame, tally->values);
-    etch_diag *diag =
-        etch_remark(session->diags, said ? said->code : tally->reason.code,
-                    said ? known_span(session, said->span) : (etch_span){0, 0}, "row %" PRIu64 ", %s: %s",
-                    tally->row + 1, row, said ? said->message : tally->reason.text);
+    etch_diag *diag = etch_remark(session->diags, said ? said->code : tally->reason.code,
+                                  said ? etch_sweep_span(session, said->span) : (etch_span){0, 0},
+                                  "row %" PRIu64 ", %s: %s", tally->row + 1, row,
+                                  said ? said->message : tally->reason.text);
     for (const etch_label *note = said ? said->notes : NULL; note; note = note->next)
-        etch_note(diag, known_span(session, note->span), "%s", note->message);
+        etch_note(diag, etch_sweep_span(session, note->span), "%s", note->message);
     for (const etch_label *help = said ? said->helps : NULL; help; help = help->next)
         etch_help(diag, "%s", help->message);
     etch_session_close(a.session);

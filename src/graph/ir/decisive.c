@@ -1,0 +1,19 @@
+/* Questions that decide the structure of a graph. */
+#include "graph/ir/ir_int.h"
+
+static void note_decisive(etch_graph *graph, etch_expr var)
+{
+    for (uint32_t i = 0; i < graph->decisive.count; i++)
+        if (graph->decisive.at[i] == var)
+            return;
+    ETCH_PUSH(graph->arena, &graph->decisive, var);
+}
+
+etch_expr etch_graph_with_defaults(etch_graph *graph, etch_expr expr)
+{
+    const etch_expr *vars = NULL;
+    const uint32_t count = expr ? etch_vars_of(graph->sym, expr, &vars) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        note_decisive(graph, vars[i]);
+    return etch_subst(graph->sym, expr, graph->default_count, graph->default_vars, graph->default_values);
+}
