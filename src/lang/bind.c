@@ -246,7 +246,8 @@ static void bind_set(binder *b, const char *text)
         const int32_t index = find_slot(b, spec->main, def->name, true);
         if (index < 0)
             continue;
-        const bool leaves = b->slots.at[index].tokens && is_name(def->value, def->name.text);
+        /* also a param that the spec does not see by this name */
+        const bool leaves = is_name(def->value, def->name.text);
         etch_expr value = leaves ? b->slots.at[index].var : etch_value_of(spec, def->value, &lookup);
         give(b, index, value, ETCH_GIVEN_BY_SET, def->value->span); /* the last one counts */
     }
