@@ -40,6 +40,7 @@
 #include "etch/query.h"
 #include "etch/session.h"
 #include "etch/status.h"
+#include "etch/sweep.h"
 #include "etch/time.h"
 #include "etch/traces.h"
 #include "etch/version.h"

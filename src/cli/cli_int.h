@@ -67,6 +67,11 @@ typedef struct cli_arguments {
     const char *ranks;
     /* dump in the text form */
     bool text;
+    /* of a sweep: `over` and `where` have room for every word of the command line */
+    etch_sweep_options sweep;
+    const char **over, **where;
+    /* --format, as far as it is one of rows, or of other results */
+    const char *of_rows, *not_of_rows;
     /* the spec of the machine */
     const char *machine;
     /* fit nothing: how good are the numbers of the machine? */
@@ -107,8 +112,9 @@ enum {
     CLI_FIT = 1 << 9,
     CLI_SIMULATE = 1 << 10,
     CLI_IMPORT = 1 << 11,
+    CLI_SWEEP = 1 << 12,
     CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
-    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
+    CLI_EVERY = CLI_SPEC | CLI_SWEEP | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
 };
 
 /* The i-th command, NULL after the last. */
@@ -126,6 +132,7 @@ cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_simulate(const cli_arguments *arguments);
 cli_exit cli_import(const cli_arguments *arguments);
+cli_exit cli_sweep(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
@@ -145,8 +152,8 @@ extern const cli_topic cli_topics[];
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
-/* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on
- * stderr. */
+/* Takes a command line apart; `sets` has room for three times `argc` texts. Anything but CLI_DONE has been
+ * said on stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */
 typedef struct cli_option {

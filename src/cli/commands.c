@@ -74,6 +74,25 @@ static const cli_command commands[] = {
      "\n"
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n"},
+    {"sweep", CLI_SWEEP, "SPEC", 1, 1, "quantities of many configurations; the best of them",
+     "Computes expressions, as a query does, for all combinations of the values of its axes,\n"
+     "and prints a row for each. Axes are params and mesh axes, with values from --over; what\n"
+     "has no values takes its default. `--sweep NAME` takes axes, conditions and expressions\n"
+     "from a block `sweep NAME { .. }` of SPEC.\n"
+     "\n"
+     "--where leaves rows out. An equation over mesh axes is solved: with 'ranks == 64', the\n"
+     "ranks of a plan, all axes of its mesh that have no values take those that make 64.\n"
+     "Rows that a query refuses, because sizes do not divide, for example, are not printed,\n"
+     "but counted by reason; --explain says what a query says of the first of each.\n"
+     "\n"
+     "--best EXPR prints the row where EXPR is least, --top N the first N; --pareto EXPR,EXPR\n"
+     "those that no other row is better than. Ties go to the row that comes first.\n"
+     "\n"
+     "Values are exact, and those of a query; rows do not depend on --jobs. -o FILE appears\n"
+     "when all rows are in it. Ctrl-C ends a sweep with the rows that are complete.\n"
+     "\n"
+     "  etch sweep models/llama.etch --config llama3_8b --plan megatron --set batch=64,seq=4096\n"
+     "      --where 'ranks == 64, memory(peak) <= 80 GB' --best 'comm(step)' --top 5\n"},
     {"show", CLI_SHOW, "SPEC [MODULE]", 1, 2, "the graph of a model; what a plan places and moves",
      "Prints the graph of the model, in modules and loops as SPEC has them: tensors with\n"
      "dims and dtype, what each op costs, and where it stands; then the backward pass that\n"

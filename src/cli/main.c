@@ -36,6 +36,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_simulate(arguments);
     case CLI_IMPORT:
         return cli_import(arguments);
+    case CLI_SWEEP:
+        return cli_sweep(arguments);
     case CLI_HELP:
         return cli_help(arguments);
     default:
@@ -61,7 +63,7 @@ int main(int argc, char **argv)
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 #endif
-    const char **sets = calloc((size_t)argc + 1, sizeof *sets);
+    const char **sets = calloc(3 * ((size_t)argc + 1), sizeof *sets);
     cli_arguments arguments;
     if (!sets) {
         fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));

@@ -17,6 +17,17 @@ typedef enum option_id {
     OPT_RUN,
     OPT_STAGE,
     OPT_SET,
+    OPT_SWEEP,
+    OPT_OVER,
+    OPT_PLANS,
+    OPT_CONFIGS,
+    OPT_WHERE,
+    OPT_SELECT,
+    OPT_BEST,
+    OPT_TOP,
+    OPT_PARETO,
+    OPT_EXPLAIN,
+    OPT_YES,
     OPT_PIPELINE,
     OPT_AFTER,
     OPT_BY,
@@ -71,24 +82,40 @@ typedef struct option_row {
 
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
-    [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several;\n"
+    [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a config of the spec: a named set of values"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC | CLI_SWEEP,
+                 "a plan of the spec; needed where it has several;\n"
                  "`show` then shows what is where, and collectives"},
-    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
+    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0,
                  "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest (`show --plan`: all)"},
-    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
+    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_SWEEP,
+                 "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
                  "NAME=NAME leaves it without a value;\n"
                  "tokens=EXPR is the size of a step"},
+    [OPT_SWEEP] = {"sweep", 0, "NAME", CLI_SWEEP, "a `sweep` block of the spec"},
+    [OPT_OVER] = {"over", 0, "AXIS", CLI_SWEEP, "'NAME = VALUES': 1, 2, 4; range(1, 8); powers(2, 0, 3);\n"
+                  "divisors(heads); repeatable, the last is the fastest"},
+    [OPT_PLANS] = {"plans", 0, "LIST", CLI_SWEEP, "plans, joined by commas, or all"},
+    [OPT_CONFIGS] = {"configs", 0, "LIST", CLI_SWEEP, "configs, likewise"},
+    [OPT_WHERE] = {"where", 0, "PRED", CLI_SWEEP, "only rows for which it holds: 'ranks == 64, tp <= 8,\n"
+                   "memory(peak) <= 80 GB'; repeatable"},
+    [OPT_SELECT] = {"select", 0, "LIST", CLI_SWEEP, "what to print: expressions, joined by commas"},
+    [OPT_BEST] = {"best", 0, "EXPR", CLI_SWEEP, "only the rows where it is least, the least first"},
+    [OPT_TOP] = {"top", 0, "N", CLI_SWEEP, "how many of these; 1 when left out"},
+    [OPT_PARETO] = {"pareto", 0, "LIST", CLI_SWEEP, "only rows that no other is better than in all of these"},
+    [OPT_EXPLAIN] = {"explain", 0, NULL, CLI_SWEEP, "what a query says of the first row of each reason for\n"
+                     "which rows are refused"},
+    [OPT_YES] = {"yes", 0, NULL, CLI_SWEEP, "also more than 100000000 rows"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_AFTER] = {"after", 0, "PASS", CLI_SHOW, "what a pass of the compiler has made: model, train,\n"
                    "place, stage, shard, fuse, step"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage, term, layer, class"},
     [OPT_COUNT_BY] = {"count", 0,
-                 "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
+                 "LIST", CLI_QUERY | CLI_PROVE | CLI_SWEEP, "what counts as FLOP: megatron, narayanan, or\n"
                      "causal=full, router=no, ...: `etch help counts`"},
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
                  "behind each part of it"},
@@ -97,9 +124,10 @@ static const option_row rows[OPT_COUNT] = {
                  "without a value, to 1"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0,
-                 "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
+                 "FORMAT", CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
-                    "query also latex, c, python; of a graph dot"},
+                    "query also latex, c, python; of a graph dot; of a\n"
+                    "sweep csv (the default), jsonl, table"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
                   "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
@@ -110,7 +138,7 @@ static const option_row rows[OPT_COUNT] = {
                         "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
-    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE,
+    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_SWEEP,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block"},
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
@@ -129,19 +157,22 @@ static const option_row rows[OPT_COUNT] = {
                    "with --format json: when each node begins, and how\n"
                    "long it takes"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
-    [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT,
-                    "where the traces, or the spec, go"},
+    [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP,
+                    "where the traces, the spec, or the rows go"},
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT,
                    "write into a folder that holds files; of `import`:\n"
                    "replace a file"},
     [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE, "end before the files are on the disk"},
-    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
-    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
-                 "messages on stderr as JSON"},
+    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_SWEEP,
+                  "threads; as many as processors when left out"},
+    [OPT_JSON] = {"json", 0, NULL,
+                  CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+                  "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
-    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+    [OPT_QUIET] = {"quiet", 'q', NULL,
+                   CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
                  "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
@@ -276,6 +307,15 @@ static bool store_listed(cli_arguments *a, option_id id, const char *text)
     return true;
 }
 
+/* The format of a sweep's rows; -1: it is none. */
+static int find_format_of_rows(const char *text)
+{
+    for (int i = 0; etch_sweep_format_name((etch_sweep_format)i); i++)
+        if (strcmp(etch_sweep_format_name((etch_sweep_format)i), text) == 0)
+            return i;
+    return -1;
+}
+
 static bool choose_format(cli_arguments *a, const char *text)
 {
     enum { MOST = 8 };
@@ -286,8 +326,15 @@ static bool choose_format(cli_arguments *a, const char *text)
     names[count] = "dot";
     if (strcmp(text, "text") == 0)
         text = names[ETCH_PLAIN];
+    const int of_rows = find_format_of_rows(text);
+    if (of_rows >= 0) {
+        a->sweep.format = (etch_sweep_format)of_rows;
+        a->of_rows = text;
+        return true;
+    }
     if (!choose(a, OPT_FORMAT, text, names, count + 1, &chosen))
         return false;
+    a->not_of_rows = text;
     a->dot = chosen == count;
     a->format = a->dot ? ETCH_PLAIN : (etch_notation)chosen;
     return true;
@@ -354,6 +401,59 @@ static bool read_seeds(cli_arguments *a, const char *text)
     return true;
 }
 
+static bool read_top(cli_arguments *a, const char *text)
+{
+    enum { MOST = 1000000 };
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
+        cli_usage_error(a->command, "--top takes a number from 1 to %d, not '%s'", MOST, text);
+        return false;
+    }
+    a->sweep.top = (size_t)value;
+    return true;
+}
+
+/* Notes one option of a sweep. False after a usage error. */
+static bool store_sweep(cli_arguments *a, option_id id, const char *value)
+{
+    switch (id) {
+    case OPT_SWEEP:
+        a->sweep.sweep = value;
+        return true;
+    case OPT_OVER:
+        a->over[a->sweep.over_count++] = value;
+        return true;
+    case OPT_PLANS:
+        a->sweep.plans = value;
+        return true;
+    case OPT_CONFIGS:
+        a->sweep.configs = value;
+        return true;
+    case OPT_WHERE:
+        a->where[a->sweep.where_count++] = value;
+        return true;
+    case OPT_SELECT:
+        a->sweep.select = value;
+        return true;
+    case OPT_BEST:
+        a->sweep.best = value;
+        return true;
+    case OPT_TOP:
+        return read_top(a, value);
+    case OPT_PARETO:
+        a->sweep.pareto = value;
+        return true;
+    case OPT_EXPLAIN:
+        a->sweep.explain = true;
+        return true;
+    default:
+        a->sweep.yes = true;
+        return true;
+    }
+}
+
 /* Notes one option. False after a usage error. */
 static bool store(cli_arguments *a, option_id id, const char *value, const char **sets)
 {
@@ -373,6 +473,18 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_SET:
         sets[a->session.set_count++] = value;
         return true;
+    case OPT_SWEEP:
+    case OPT_OVER:
+    case OPT_PLANS:
+    case OPT_CONFIGS:
+    case OPT_WHERE:
+    case OPT_SELECT:
+    case OPT_BEST:
+    case OPT_TOP:
+    case OPT_PARETO:
+    case OPT_EXPLAIN:
+    case OPT_YES:
+        return store_sweep(a, id, value);
     case OPT_PIPELINE:
         a->view = CLI_VIEW_PIPELINE;
         return true;
@@ -522,7 +634,8 @@ static option_id option_of(int value)
  * how many threads there are may come from an alias that is overruled. */
 static bool may_repeat(option_id id)
 {
-    return !rows[id].argument || id == OPT_SET || id == OPT_COLOR || id == OPT_JOBS;
+    return !rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE || id == OPT_COLOR ||
+           id == OPT_JOBS;
 }
 
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
@@ -581,6 +694,12 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     for (int i = 0; i < OPT_COUNT; i++)
         if ((given >> i & 1) && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
+    if (a->of_rows && c->bit != CLI_SWEEP)
+        return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name,
+                               a->of_rows);
+    if (a->not_of_rows && c->bit == CLI_SWEEP)
+        return cli_usage_error(c, "`etch sweep` has no --format %s: only csv, jsonl and table",
+                               a->not_of_rows);
     if (c->bit != CLI_SHOW && a->dot)
         return cli_usage_error(c, "`etch %s` has no --format dot: that is of `etch show`", c->name);
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
@@ -595,10 +714,10 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)
-        return cli_usage_error(c, c->bit & CLI_SPEC ? "no spec given" : "no file given");
+        return cli_usage_error(c, c->bit & (CLI_SPEC | CLI_SWEEP) ? "no spec given" : "no file given");
     if (a->word_count < c->least)
         return cli_usage_error(c, "no %s given", c->bit == CLI_PROVE ? "statement" : "expression");
-    if ((c->bit & CLI_SPEC) && !*a->words[0])
+    if ((c->bit & (CLI_SPEC | CLI_SWEEP)) && !*a->words[0])
         return cli_usage_error(c, "SPEC is the path of a file, or - for the standard input");
     return CLI_DONE;
 }
@@ -615,7 +734,10 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     unsigned long given = 0;
     int value;
     cli_exit status = CLI_DONE;
-    *a = (cli_arguments){.session.sets = sets, .output.threads = processors()};
+    *a = (cli_arguments){.session.sets = sets,
+                         .over = sets + argc + 1,
+                         .where = sets + 2 * ((size_t)argc + 1),
+                         .output.threads = processors()};
     make_tables(&t);
     opterr = 0;
     while (status == CLI_DONE && (value = getopt_long(argc, argv, t.letters, t.longs, NULL)) != -1) {

@@ -189,6 +189,21 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
     return -1;
 }
 
+bool etch_spec_settable(etch_spec *spec, const etch_plan *plan, etch_ast_name name, etch_expr *var,
+                        bool *absent)
+{
+    binder b = new_binder(spec, plan);
+    const etch_symbol *symbol = etch_namespace_find(spec->main, name.text);
+    bool of_plan = symbol && symbol->kind == ETCH_SYMBOL_PARAM;
+    for (uint32_t i = spec->params.count; i < b.slots.count; i++)
+        of_plan = of_plan || strcmp(b.slots.at[i].name, name.text) == 0;
+    *absent =
+        plan && !of_plan && !etch_plan_value(spec, plan, name.text) && etch_plans_mention(spec, name.text);
+    const int32_t index = *absent ? -1 : find_slot(&b, spec->main, name, true);
+    *var = index < 0 ? NULL : b.slots.at[index].var;
+    return index >= 0;
+}
+
 /* ---- values by origin ---------------------------------------------------------------------------------- */
 
 static void give(binder *b, int32_t index, etch_expr value, etch_given_by from, etch_span span)
@@ -231,7 +246,8 @@ static void bind_set(binder *b, const char *text)
         const int32_t index = find_slot(b, spec->main, def->name, true);
         if (index < 0)
             continue;
-        const bool leaves = b->slots.at[index].tokens && is_name(def->value, def->name.text);
+        /* also a param that the spec does not see by this name */
+        const bool leaves = is_name(def->value, def->name.text);
         etch_expr value = leaves ? b->slots.at[index].var : etch_value_of(spec, def->value, &lookup);
         give(b, index, value, ETCH_GIVEN_BY_SET, def->value->span); /* the last one counts */
     }

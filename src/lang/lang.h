@@ -120,7 +120,73 @@ bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_na
  * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);
 uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims);
-/* Remarks on blocks of the spec's own file that no command reads. */
-void etch_spec_remark_idle(const etch_spec *spec);
+
+/* ---- sweeps -------------------------------------------------------------------------------------------- */
+
+/* A piece of a list of values: one number, or several. */
+typedef enum etch_values_kind {
+    /* one */
+    ETCH_VALUES_NUMBER,
+    /* first, last, step: both ends included */
+    ETCH_VALUES_RANGE,
+    /* base, from, to: base^from, ..., base^to */
+    ETCH_VALUES_POWERS,
+    /* all of one number, rising */
+    ETCH_VALUES_DIVISORS
+} etch_values_kind;
+
+enum { ETCH_VALUES_ARGUMENTS = 3 };
+
+typedef struct etch_values_piece {
+    etch_values_kind kind;
+    /* over params, and what the mesh is made of */
+    etch_expr at[ETCH_VALUES_ARGUMENTS];
+    uint32_t count;
+    etch_span span;
+} etch_values_piece;
+
+/* NAME = VALUES of a sweep. */
+typedef struct etch_values_list {
+    const char *name;
+    /* a param, or a variable of the mesh; NULL: an axis that this plan does not have, and others do */
+    etch_expr var;
+    /* any number above 0, or an integer from `least` on */
+    bool real;
+    int64_t least;
+    const etch_values_piece *pieces;
+    uint32_t count;
+    etch_span span;
+} etch_values_list;
+
+/* Reads "NAME = 1, 2, range(4, 16, 4)", with or without [ ] around the values, with a plan (may be NULL).
+ * False after an error. */
+bool etch_spec_values_list(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
+                           etch_values_list *out);
+/* Does the spec itself see a param or a dim of this name? */
+bool etch_spec_names(const etch_spec *spec, const char *name);
+/* What values the param or the variable of a mesh may have; false: it is neither. */
+bool etch_spec_range(const etch_spec *spec, etch_expr var, bool *real, int64_t *least);
+
+/* The text with numbers that have a unit, as "80 GB", written out: "(80*1*10^9)". */
+const char *etch_units_expand(etch_arena *arena, const char *text);
+
+/* A block `sweep NAME { .. }`: its lines as they are written, each value as text of an option. */
+typedef struct etch_sweep_block_text {
+    const char *name;
+    etch_span span;
+    /* "tp = [1, 2, 4]" */
+    ETCH_VEC(const char *) over;
+    /* names; none: not said */
+    ETCH_VEC(const char *) plans;
+    ETCH_VEC(const char *) configs;
+    ETCH_VEC(const char *) where;
+    ETCH_VEC(const char *) select;
+    ETCH_VEC(const char *) pareto;
+    /* NULL: none; `top`: NULL, or how many */
+    const char *best, *top;
+} etch_sweep_block_text;
+
+/* The block called `name` of the spec itself. NULL after an error. */
+const etch_sweep_block_text *etch_spec_sweep(etch_spec *spec, const char *name);
 
 #endif

@@ -22,19 +22,6 @@ uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims)
     return spec->assumptions.count;
 }
 
-void etch_spec_remark_idle(const etch_spec *spec)
-{
-    const etch_ast_items *items = &spec->main->ast->items;
-    for (uint32_t i = 0; i < items->count; i++) {
-        if (items->at[i].kind != ETCH_AST_SWEEP)
-            continue;
-        etch_diag *diag =
-            etch_remark(spec->diags, ETCH_E_NO_EFFECT, items->at[i].name.span,
-                        "the sweep '%s' does nothing: no command runs sweeps", items->at[i].name.text);
-        etch_help(diag, "run a command for each point, with --set");
-    }
-}
-
 /* Files in the order in which a reader who follows imports at once meets them. */
 static void list_file(const etch_spec *spec, const etch_ast *ast, const etch_source **files, uint32_t *count)
 {

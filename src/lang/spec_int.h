@@ -3,9 +3,15 @@
 #define ETCH_LANG_SPEC_INT_H
 
 #include "lang/lang.h"
+#include "lang/syntax/syntax.h"
 
 /* Defaults that need themselves; configs that bind twice, or what is nowhere declared. */
 void etch_bindings_check(etch_spec *spec);
+
+/* The variable that a value may be given to by this name. False after an error, or where it is an axis that
+ * the plan (may be NULL) does not have and others do: `*absent`. */
+bool etch_spec_settable(etch_spec *spec, const etch_plan *plan, etch_ast_name name, etch_expr *var,
+                        bool *absent);
 
 /* `tokens = VALUE`: what is given of a step as a whole. */
 typedef struct etch_token_goal {

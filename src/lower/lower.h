@@ -244,6 +244,36 @@ typedef struct etch_values {
  * asked. */
 bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
 
+/* What must hold of values, as a formula over what is open. */
+typedef struct etch_must {
+    enum {
+        /* `left` is a number as `least` and what follows say */
+        ETCH_MUST_BE_NUMBER,
+        /* an assumption */
+        ETCH_MUST_HOLD,
+        /* `left` divides `right`, where both are defined */
+        ETCH_MUST_DIVIDE,
+        /* the ranks that a plan asks for, and those of its mesh, which may be too many to count */
+        ETCH_MUST_BE_RANKS
+    } kind;
+    /* of assumptions */
+    etch_relation relation;
+    etch_expr left, right;
+    int64_t least;
+    /* more than that; may be no integer; at most 1 */
+    bool above, fraction, share;
+    etch_code code;
+    /* what it is of, without values: "dim B", "B by dp * microbatches" */
+    const char *subject;
+} etch_must;
+typedef ETCH_VEC(etch_must) etch_musts;
+
+/* All that `etch_values_check` asks of values but that they are integers where their variables are: values
+ * that have it all are those that it accepts. */
+void etch_values_musts(etch_arena *arena, etch_sym *sym, const etch_values *values, etch_musts *out);
+/* Does it hold, where its sides are these constants (NULL: undefined)? */
+bool etch_must_holds(etch_sym *sym, const etch_must *must, etch_expr left, etch_expr right);
+
 typedef struct etch_lower_options {
     /* of a placed graph */
     etch_values values;

@@ -7,6 +7,10 @@
 
 #include "graph/ir/ir.h"
 
+/* An expression with the defaults of params put in, for a question that decides structure. */
+etch_expr etch_graph_with_defaults(etch_graph *graph, etch_expr expr);
+/* Likewise, without the defaults of params that are left open: they may still get any value. */
+etch_expr etch_graph_with_values(etch_graph *graph, etch_expr expr);
 etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
                            const char *model, etch_span span);
 /* A new dim. Two calls make two dims, whatever their names. */

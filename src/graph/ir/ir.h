@@ -307,6 +307,8 @@ typedef struct etch_graph {
     uint32_t default_count;
     /* The first of them have a value; the others may still get any. */
     uint32_t given_count;
+    /* variables whose values, or defaults, such questions have asked for: with others, it is another graph */
+    ETCH_VEC(etch_expr) decisive;
     /* the builder's place */
     etch_region *region;
     etch_scope *scope;

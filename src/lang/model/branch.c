@@ -26,9 +26,8 @@ static etch_truth decide(etch_spec *spec, etch_claim claim)
 
 static etch_claim with_defaults(const etch_builder *b, etch_claim claim)
 {
-    const etch_graph *g = b->graph;
-    claim.left = etch_subst(b->spec->sym, claim.left, g->default_count, g->default_vars, g->default_values);
-    claim.right = etch_subst(b->spec->sym, claim.right, g->default_count, g->default_vars, g->default_values);
+    claim.left = etch_graph_with_defaults(b->graph, claim.left);
+    claim.right = etch_graph_with_defaults(b->graph, claim.right);
     return claim;
 }
 

@@ -235,7 +235,6 @@ static void report_classes(const etch_turn *t, etch_span span, const char *what)
 static etch_expr number_of(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_graph *g = env->builder->graph;
     etch_lookup lookup = etch_env_lookup(env);
     etch_expr value = etch_value_of(spec, expr, &lookup);
     if (!value)
@@ -244,7 +243,7 @@ static etch_expr number_of(etch_env *env, const etch_ast_expr *expr)
     if (value && etch_is_constant(value))
         return value;
     if (value)
-        value = etch_subst(spec->sym, value, g->default_count, g->default_vars, g->default_values);
+        value = etch_graph_with_defaults(env->builder->graph, value);
     if (value && etch_is_constant(value)) {
         etch_remark(spec->diags, ETCH_E_UNDECIDED, expr->span, "decided by the defaults of params");
         return value;

@@ -141,6 +141,8 @@ void etch_parse_body(etch_parser *p, const char *what, const char *name, etch_as
 void etch_parse_machine(etch_parser *p, const char *what, const char *name, etch_ast_lines *into);
 /* WORD = EXPR UNIT, where the word may be a keyword and the unit left out */
 void etch_parse_numbers(etch_parser *p, etch_ast_defs *into);
+/* us, GB/s: a unit behind a number, as one text; without text where there is none. */
+etch_ast_name etch_parse_unit(etch_parser *p);
 /* { lines } of a plan or of a scope in it. */
 void etch_parse_plan(etch_parser *p, const char *what, const char *name, etch_ast_lines *into);
 

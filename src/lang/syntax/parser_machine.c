@@ -1,8 +1,7 @@
 /* Lines of machines: `device NAME { ... }` and `cluster NAME { ... }`. */
 #include "lang/syntax/parser_int.h"
 
-/* us, GB/s: as one text */
-static etch_ast_name parse_unit(etch_parser *p)
+etch_ast_name etch_parse_unit(etch_parser *p)
 {
     if (!etch_parse_at(p, ETCH_TOKEN_NAME))
         return (etch_ast_name){0};
@@ -33,7 +32,7 @@ void etch_parse_numbers(etch_parser *p, etch_ast_defs *into)
         def.name = parse_word(p);
         etch_parse_expect(p, ETCH_TOKEN_ASSIGN, "'=' and a value");
         def.value = etch_parse_option_value(p);
-        def.unit = parse_unit(p);
+        def.unit = etch_parse_unit(p);
         def.span = etch_parse_since(p, def.span);
         ETCH_PUSH(p->arena, into, def);
     } while (etch_parse_comma(p));

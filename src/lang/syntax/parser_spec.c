@@ -166,11 +166,35 @@ static void parse_options_block(etch_parser *p, etch_ast_item *item, etch_ast_it
     etch_parse_block(p, block, parse_option_line, &item->defs);
 }
 
+/* `memory(peak) <= 80 GB`: in the tree, the last number times its unit. */
+static void parse_condition(etch_parser *p, etch_ast_exprs *into)
+{
+    etch_ast_expr *test = etch_parse_predicate(p);
+    const etch_ast_name unit = etch_parse_unit(p);
+    if (unit.text) {
+        etch_ast_expr *name = ETCH_NEW(p->arena, etch_ast_expr), *number = ETCH_NEW(p->arena, etch_ast_expr);
+        etch_ast_expr **end = test->kind == ETCH_AST_COMPARE ? &test->right : &test;
+        *name = (etch_ast_expr){.kind = ETCH_AST_NAME, .span = unit.span, .name = unit, .height = 1};
+        *number = (etch_ast_expr){.kind = ETCH_AST_BINARY,
+                                  .span = etch_parse_since(p, (*end)->span),
+                                  .op = '*',
+                                  .op_span = unit.span,
+                                  .left = *end,
+                                  .right = name,
+                                  .height = (*end)->height};
+        *end = number;
+        test->span = etch_parse_since(p, test->span);
+    }
+    ETCH_PUSH(p->arena, into, test);
+}
+
 static void parse_sweep_line(etch_parser *p, void *into)
 {
     etch_ast_item *item = into;
     if (etch_parse_accept(p, ETCH_TOKEN_WHERE)) {
-        etch_parse_predicates(p, &item->tests);
+        do
+            parse_condition(p, &item->tests);
+        while (etch_parse_comma(p));
     } else {
         etch_parse_bindings(p, &item->defs);
     }

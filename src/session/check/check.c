@@ -439,7 +439,6 @@ static etch_status check(void *data)
     session->of_one_case = false;
     c->report = ETCH_NEW(session->arena, etch_check_report);
     list_names(session, c->report);
-    etch_spec_remark_idle(session->spec);
     const etch_settings *settings =
         etch_session_plan(session, &c->plan) ? etch_session_settings(session, c->plan) : NULL;
     if (settings) {

@@ -8,24 +8,26 @@
 
 /* ---- topk ---------------------------------------------------------------------------------------- */
 
-/* With the values of the first `count` params. */
-static bool is_less_with(const etch_graph *graph, uint32_t count, etch_expr *a, etch_expr *b)
+static bool is_surely_less(const etch_graph *graph, etch_expr a, etch_expr b)
 {
-    *a = etch_subst(graph->sym, *a, count, graph->default_vars, graph->default_values);
-    *b = etch_subst(graph->sym, *b, count, graph->default_vars, graph->default_values);
-    return etch_is_constant(*a) && etch_is_constant(*b) &&
-           etch_at_least(graph->sym, *a, *b, NULL) != ETCH_YES;
+    return etch_is_constant(a) && etch_is_constant(b) && etch_at_least(graph->sym, a, b, NULL) != ETCH_YES;
 }
 
 /* Is `a` not at least `b`, as far as both are known? They become what they are with the values in force.
  * Defaults are held against each other, but not against a value: what is left open may still get one. */
 static bool is_less(const etch_call *call, etch_expr *a, etch_expr *b)
 {
-    const etch_graph *graph = call->graph;
+    etch_graph *graph = call->graph;
     const etch_expr low = *a, high = *b;
-    if (is_less_with(graph, graph->given_count, a, b))
+    *a = etch_graph_with_values(graph, low);
+    *b = etch_graph_with_values(graph, high);
+    if (is_surely_less(graph, *a, *b))
         return true;
-    return low == *a && high == *b && is_less_with(graph, graph->default_count, a, b);
+    if (*a != low || *b != high)
+        return false;
+    *a = etch_graph_with_defaults(graph, low);
+    *b = etch_graph_with_defaults(graph, high);
+    return is_surely_less(graph, *a, *b);
 }
 
 /* Groups are kept only where there are groups, and no more than there are. */

@@ -88,8 +88,7 @@ static bool cached(etch_call *call, etch_dim_list *out)
     if (!to || !etch_call_has_window(call))
         return false;
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
-    if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
-                                 graph->default_values))) {
+    if (!etch_is_zero(etch_graph_with_defaults(graph, extra))) {
         etch_diag *diag =
             etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
                        "%s = %s is not %s = %s, but training starts with an empty cache", to->name,

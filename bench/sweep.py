@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""How fast sweeps are: 1,000,000 configurations of Llama-3-70B under megatron_pp, six quantities each, of
+which 650,000 survive and are written as CSV. From nothing: reading, compiling, evaluating, writing. Beside it
+the same formulas in plain Python, as `etch query --format python` prints them for one case, values only.
+
+    sweep.py [FOLDER]        where to write the rows; else where temporary files go
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import measure
+
+ROUNDS, SAMPLE = 3, 2000
+LIMIT = 2.0  # s of process time
+QUANTITIES = ["params(model)", "rank_flops(step)", "comm(step)", "memory(states)", "memory(activations)",
+              "memory(peak)"]
+PLAN = ["--config", "llama3_70b", "--plan", "megatron_pp"]
+AXES = ["pp = 1, 2, 4, 8, 16", "tp = 1, 2, 4, 8, 16", "dp = powers(2, 0, 7)", "micro = powers(2, 0, 9)",
+        "seq = range(512, 256000, 512)"]
+
+
+def command(etch, models, out, threads):
+    over = [word for axis in AXES for word in ("--over", axis)]
+    return [etch, "sweep", f"{models}/llama.etch", *PLAN, "--set", "batch=2048", *over, "--select",
+            ",".join(QUANTITIES), "-o", out, "-q", "-j", threads]
+
+
+def in_python(etch, models):
+    """Seconds for one configuration, values only, of the case of 8 stages."""
+    texts = [subprocess.run([etch, "query", f"{models}/llama.etch", quantity, *PLAN, "--set",
+                             "pp=8,batch=2048,dp=dp,tp=tp,micro=micro,seq=seq", "-q", "--defaults",
+                             "--format", "python", "--stage", "0"] if "params" not in quantity else
+                            [etch, "query", f"{models}/llama.etch", quantity, *PLAN, "-q", "--format",
+                             "python"],
+                            check=True, capture_output=True, text=True).stdout.strip().split("\n")[-1]
+             for quantity in QUANTITIES]
+    codes = [compile(text, "formula", "eval") for text in texts]
+    import math
+    from fractions import Fraction
+    names = {"math": math, "Fraction": Fraction, "max": max, "min": min, "ceil": math.ceil,
+             "ceiling": math.ceil, "floor": math.floor, "Max": max, "Min": min, "Rational": Fraction}
+    start = time.process_time()
+    for i in range(SAMPLE):
+        values = dict(names, dp=Fraction(2), tp=Fraction(4), micro=Fraction(2),
+                      seq=Fraction(512 + 512 * i))
+        for code in codes:
+            eval(code, values)  # pylint: disable=eval-used
+    return (time.process_time() - start) / SAMPLE
+
+
+def main():
+    etch, models = measure.program()
+    folder = tempfile.mkdtemp(prefix="etch-bench.", dir=sys.argv[1] if len(sys.argv) > 1 else None)
+    threads = os.cpu_count()
+    try:
+        out = f"{folder}/rows.csv"
+        results = measure.compare({"sweep, 1 thread": command(etch, models, out, 1),
+                                   f"sweep, {threads} threads": command(etch, models, out, threads)}, ROUNDS)
+        with open(out, encoding="utf-8") as file:
+            rows = sum(1 for _ in file) - 1
+    finally:
+        shutil.rmtree(folder)
+    measure.show(results)
+    used = results[f"sweep, {threads} threads"][1]
+    each = in_python(etch, models)
+    print(f"{rows} rows of 1000000 written; plain Python: {1e6 * each:.1f} us a row, "
+          f"{1e6 * each / results['sweep, 1 thread'][1]:.0f} times as long as the sweep as a whole")
+    sys.exit(used > LIMIT or rows < 500000)
+
+
+main()

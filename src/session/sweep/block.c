@@ -1,0 +1,417 @@
+/* Many rows at once: which case each is of, which are refused, and what the others are. */
+#include "session/sweep/sweep_int.h"
+
+#include <string.h>
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+static etch_exact value_at(const etch_sweep_block *b, uint32_t axis, uint32_t row)
+{
+    return (etch_exact){b->numbers[axis][row], b->denominators[axis] ? b->denominators[axis][row] : 1, NULL};
+}
+
+etch_exact *etch_block_row(etch_arena *arena, const etch_sweep_block *b, uint32_t row)
+{
+    etch_exact *values = ETCH_NEW_ARRAY(arena, b->frame->axis_count, etch_exact);
+    for (uint32_t i = 0; i < b->frame->axis_count; i++)
+        values[i] = value_at(b, i, row);
+    return values;
+}
+
+etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tally *tally)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        etch_tally *known = &all->at[i];
+        if (known->reason.code != tally->reason.code ||
+            (known->reason.text != tally->reason.text && strcmp(known->reason.text, tally->reason.text) != 0))
+            continue;
+        const uint64_t count = known->count + tally->count;
+        if (tally->row < known->row)
+            *known = *tally;
+        known->count = count;
+        return known;
+    }
+    ETCH_PUSH(arena, all, *tally);
+    return &all->at[all->count - 1];
+}
+
+static void refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
+{
+    const etch_tally tally = {.reason = reason, .count = 1, .row = b->first_row + row, .frame = b->frame};
+    etch_tally_add(b->arena, &b->tallies, &tally);
+}
+
+static etch_reason_text undefined(const char *what)
+{
+    return (etch_reason_text){ETCH_E_QUERY_UNDEFINED, what};
+}
+
+/* ---- evaluating ---------------------------------------------------------------------------------------- */
+
+/* Formulas of some rows. */
+typedef struct evaluated {
+    etch_workspace *workspace;
+    uint32_t count;
+    int64_t *values;
+    unsigned char *kinds;
+} evaluated;
+
+/* The values of one axis at some rows. */
+static etch_column gather(etch_sweep_block *b, uint32_t axis, const uint32_t *rows, uint32_t count)
+{
+    const int64_t *numbers = b->numbers[axis], *denominators = b->denominators[axis];
+    int64_t *values = ETCH_NEW_ARRAY(b->arena, count, int64_t), *below = NULL;
+    bool same = true;
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = numbers[rows[i]];
+        same = same && values[i] == values[0];
+    }
+    if (denominators) {
+        below = ETCH_NEW_ARRAY(b->arena, count, int64_t);
+        for (uint32_t i = 0; i < count; i++) {
+            below[i] = denominators[rows[i]];
+            same = same && below[i] == below[0];
+        }
+    }
+    return (etch_column){values, below, same};
+}
+
+static etch_status evaluate(etch_sweep_block *b, const etch_program *program, const uint32_t *inputs,
+                            const uint32_t *rows, uint32_t count, evaluated *out)
+{
+    const size_t formulas = etch_program_formulas(program), variables = etch_program_variables(program);
+    etch_column *columns = ETCH_NEW_ARRAY(b->arena, variables + 1, etch_column);
+    for (size_t i = 0; i < variables; i++)
+        columns[i] = gather(b, inputs[i], rows, count);
+    out->count = count;
+    out->values = ETCH_NEW_ARRAY(b->arena, formulas * count, int64_t);
+    out->kinds = ETCH_NEW_ARRAY(b->arena, formulas * count, unsigned char);
+    return etch_program_evaluate(program, count, columns, out->values, out->kinds, out->workspace);
+}
+
+/* False: it is undefined, or longer than any number. */
+static bool exact_at(etch_sweep_block *b, const evaluated *e, uint32_t formula, uint32_t i, etch_exact *out)
+{
+    const size_t at = (size_t)formula * e->count + i;
+    *out = (etch_exact){e->values[at], 1, NULL};
+    switch ((etch_value_kind)e->kinds[at]) {
+    case ETCH_VALUE_INTEGER:
+        return true;
+    case ETCH_VALUE_RATIONAL:
+        if (etch_workspace_fraction(e->workspace, e->values[at], &out->number, &out->denominator))
+            return true;
+        break;
+    case ETCH_VALUE_LARGE:
+        break;
+    case ETCH_VALUE_UNDEFINED:
+    case ETCH_VALUE_TOO_LONG:
+        return false;
+    }
+    *out = (etch_exact){0, 1, etch_copy_string(b->arena, etch_workspace_number(e->workspace, e->values[at]))};
+    return out->text != NULL;
+}
+
+/* ---- plain statements ---------------------------------------------------------------------------------- */
+
+static bool holds(etch_sweep_block *b, const evaluated *e, const etch_sweep_claim *claim, uint32_t i,
+                  bool *defined)
+{
+    etch_exact left, right;
+    *defined = exact_at(b, e, claim->left, i, &left) && exact_at(b, e, claim->right, i, &right);
+    return *defined && etch_exact_holds(b->arena, claim->relation, left, right);
+}
+
+static etch_status find_passes(etch_sweep_block *b)
+{
+    const etch_sweep_frame *frame = b->frame;
+    const uint32_t statements = b->sweep->request.where.count;
+    evaluated e = {0};
+    b->passes = ETCH_NEW_ARRAY(b->arena, b->count, bool);
+    memset(b->passes, 1, b->count * sizeof(bool));
+    if (!frame->program)
+        return ETCH_OK;
+    uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
+    for (uint32_t i = 0; i < b->count; i++)
+        rows[i] = i;
+    etch_status status = etch_workspace_new(&e.workspace);
+    if (status == ETCH_OK)
+        status = evaluate(b, frame->program, frame->inputs, rows, b->count, &e);
+    for (uint32_t s = 0; status == ETCH_OK && s < statements; s++) {
+        if (frame->kinds[s] != ETCH_WHERE_PLAIN)
+            continue;
+        for (uint32_t i = 0; i < b->count; i++) {
+            bool defined;
+            const bool met = holds(b, &e, &frame->claims[s], i, &defined);
+            b->asked[s]++;
+            b->met[s] += met;
+            if (b->passes[i] && !defined)
+                refuse(b, i, undefined(b->sweep->request.where.at[s]));
+            else if (b->passes[i] && !met)
+                b->unmet++;
+            b->passes[i] = b->passes[i] && met;
+        }
+    }
+    etch_workspace_free(e.workspace);
+    return status;
+}
+
+/* ---- cases --------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+/* The key of a row, whose values go to `values`. */
+static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
+{
+    etch_case_key key = {b->frame, values, by_row, mix(b->frame->number, by_row)};
+    for (uint32_t i = 0; i < b->frame->axis_count; i++) {
+        const etch_sweep_axis *axis = &b->frame->axes[i];
+        const etch_exact value = value_at(b, i, row);
+        const bool one = axis->is_size && value.number == 1 && value.denominator == 1;
+        values[i] = by_row || axis->decides || one ? value : (etch_exact){0};
+        key.hash = mix(mix(key.hash, (uint64_t)values[i].number), (uint64_t)values[i].denominator);
+    }
+    return key;
+}
+
+static void add_new_key(etch_sweep_block *b, const etch_case_key *key)
+{
+    const size_t bytes = b->frame->axis_count * sizeof(etch_exact);
+    for (uint32_t i = b->new_keys.count; i-- > 0 && b->new_keys.count - i < 64;)
+        if (b->new_keys.at[i].hash == key->hash && b->new_keys.at[i].by_row == key->by_row &&
+            memcmp(b->new_keys.at[i].values, key->values, bytes) == 0)
+            return;
+    etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
+    if (bytes)
+        memcpy(values, key->values, bytes);
+    etch_case_key own = *key;
+    own.values = values;
+    ETCH_PUSH(b->arena, &b->new_keys, own);
+}
+
+etch_status etch_block_sort(etch_sweep_block *b)
+{
+    b->new_keys.count = 0;
+    if (!b->passes) {
+        const etch_status status = find_passes(b);
+        if (status != ETCH_OK)
+            return status;
+        b->cases = ETCH_NEW_ARRAY(b->arena, b->count, etch_sweep_case *);
+    }
+    etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
+    for (uint32_t row = 0; row < b->count; row++) {
+        if (!b->passes[row] || (b->cases[row] && b->cases[row]->state != ETCH_CASE_BY_ROW))
+            continue;
+        const bool by_row = b->frame->by_row || b->cases[row];
+        const etch_case_key key = key_of(b, row, by_row, values);
+        etch_sweep_case *found = etch_case_find(b->sweep, &key);
+        b->cases[row] = found ? found : b->cases[row];
+        if (!found || (found->state == ETCH_CASE_BY_ROW && !by_row)) {
+            const etch_case_key own = found ? key_of(b, row, true, values) : key;
+            etch_sweep_case *exact = found ? etch_case_find(b->sweep, &own) : NULL;
+            if (exact)
+                b->cases[row] = exact;
+            else
+                add_new_key(b, &own);
+        }
+    }
+    return ETCH_OK;
+}
+
+/* ---- rows of one case ---------------------------------------------------------------------------------- */
+
+static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+{
+    etch_exact left, right;
+    const bool defined = exact_at(b, e, m->left, i, &left) && exact_at(b, e, m->right, i, &right);
+    const etch_exact least = {m->must.least, 1, NULL}, one = {1, 1, NULL};
+    switch (m->must.kind) {
+    case ETCH_MUST_BE_NUMBER:
+        if (!defined || (!m->must.fraction && (left.text || left.denominator != 1)))
+            return false;
+        return etch_exact_compare(b->arena, left, least) >= m->must.above &&
+               (!m->must.share || etch_exact_compare(b->arena, left, one) <= 0);
+    case ETCH_MUST_HOLD:
+        return defined && etch_exact_holds(b->arena, m->must.relation, left, right);
+    case ETCH_MUST_DIVIDE:
+        return !defined || etch_exact_divides(b->arena, left, right);
+    case ETCH_MUST_BE_RANKS:
+        return !defined || etch_exact_compare(b->arena, left, right) == 0 ||
+               etch_exact_compare(b->arena, right, (etch_exact){ETCH_MAX_RANKS, 1, NULL}) > 0;
+    }
+    return false;
+}
+
+/* Words are looked at here; what is no word goes the long way. */
+static bool is_met_by_words(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+{
+    const size_t l = (size_t)m->left * e->count + i, r = (size_t)m->right * e->count + i;
+    const int64_t left = e->values[l], right = e->values[r];
+    if (e->kinds[l] == ETCH_VALUE_INTEGER && e->kinds[r] == ETCH_VALUE_INTEGER) {
+        if (m->must.kind == ETCH_MUST_BE_NUMBER && !m->must.share)
+            return m->must.above ? left > m->must.least : left >= m->must.least;
+        if (m->must.kind == ETCH_MUST_DIVIDE && left > 0)
+            return right % left == 0;
+    }
+    return is_met(b, e, m, i);
+}
+
+/* Takes rows out of the list that a condition refuses. */
+static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
+                               uint32_t *count)
+{
+    if (!c->musts.program || *count == 0)
+        return ETCH_OK;
+    const etch_status status = evaluate(b, c->musts.program, c->musts.inputs, rows, *count, e);
+    bool *refused = ETCH_NEW_ARRAY(b->arena, *count, bool);
+    for (uint32_t m = 0; status == ETCH_OK && m < c->must_count; m++)
+        for (uint32_t i = 0; i < *count; i++)
+            if (!refused[i] && !is_met_by_words(b, e, &c->must[m], i)) {
+                refused[i] = true;
+                refuse(b, rows[i], (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
+            }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (!refused[i])
+            rows[kept++] = rows[i];
+    *count = kept;
+    return status;
+}
+
+/* The same of statements about quantities. */
+static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
+                                uint32_t *count)
+{
+    if (!c->claims.program || *count == 0)
+        return ETCH_OK;
+    const etch_status status = evaluate(b, c->claims.program, c->claims.inputs, rows, *count, e);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; status == ETCH_OK && i < *count; i++) {
+        bool met = true, defined = true, each;
+        for (uint32_t k = 0; k < c->claim_count && defined; k++) {
+            each = holds(b, e, &c->claim[k], i, &defined);
+            b->asked[c->claim_of[k]] += defined;
+            b->met[c->claim_of[k]] += each;
+            met = met && each;
+            if (!defined)
+                refuse(b, rows[i], undefined(b->sweep->request.where.at[c->claim_of[k]]));
+        }
+        b->unmet += defined && !met;
+        if (met && defined)
+            rows[kept++] = rows[i];
+    }
+    *count = kept;
+    return status;
+}
+
+static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, const uint32_t *rows,
+                           uint32_t count)
+{
+    const uint32_t exprs = b->sweep->request.exprs.count;
+    if (count == 0)
+        return ETCH_OK;
+    const etch_status status = evaluate(b, c->exprs.program, c->exprs.inputs, rows, count, e);
+    etch_exact *all = ETCH_NEW_ARRAY(b->arena, (size_t)count * exprs, etch_exact);
+    for (uint32_t i = 0; status == ETCH_OK && i < count; i++) {
+        etch_exact *results = &all[(size_t)i * exprs];
+        bool defined = true;
+        for (uint32_t k = 0; k < exprs && defined; k++) {
+            defined = exact_at(b, e, k, i, &results[k]);
+            if (!defined)
+                refuse(b, rows[i], undefined(b->sweep->request.exprs.at[k]));
+        }
+        if (defined)
+            b->results[rows[i]] = results;
+    }
+    return status;
+}
+
+static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
+                                uint32_t count)
+{
+    if (c->state == ETCH_CASE_REFUSED) {
+        for (uint32_t i = 0; i < count; i++)
+            refuse(b, rows[i], c->reason);
+        return ETCH_OK;
+    }
+    etch_status status = check_musts(b, c, e, rows, &count);
+    if (status == ETCH_OK)
+        status = check_claims(b, c, e, rows, &count);
+    return status == ETCH_OK ? compute(b, c, e, rows, count) : status;
+}
+
+/* ---- all rows ------------------------------------------------------------------------------------------ */
+
+/* The next row of the same case; 0: none. `first` by slot of the table, `next` and `last` by row + 1. */
+typedef struct chains {
+    uint32_t *slots, *next, *last, *heads;
+    uint32_t head_count;
+} chains;
+
+/* Rows by case, each in order; cases as they come first. */
+static chains chain_rows(const etch_sweep_block *b)
+{
+    enum { SLOTS = 4 * ETCH_SWEEP_BLOCK };
+    chains all = {ETCH_NEW_ARRAY(b->arena, SLOTS, uint32_t), ETCH_NEW_ARRAY(b->arena, b->count + 1, uint32_t),
+                  ETCH_NEW_ARRAY(b->arena, b->count + 1, uint32_t),
+                  ETCH_NEW_ARRAY(b->arena, b->count + 1, uint32_t), 0};
+    for (uint32_t row = 0; row < b->count; row++) {
+        if (!b->passes[row])
+            continue;
+        uint32_t slot = (uint32_t)(b->cases[row]->key.hash & (SLOTS - 1));
+        while (all.slots[slot] && b->cases[all.slots[slot] - 1] != b->cases[row])
+            slot = (slot + 1) & (SLOTS - 1);
+        const uint32_t head = all.slots[slot];
+        if (head) {
+            all.next[all.last[head]] = row + 1;
+            all.last[head] = row + 1;
+        } else {
+            all.slots[slot] = all.last[row + 1] = row + 1;
+            all.heads[all.head_count++] = row + 1;
+        }
+    }
+    return all;
+}
+
+/* Rows go out as text, or wait. */
+static void finish(etch_sweep_block *b)
+{
+    const bool streams = etch_sweep_streams(b->sweep);
+    etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
+    b->text.arena = b->arena;
+    for (uint32_t row = 0; row < b->count; row++) {
+        if (!b->results[row])
+            continue;
+        b->written++;
+        for (uint32_t i = 0; streams && i < b->frame->axis_count; i++)
+            values[i] = value_at(b, i, row);
+        if (streams)
+            etch_print_row(b->sweep, b->frame, values, b->results[row], &b->text);
+    }
+    for (uint32_t i = 0; i < b->tallies.count; i++) {
+        const uint64_t row = b->tallies.at[i].row - b->first_row;
+        b->tallies.at[i].values = etch_block_row(b->arena, b, (uint32_t)row);
+    }
+}
+
+etch_status etch_block_compute(etch_sweep_block *b)
+{
+    const chains all = chain_rows(b);
+    uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
+    evaluated e = {0};
+    etch_status status = etch_workspace_new(&e.workspace);
+    b->results = ETCH_NEW_ARRAY(b->arena, b->count, etch_exact *);
+    for (uint32_t h = 0; status == ETCH_OK && h < all.head_count; h++) {
+        uint32_t count = 0;
+        for (uint32_t at = all.heads[h]; at; at = all.next[at])
+            rows[count++] = at - 1;
+        status = compute_case(b, b->cases[rows[0]], &e, rows, count);
+    }
+    etch_workspace_free(e.workspace);
+    if (status == ETCH_OK)
+        finish(b);
+    return status;
+}

@@ -1,0 +1,377 @@
+/* What the files of a sweep share.
+ *
+ *     request.c    what is asked for, as lists of texts
+ *     frame.c      one plan and config: axes, conditions on them, and what decides structure
+ *     walk.c       the rows of a frame, one after the other
+ *     cases.c      formulas of one case, compiled
+ *     block.c      many rows at once
+ *     exact.c      numbers of any size
+ *     message.c    what one session says, said by another
+ *     rows.c       the best rows, rows that no other is better than
+ *     print.c      rows as text
+ *     sink.c       where text goes
+ *     tell.c       which rows are left out, and why
+ *     sweep.c      the whole */
+#ifndef ETCH_SESSION_SWEEP_SWEEP_INT_H
+#define ETCH_SESSION_SWEEP_SWEEP_INT_H
+
+#include "session/query/query.h"
+
+/* ---- exact.c ------------------------------------------------------------------------------------------- */
+
+/* number/denominator, which is above 0; or a text, "123" or "7/2", where these do not hold it. */
+typedef struct etch_exact {
+    int64_t number, denominator;
+    const char *text;
+} etch_exact;
+
+/* `arena` is for what does not fit. */
+int etch_exact_compare(etch_arena *arena, etch_exact a, etch_exact b);
+bool etch_exact_divides(etch_arena *arena, etch_exact divisor, etch_exact number);
+bool etch_exact_is_integer(etch_exact a);
+bool etch_exact_holds(etch_arena *arena, etch_relation relation, etch_exact left, etch_exact right);
+/* A constant; false: it does not fit a fraction of words. */
+bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out);
+
+/* ---- message.c ---------------------------------------------------------------------------------------- */
+
+/* A copy of a message that outlives its session. */
+const etch_diag *etch_sweep_copy(etch_arena *arena, const etch_diag *diag);
+/* Says a message of another session on the same spec. */
+void etch_sweep_repeat(etch_session *session, const etch_diag *diag);
+/* The same place in the files of this session; nowhere, where it is in none of them. */
+etch_span etch_sweep_span(const etch_session *session, etch_span span);
+
+/* ---- request.c ----------------------------------------------------------------------------------------- */
+
+typedef ETCH_VEC(const char *) etch_texts;
+
+/* What a sweep is asked for, whoever says it. */
+typedef struct etch_sweep_request {
+    /* "tp = 1, 2" */
+    etch_texts over;
+    /* one NULL: that of the session */
+    etch_texts plans, configs;
+    bool names_plans, names_configs;
+    /* one statement each, as it is written */
+    etch_texts where;
+    /* all that is computed, each once; what is selected first */
+    etch_texts exprs;
+    /* of the expressions */
+    uint32_t best;
+    ETCH_VEC(uint32_t) pareto;
+    bool has_best;
+    uint64_t top;
+} etch_sweep_request;
+
+/* False after an error. */
+bool etch_sweep_read(etch_session *session, const etch_sweep_options *options, etch_sweep_request *out);
+
+/* ---- frame.c ------------------------------------------------------------------------------------------- */
+
+/* Why rows are refused. */
+typedef struct etch_reason_text {
+    etch_code code;
+    /* without values: "dim B" */
+    const char *text;
+} etch_reason_text;
+
+/* A piece of a list whose numbers depend on axes before it. */
+typedef struct etch_sweep_piece {
+    etch_values_kind kind;
+    uint32_t count;
+    /* first of the formulas of the axis */
+    uint32_t formula;
+} etch_sweep_piece;
+
+typedef struct etch_sweep_axis {
+    /* of the sweep's columns */
+    uint32_t column;
+    const char *name;
+    /* a fraction may stand for it; else an integer from `least` on */
+    bool real;
+    int64_t least;
+    /* its value decides structure: each has a case of its own */
+    bool decides;
+    /* the size of a mesh axis: formulas are those of axes larger than 1 */
+    bool is_size;
+    /* a factor of the equation; without values: all that fit */
+    bool is_factor, is_free;
+    /* values, where they do not depend on others */
+    const etch_exact *values;
+    uint32_t value_count;
+    /* else: formulas, and what they are of */
+    const etch_sweep_piece *pieces;
+    uint32_t piece_count;
+    etch_program *program;
+    /* by variable of the program: which axis */
+    const uint32_t *inputs;
+} etch_sweep_axis;
+
+/* A formula or two of a program and what is asked of them. */
+typedef struct etch_sweep_claim {
+    etch_relation relation;
+    /* of the program */
+    uint32_t left, right;
+} etch_sweep_claim;
+
+typedef enum etch_where_kind {
+    /* over params and axes */
+    ETCH_WHERE_PLAIN,
+    /* the equation */
+    ETCH_WHERE_SOLVED,
+    /* of quantities */
+    ETCH_WHERE_QUANTITY
+} etch_where_kind;
+
+typedef struct etch_sweep_frame {
+    uint32_t number;
+    const char *plan, *config;
+    /* in the order of the rows */
+    etch_sweep_axis *axes;
+    uint32_t axis_count;
+    /* what the product of the factors is; 0: there is no equation */
+    uint64_t product;
+    uint32_t last_factor;
+    /* by statement */
+    const etch_where_kind *kinds;
+    const char *const *where, *const *exprs;
+    /* of plain statements, by statement; NULL: there are none */
+    etch_sweep_claim *claims;
+    etch_program *program;
+    const uint32_t *inputs;
+    /* every value decides: a case for each row */
+    bool by_row;
+    /* all rows are refused */
+    bool refused;
+    etch_reason_text reason;
+    /* it is a request that no session understands; the message, to be said again */
+    const etch_diag *why;
+} etch_sweep_frame;
+
+/* ---- columns, rows, cases ------------------------------------------------------------------------------ */
+
+/* A reason, and the rows that it stands for. */
+typedef struct etch_tally {
+    etch_reason_text reason;
+    uint64_t count;
+    /* the first of them */
+    uint64_t row;
+    const etch_sweep_frame *frame;
+    const etch_exact *values;
+} etch_tally;
+
+typedef ETCH_VEC(etch_tally) etch_tallies;
+
+enum { ETCH_SWEEP_BLOCK = 8192 };
+
+/* The values that decide, and which sizes are 1. */
+typedef struct etch_case_key {
+    const etch_sweep_frame *frame;
+    /* by axis of the frame: its value where it decides, else 1 where it is a size of 1; else it is open,
+     * which a denominator of 0 says */
+    const etch_exact *values;
+    /* is each value a case of its own? */
+    bool by_row;
+    uint64_t hash;
+} etch_case_key;
+
+/* Rows one after the other, of one frame. */
+typedef struct etch_sweep_block {
+    struct etch_sweep *sweep;
+    const etch_sweep_frame *frame;
+    etch_mem *mem;
+    etch_arena *arena;
+    /* of the first */
+    uint64_t first_row;
+    uint32_t count;
+    /* by axis of the frame, [axis][row]; no denominators where all are 1 */
+    int64_t **numbers, **denominators;
+    /* by row: do the plain statements hold? NULL: nobody has asked */
+    bool *passes;
+    /* by row that passes: its case; NULL: not known yet */
+    struct etch_sweep_case **cases;
+    /* of cases that nobody knows yet */
+    ETCH_VEC(etch_case_key) new_keys;
+    /* by row to print: what the expressions are; else NULL */
+    etch_exact **results;
+    /* by statement: rows that it was asked of, and for which it holds */
+    uint64_t *asked, *met;
+    uint64_t unmet, written;
+    etch_tallies tallies;
+    /* rows as text, where nothing is to be known of others */
+    etch_buf text;
+} etch_sweep_block;
+
+typedef enum etch_case_state {
+    ETCH_CASE_NEW,
+    ETCH_CASE_READY,
+    /* all rows of it */
+    ETCH_CASE_REFUSED,
+    /* its formulas could not be had: each row is a case of its own */
+    ETCH_CASE_BY_ROW
+} etch_case_state;
+
+/* A condition on the values of a case. */
+typedef struct etch_case_must {
+    etch_must must;
+    /* formulas of the program */
+    uint32_t left, right;
+} etch_case_must;
+
+/* Formulas, compiled, and the axes that its variables are. */
+typedef struct etch_case_program {
+    etch_program *program;
+    const uint32_t *inputs;
+} etch_case_program;
+
+typedef struct etch_sweep_case {
+    struct etch_sweep *sweep;
+    struct etch_sweep_case *next;
+    etch_case_key key;
+    etch_mem *mem;
+    etch_arena *arena;
+    etch_case_state state;
+    etch_reason_text reason;
+    etch_case_program musts, claims, exprs;
+    const etch_case_must *must;
+    uint32_t must_count;
+    /* of statements about quantities: which */
+    const etch_sweep_claim *claim;
+    const uint32_t *claim_of;
+    uint32_t claim_count;
+} etch_sweep_case;
+
+/* A row that is kept. */
+typedef struct etch_kept_row {
+    uint64_t row;
+    const etch_sweep_frame *frame;
+    /* by axis of its frame; by expression */
+    etch_exact *values, *results;
+} etch_kept_row;
+
+/* Where text goes. */
+typedef struct etch_sweep_sink {
+    etch_session *session;
+    const etch_sweep_options *options;
+    /* the folder of a file, and the file; -1: none */
+    int folder, file;
+    const char *name;
+    /* empty: there is none */
+    char hidden[300];
+} etch_sweep_sink;
+
+typedef struct etch_walk_level {
+    const etch_exact *values;
+    uint32_t count, at, capacity;
+    etch_exact *own;
+} etch_walk_level;
+
+/* The rows of a frame. */
+typedef struct etch_walk {
+    etch_arena *arena;
+    etch_session *session;
+    const etch_sweep_frame *frame;
+    etch_walk_level *levels;
+    etch_workspace *workspace;
+    bool started, over, failed;
+} etch_walk;
+
+typedef struct etch_sweep {
+    etch_session *session;
+    const etch_sweep_options *options;
+    /* of all below; the session may be cut short */
+    etch_mem *mem;
+    etch_arena *arena;
+    etch_sweep_request request;
+    ETCH_VEC(etch_sweep_frame *) frames;
+    /* names of columns: axes */
+    etch_texts columns;
+    /* by hash */
+    etch_sweep_case **cases;
+    uint32_t case_slots, case_count;
+    ETCH_VEC(etch_sweep_case *) new_cases;
+    /* under way */
+    etch_sweep_block *blocks;
+    uint32_t block_count;
+    etch_tallies tallies;
+    uint64_t *asked, *met;
+    ETCH_VEC(etch_kept_row) kept;
+    ETCH_VEC(etch_kept_row) spare;
+    etch_walk walk;
+    /* the names of the columns are written */
+    bool has_head;
+    etch_sweep_sink sink;
+    etch_sweep_report *report;
+} etch_sweep;
+
+/* Reads a sweep's request for a plan and a config. NULL after an error. */
+etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char *config);
+/* Opens a session on the spec of the sweep with values for the axes of a frame. `values`, by axis: a
+ * denominator of 0 leaves it open; NULL: all are. NULL: memory is out. */
+etch_session *etch_frame_open(const etch_sweep *sweep, etch_arena *arena, const etch_sweep_frame *frame,
+                              const etch_exact *values, etch_status *status);
+/* The name of the axis that a variable of a program is. */
+const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *frame,
+                                  const etch_program *program);
+/* `ranks` of a text as the product of the plan's axes; the text itself where there is none. */
+const char *etch_frame_ranks(etch_session *session, const etch_plan *plan, const char *text);
+
+/* ---- walk.c -------------------------------------------------------------------------------------------- */
+
+void etch_walk_start(etch_walk *walk, etch_arena *arena, etch_session *session,
+                     const etch_sweep_frame *frame);
+/* The next row, by axis. False: there is none, or `failed` after an error. */
+bool etch_walk_next(etch_walk *walk, etch_exact *row);
+void etch_walk_end(etch_walk *walk);
+/* How many values a piece stands for, and the i-th. False: they are none, or too many. */
+bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
+                       etch_exact **values, uint32_t *value_count);
+enum { ETCH_SWEEP_VALUES = 10000000 };
+
+/* ---- cases.c-------------------------------------------------------------------------------------------- */
+
+/* The case of a key; NULL: nobody knows it yet. */
+etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key);
+/* Adds the case of a key, to be compiled. */
+void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
+/* Compiles it: on any thread. */
+etch_status etch_case_compile(etch_sweep_case *self);
+void etch_case_free(etch_sweep_case *self);
+
+/* ---- block.c ------------------------------------------------------------------------------------------- */
+
+/* Finds the case of each row for which the plain statements hold; on any thread. Rows of cases that cannot be
+ * compiled as a whole become cases of their own. */
+etch_status etch_block_sort(etch_sweep_block *block);
+/* Computes the rows whose cases are compiled; on any thread. */
+etch_status etch_block_compute(etch_sweep_block *block);
+/* The values of a row, by axis. */
+etch_exact *etch_block_row(etch_arena *arena, const etch_sweep_block *block, uint32_t row);
+/* Adds rows of a reason, which stay in memory of whoever has them. */
+etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tally *tally);
+/* Do rows go out as they come? */
+bool etch_sweep_streams(const etch_sweep *sweep);
+
+/* ---- rows.c, print.c, sink.c, tell.c ------------------------------------------------------------------- */
+
+/* Keeps what is to be kept of the rows of a block. */
+void etch_rows_take(etch_sweep *sweep, const etch_sweep_block *block);
+
+void etch_print_head(const etch_sweep *sweep, etch_buf *out);
+void etch_print_row(const etch_sweep *sweep, const etch_sweep_frame *frame, const etch_exact *values,
+                    const etch_exact *results, etch_buf *out);
+/* All of the rows, in columns. */
+void etch_print_table(const etch_sweep *sweep, const etch_kept_row *rows, uint32_t count, etch_buf *out);
+const char *etch_row_text(etch_arena *arena, const etch_sweep_frame *frame, const etch_exact *values);
+
+etch_status etch_sink_open(etch_sweep_sink *sink) ETCH_MUST_CHECK;
+etch_status etch_sink_write(etch_sweep_sink *sink, const etch_buf *text) ETCH_MUST_CHECK;
+/* The file takes its name; `whole`: nothing is missing. */
+etch_status etch_sink_close(etch_sweep_sink *sink, bool whole) ETCH_MUST_CHECK;
+/* Removes what is not complete; after anything. */
+void etch_sink_abandon(etch_sweep_sink *sink);
+
+/* Says which rows are left out. False: none is left, which is an error. */
+bool etch_sweep_tell(etch_sweep *sweep);
+#endif

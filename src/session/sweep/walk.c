@@ -1,0 +1,268 @@
+/* The rows of a frame, one after the other: the last axis is the fastest. Values may depend on those of axes
+ * before; factors of the equation are divisors of what those before leave. */
+#include "session/sweep/sweep_int.h"
+
+#include <string.h>
+
+/* ---- lists --------------------------------------------------------------------------------------------- */
+
+typedef ETCH_VEC(etch_exact) exact_list;
+
+static void add_number(etch_arena *arena, exact_list *list, int64_t number)
+{
+    ETCH_PUSH(arena, list, (etch_exact){number, 1, NULL});
+}
+
+/* Divisors in rising order. */
+static void add_divisors(etch_arena *arena, exact_list *list, int64_t number)
+{
+    exact_list large = {0};
+    for (int64_t d = 1; d <= number / d; d++) {
+        if (number % d != 0)
+            continue;
+        add_number(arena, list, d);
+        if (d != number / d)
+            add_number(arena, &large, number / d);
+    }
+    for (uint32_t i = large.count; i-- > 0;)
+        add_number(arena, list, large.at[i].number);
+}
+
+/* None, where the step leads away from the last one. */
+static bool add_range(etch_arena *arena, exact_list *list, int64_t first, int64_t last, int64_t step)
+{
+    if (step == 0)
+        return false;
+    if (step > 0 ? first > last : first < last)
+        return true;
+    const uint64_t apart = step > 0 ? (uint64_t)last - (uint64_t)first : (uint64_t)first - (uint64_t)last;
+    const uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    if (apart / by >= ETCH_SWEEP_VALUES)
+        return false;
+    for (uint64_t i = 0; i <= apart / by; i++)
+        add_number(arena, list, step > 0 ? first + (int64_t)(i * by) : first - (int64_t)(i * by));
+    return true;
+}
+
+static bool add_powers(etch_arena *arena, exact_list *list, int64_t base, int64_t from, int64_t to)
+{
+    enum { LAST_EXPONENT = 62 };
+    int64_t power = 1;
+    if (base < 1 || from < 0 || to > LAST_EXPONENT)
+        return false;
+    for (int64_t i = 0; i <= to; i++) {
+        if (i >= from)
+            add_number(arena, list, power);
+        if (i < to && power > INT64_MAX / base)
+            return false;
+        power *= i < to ? base : 1;
+    }
+    return true;
+}
+
+bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
+                       etch_exact **values, uint32_t *value_count)
+{
+    enum { DIVIDED = 1 << 30 };
+    exact_list list = {0};
+    bool fine = true, whole = true;
+    for (uint32_t i = 0; i < count; i++)
+        whole = whole && !arguments[i].text && arguments[i].denominator == 1;
+    const int64_t a = arguments[0].number, b = arguments[1 % count].number, c = arguments[count - 1].number;
+    switch (kind) {
+    case ETCH_VALUES_NUMBER:
+        ETCH_PUSH(arena, &list, arguments[0]);
+        whole = !arguments[0].text;
+        break;
+    case ETCH_VALUES_RANGE:
+        fine = whole && add_range(arena, &list, a, b, count > 2 ? c : 1);
+        break;
+    case ETCH_VALUES_POWERS:
+        fine = whole && add_powers(arena, &list, a, b, c);
+        break;
+    case ETCH_VALUES_DIVISORS:
+        fine = whole && a > 0 && a / DIVIDED < DIVIDED;
+        if (fine)
+            add_divisors(arena, &list, a);
+        break;
+    }
+    *values = list.at;
+    *value_count = list.count;
+    return fine && whole;
+}
+
+/* ---- levels -------------------------------------------------------------------------------------------- */
+
+static void add_value(etch_walk *w, etch_walk_level *level, etch_exact value)
+{
+    if (level->count == level->capacity) {
+        const uint32_t capacity = level->capacity ? 2 * level->capacity : 16;
+        etch_exact *own = ETCH_NEW_ARRAY(w->arena, capacity, etch_exact);
+        if (level->count)
+            memcpy(own, level->own, level->count * sizeof *own);
+        level->own = own;
+        level->capacity = capacity;
+    }
+    level->own[level->count++] = value;
+    level->values = level->own;
+}
+
+static bool report_values(etch_walk *w, const etch_sweep_axis *axis)
+{
+    etch_error(w->session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
+               "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
+               (int)ETCH_SWEEP_VALUES);
+    w->failed = true;
+    return false;
+}
+
+/* The arguments of all pieces, with the values of the axes before. */
+static bool evaluate(etch_walk *w, const etch_sweep_axis *axis, const etch_exact *row, etch_exact *out)
+{
+    const size_t count = etch_program_formulas(axis->program);
+    const size_t inputs = etch_program_variables(axis->program);
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(w->arena));
+    etch_column *columns = ETCH_NEW_ARRAY(scratch, inputs + 1, etch_column);
+    int64_t *values = ETCH_NEW_ARRAY(scratch, count, int64_t);
+    unsigned char *kinds = ETCH_NEW_ARRAY(scratch, count, unsigned char);
+    for (size_t i = 0; i < inputs; i++)
+        columns[i] = (etch_column){&row[axis->inputs[i]].number, &row[axis->inputs[i]].denominator, true};
+    bool fine = (w->workspace || etch_workspace_new(&w->workspace) == ETCH_OK) &&
+                etch_program_evaluate(axis->program, 1, columns, values, kinds, w->workspace) == ETCH_OK;
+    for (size_t i = 0; fine && i < count; i++) {
+        out[i] = (etch_exact){values[i], 1, NULL};
+        if (kinds[i] == ETCH_VALUE_RATIONAL)
+            fine = etch_workspace_fraction(w->workspace, values[i], &out[i].number, &out[i].denominator);
+        else
+            fine = kinds[i] == ETCH_VALUE_INTEGER;
+    }
+    etch_arena_free(scratch);
+    return fine || report_values(w, axis);
+}
+
+/* Values that depend on those before. A number of which there are no divisors has none. */
+static bool fill_dependent(etch_walk *w, const etch_sweep_axis *axis, etch_walk_level *level,
+                           const etch_exact *row)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(w->arena));
+    etch_exact *arguments = ETCH_NEW_ARRAY(scratch, etch_program_formulas(axis->program), etch_exact);
+    bool fine = evaluate(w, axis, row, arguments);
+    for (uint32_t i = 0; fine && i < axis->piece_count; i++) {
+        const etch_sweep_piece *piece = &axis->pieces[i];
+        const etch_exact *first = &arguments[piece->formula];
+        etch_exact *values;
+        uint32_t count;
+        if (piece->kind == ETCH_VALUES_DIVISORS && (first->denominator != 1 || first->number < 1))
+            continue;
+        fine = etch_piece_values(scratch, piece->kind, first, piece->count, &values, &count) ||
+               report_values(w, axis);
+        for (uint32_t k = 0; fine && k < count; k++)
+            add_value(w, level, values[k]);
+    }
+    etch_arena_free(scratch);
+    return fine;
+}
+
+/* What the factors before leave of the product; 0: nothing that is whole. */
+static uint64_t rest_of(const etch_walk *w, uint32_t index, const etch_exact *row)
+{
+    uint64_t rest = w->frame->product;
+    for (uint32_t i = 0; i < index; i++)
+        if (w->frame->axes[i].is_factor)
+            rest = rest % (uint64_t)row[i].number == 0 ? rest / (uint64_t)row[i].number : 0;
+    return rest;
+}
+
+static bool fits(const etch_walk *w, uint32_t index, uint64_t rest, etch_exact value)
+{
+    if (value.text || value.denominator != 1 || value.number < 1 || rest % (uint64_t)value.number != 0)
+        return false;
+    return index != w->frame->last_factor || rest == (uint64_t)value.number;
+}
+
+static void fill_free(etch_walk *w, uint32_t index, uint64_t rest, etch_walk_level *level)
+{
+    exact_list divisors = {0};
+    if (index == w->frame->last_factor)
+        add_value(w, level, (etch_exact){(int64_t)rest, 1, NULL});
+    else
+        add_divisors(w->arena, &divisors, (int64_t)rest);
+    for (uint32_t i = 0; i < divisors.count; i++)
+        add_value(w, level, divisors.at[i]);
+}
+
+static bool fill(etch_walk *w, uint32_t index, const etch_exact *row)
+{
+    const etch_sweep_axis *axis = &w->frame->axes[index];
+    etch_walk_level *level = &w->levels[index];
+    const uint64_t rest = axis->is_factor ? rest_of(w, index, row) : 0;
+    level->count = level->at = 0;
+    if (axis->is_free) {
+        fill_free(w, index, rest, level);
+        return true;
+    }
+    if (axis->program && !fill_dependent(w, axis, level, row))
+        return false;
+    if (!axis->program && !axis->is_factor) {
+        level->values = axis->values;
+        level->count = axis->value_count;
+        return true;
+    }
+    for (uint32_t i = 0; !axis->program && i < axis->value_count; i++)
+        if (fits(w, index, rest, axis->values[i]))
+            add_value(w, level, axis->values[i]);
+    if (axis->program && axis->is_factor) {
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < level->count; i++)
+            if (fits(w, index, rest, level->own[i]))
+                level->own[kept++] = level->own[i];
+        level->count = kept;
+    }
+    return true;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+void etch_walk_start(etch_walk *w, etch_arena *arena, etch_session *session, const etch_sweep_frame *frame)
+{
+    *w = (etch_walk){.arena = arena, .session = session, .frame = frame};
+    w->levels = ETCH_NEW_ARRAY(arena, frame->axis_count, etch_walk_level);
+}
+
+bool etch_walk_next(etch_walk *w, etch_exact *row)
+{
+    const uint32_t count = w->frame->axis_count;
+    uint32_t level = w->started ? count : 0;
+    if (w->over || w->failed)
+        return false;
+    if (count == 0) {
+        w->over = true;
+        return true;
+    }
+    if (!w->started && !fill(w, 0, row))
+        return false;
+    if (w->started)
+        w->levels[--level].at++;
+    w->started = true;
+    for (;;) {
+        etch_walk_level *now = &w->levels[level];
+        if (now->at < now->count) {
+            row[level] = now->values[now->at];
+            if (++level == count)
+                return true;
+            if (!fill(w, level, row))
+                return false;
+        } else if (level == 0) {
+            w->over = true;
+            return false;
+        } else {
+            w->levels[--level].at++;
+        }
+    }
+}
+
+void etch_walk_end(etch_walk *w)
+{
+    etch_workspace_free(w->workspace);
+    w->workspace = NULL;
+}

@@ -1,0 +1,188 @@
+"""Rows of sweeps are what queries say, digit by digit: random axes, values, plans and configs of the shipped
+specs. A row that is printed has the numbers of as many queries; one that is not printed, some query of it is
+refused. The rows are enumerated here, and the queries know nothing of sweeps."""
+
+import itertools
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+from etchtest import ETCH, LLAMA, MODELS, Case, main, run, settings, succeed
+from shipped import SMALL, axes_of, params_of, runs_of
+
+MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
+SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
+SWEEPS, ROWS = 100 * MULT, 20
+
+OF_JOB = ["params(model)", "flops(step)", "flops(forward)", "matmul_flops(step)", "flops(step)/batch",
+          "flops(step)/(3*params(model))"]
+OF_RANK = ["rank_flops(step)", "comm(step)", "wire(step)", "traffic(step)", "memory(states)", "memory(peak)",
+           "memory(activations)", "memory(workspace)", "rank_params(model)", "comm(forward)",
+           "max(comm(step), memory(peak))", "comm(step) + 7*rank_flops(forward)"]
+SERVED = ["flops(forward)", "rank_flops(forward)", "comm(forward)", "memory(cache)", "memory(peak)",
+          "params(model)"]
+
+
+def plans_of(spec):
+    """Names of the plans that a spec sees."""
+    text = re.sub(r"#.*", "", spec.read_text(encoding="utf-8"))
+    found = re.findall(r"^parallel\s+(\w+)", text, re.M)
+    for path, names in re.findall(r'^import "([^"]+)"[ \t]*(\([^)]*\))?', text, re.M):
+        other = plans_of(spec.parent / path)
+        found += [name for name in other if not names or name in re.findall(r"\w+", names)]
+    return found
+
+
+def configs_of(spec):
+    return re.findall(r"^config\s+(\w+)", spec.read_text(encoding="utf-8"), re.M)
+
+
+def values_of(rng, name, axes):
+    """Some values: small ones, odd ones, and of sizes some that make numbers of more than 64 bits."""
+    if name in axes:
+        pool = [1, 1, 2, 2, 4, 8, 16, 3, 5, 64]
+    elif name in ("batch", "seq", "context", "src", "tgt"):
+        pool = [64, 128, 1024, 8192, 96, 100, 2**20, 2**40]
+    elif name == "micro":
+        pool = [1, 2, 4, 8, 16, 3]
+    else:
+        size = SMALL.get(name, 8)
+        pool = [size, size, 2 * size, 4 * size, size + 1, 1]
+    return sorted(set(rng.sample(pool, rng.randrange(1, 4))))
+
+
+class Sweeps(Case):
+    def draw(self, rng):
+        """A random sweep: spec, options of both commands, axes with values, expressions."""
+        spec = rng.choice([path for path in sorted(MODELS.glob("*.etch"))
+                           if path.stem not in ("base", "plans", "gpt_memory")])
+        plan = rng.choice(plans_of(spec))
+        axes = axes_of(spec, plan)
+        params = params_of(spec)
+        configs = configs_of(spec)
+        fixed = {}
+        config = rng.choice(configs) if configs and rng.random() < 0.6 else None
+        if config is None:
+            fixed = {name: value for name, value in SMALL.items() if name in params}
+        else:
+            fixed = {name: value for name, value in {"batch": 64, "seq": 1024, "src": 128, "tgt": 64,
+                                                     "micro": 2, "context": 128}.items() if name in params}
+        swept = rng.sample(sorted(axes), min(len(axes), rng.randrange(1, 4)))
+        others = ["batch", "micro", "seq", "context", "layers"] if config else sorted(params)
+        swept += [name for name in rng.sample(others, min(len(others), 2)) if name in params]
+        rng.shuffle(swept)
+        swept = list(dict.fromkeys(swept))
+        served = rng.choice(runs_of(spec))
+        pool = SERVED if served else OF_JOB + OF_RANK
+        exprs = rng.sample(pool, rng.randrange(1, 4))
+        common = ["--plan", plan]
+        common += ["--config", config] if config else []
+        common += ["--run", served] if served else []
+        return spec, common, fixed, [(name, values_of(rng, name, axes)) for name in swept], exprs
+
+    def query(self, spec, common, sets, expression):
+        done = run("query", spec, expression, *common, "--defaults", "-q", "--set", settings(sets))
+        self.assertIn(done.status, (0, 1, 4), str(done))
+        return done.out.strip() if done.status == 0 else None
+
+    AXES = ["--config", "llama3_8b", "--plan", "megatron_pp", "--set", "batch=512", "--over", "pp = 1, 2, 4",
+            "--over", "dp = powers(2, 0, 5)", "--over", "micro = divisors(batch/dp)", "--over",
+            "seq = range(512, 32768, 512)", "--where", "memory(peak) <= 640 GB"]
+
+    def test_bytes_do_not_depend_on_threads(self):
+        for results in (["--select", "comm(step), memory(peak)"],
+                        ["--best", "comm(step)", "--top", "50"],
+                        ["--pareto", "comm(step), memory(peak), traffic(step)", "--format", "jsonl"]):
+            one = succeed("sweep", LLAMA, *self.AXES, *results, "--jobs", "1", "--explain")
+            many = succeed("sweep", LLAMA, *self.AXES, *results, "--jobs", "7", "--explain")
+            self.assertEqual(one.out, many.out)
+            self.assertEqual(one.err, many.err)
+
+    def test_best_and_front(self):
+        """Of the rows of a sweep, chosen here."""
+        select = ["--select", "comm(step), memory(peak)", "--format", "jsonl"]
+        rows = [json.loads(line) for line in succeed("sweep", LLAMA, *self.AXES, *select).out.splitlines()]
+        self.assertGreater(len(rows), 1000)
+        best = succeed("sweep", LLAMA, *self.AXES, *select, "--best", "comm(step)", "--top", "100")
+        self.assertEqual(sorted(rows, key=lambda row: row["comm(step)"])[:100],
+                         [json.loads(line) for line in best.out.splitlines()])
+        front = succeed("sweep", LLAMA, *self.AXES, *select, "--pareto", "comm(step), memory(peak)")
+        points = {(row["comm(step)"], row["memory(peak)"]) for row in rows}
+        least = {point for point in points
+                 if not any(other != point and other[0] <= point[0] and other[1] <= point[1]
+                            for other in points)}
+        self.assertEqual([row for row in rows if (row["comm(step)"], row["memory(peak)"]) in least],
+                         [json.loads(line) for line in front.out.splitlines()])
+
+    def test_factorisations(self):
+        """`ranks == N` has all of them, each once, and is the same as the product filtered."""
+        for ranks in (1, 24, 64):
+            base = ["--config", "llama3_70b", "--plan", "megatron_pp", "--set", "batch=1024,seq=4096"]
+            solved = succeed("sweep", LLAMA, *base, "--where", f"ranks == {ranks}", "--select", "pp*dp*tp",
+                             "--format", "jsonl")
+            found = [tuple(json.loads(line)[name] for name in ("pp", "dp", "tp"))
+                     for line in solved.out.splitlines()]
+            divisors = [d for d in range(1, ranks + 1) if ranks % d == 0]
+            self.assertEqual([(pp, dp, ranks // pp // dp) for pp in divisors for dp in divisors
+                              if ranks % (pp * dp) == 0], found)
+
+    def test_stopped(self):
+        """A signal ends a sweep: the rows that are complete are in a file that says so."""
+        out = self.scratch / "rows.csv"
+        command = [ETCH, "sweep", str(LLAMA), "--config", "llama3_8b", "--plan", "megatron", "--set", "tp=2",
+                   "--over", "batch = range(1, 10000)", "--over", "seq = range(2, 20000, 2)", "--select",
+                   "comm(step)", "-o", str(out), "--jobs", "1"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            while not any(path.stat().st_size > 1000 for path in self.scratch.iterdir()):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()[1]
+        self.assertEqual(4, process.returncode, said)
+        self.assertIn("E0656", said)
+        self.assertEqual(["rows.csv.partial"], [path.name for path in self.scratch.iterdir()])
+        lines = (self.scratch / "rows.csv.partial").read_text(encoding="utf-8").splitlines()
+        count = int(re.search(r"the first (\d+) rows", said)[1])
+        self.assertEqual("batch,seq,comm(step)", lines[0])
+        self.assertEqual([[1 + i // 10000, 2 + 2 * (i % 10000)] for i in range(count)],
+                         [[int(cell) for cell in line.split(",")[:2]] for line in lines[1:]])
+
+    def test_rows_are_queries(self):
+        checked = {"printed": 0, "refused": 0, "large": 0}
+        for number in range(SWEEPS):
+            rng = random.Random(f"{SEED} {number}")
+            spec, common, fixed, axes, exprs = self.draw(rng)
+            over = [word for name, values in axes
+                    for word in ("--over", f"{name} = {', '.join(map(str, values))}")]
+            sweep = run("sweep", spec, *common, "--set", settings(fixed), *over, "--select", ", ".join(exprs),
+                        "--format", "jsonl", "--jobs", "2")
+            self.assertIn(sweep.status, (0, 1), str(sweep))
+            rows = [json.loads(line, parse_int=str) for line in sweep.out.splitlines()]
+            names = [name for name, _ in axes]
+            printed = {tuple(int(row[name]) for name in names): row for row in rows}
+            self.assertEqual(len(rows), len(printed), str(sweep))
+            points = list(itertools.product(*(values for _, values in axes)))
+            self.assertEqual([point for point in points if point in printed], list(printed), str(sweep))
+            for point in rng.sample(points, min(len(points), ROWS)):
+                sets = dict(fixed, **dict(zip(names, point)))
+                if point in printed:
+                    expression = rng.choice(exprs)
+                    said = self.query(spec, common, sets, expression)
+                    self.assertEqual(said, printed[point][expression],
+                                     f"{sweep.command}\n{expression} {point}")
+                    checked["printed"] += 1
+                    checked["large"] += len(said or "") > 19
+                else:
+                    answers = [self.query(spec, common, sets, expression) for expression in exprs]
+                    self.assertIn(None, answers, f"{sweep.command}\nnot printed: {point}")
+                    checked["refused"] += 1
+        self.assertGreater(checked["printed"], 250 * MULT, checked)
+        self.assertGreater(checked["refused"], 200 * MULT, checked)
+        self.assertGreater(checked["large"], 10 * MULT, checked)
+
+
+if __name__ == "__main__":
+    main()
