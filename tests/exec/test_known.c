@@ -275,6 +275,44 @@ static const live_case cases[] = {
           "  l[] = t * c  tag loss\n"
           "}\n" TRAIN " }\n",
      "stage (front, layer) @ pp", WORKSPACE, 1, 576},
+    {"a part is kept as what a message brings of it, where another stage has made the whole",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H], c[B,D]) -> l[] {\n"
+          "  weight w[D]\n"
+          "  y[B,H] = tanh(x)\n"
+          "  v[B,D] = slice(y, over = H, to = D)  tag front\n"
+          "  a[B,D] = v * w  tag rear\n"
+          "  l[] = a * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", SAVED, 1, 32},
+    {"and where an iteration hands a part on to one of the next stage, which has made the whole of its own",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,D], c[B,D]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[D,H]\n"
+          "    a[B,H] = y * w\n"
+          "    t[B,H] = tanh(a)\n"
+          "    y = slice(t, over = H, to = D)\n"
+          "  }\n"
+          "  l[] = y * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (layer) @ pp", SAVED, 1, 544},
+    {"and where the part leaves the loop on another stage",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,D], c[B,D]) -> l[] {\n"
+          "  weight v[D]\n"
+          "  y = x\n"
+          "  repeat 1 as layer {\n"
+          "    weight w[D,H]\n"
+          "    a[B,H] = y * w\n"
+          "    t[B,H] = tanh(a)\n"
+          "    y = slice(t, over = H, to = D)\n"
+          "  }\n"
+          "  b[B,D] = y * v  tag rear\n"
+          "  l[] = b * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (layer, rear) @ pp", SAVED, 1, 32},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"
