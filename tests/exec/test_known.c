@@ -313,6 +313,47 @@ static const live_case cases[] = {
           "  l[] = b * c  tag loss\n"
           "}\n" TRAIN " }\n",
      "stage (layer, rear) @ pp", SAVED, 1, 32},
+    {"the part of a weight that backward gathers from is there once for all microbatches of a stage",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[H]\n"
+          "    y = y * w\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n"
+          "train { model = m, optimizer = sgd, accumulate = (B, 4) }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), again = tp, prefetch = 0\n"
+     "stage (layer) @ pp, schedule = gpipe",
+     WORKSPACE, 0, 704},
+    {"copies that last for a microbatch, of weights that backward does not read, last for an iteration",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight v[H]\n"
+          "  y = x\n"
+          "  repeat 9 as layer {\n"
+          "    weight w[H]\n"
+          "    t[B,H] = y * w\n"
+          "    y = y + x\n"
+          "  }\n"
+          "  a[B,H] = y * v\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), keep = microbatch, prefetch = 0", WORKSPACE, 0, 640},
+    {"a slice of a copy that forward has gathered is memory of its own in backward as well",
+     HEAD "dim B = 256, S = 64, F = 64\n"
+          "model m(x[B,S], c[B,F]) -> l[] {\n"
+          "  weight v[S]\n"
+          "  weight w[S,F]  tag frozen\n"
+          "  t[B,S] = x * v  tag cut\n"
+          "  y[B,F] = t * w\n"
+          "  l1[] = y * c  tag loss\n"
+          "  r[B,S] = tanh(t)\n"
+          "  l[] = r * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\npin cut [B @ dp, S @ tp]\nzero 3 @ dp, keep = microbatch, root = true, prefetch = 0",
+     WORKSPACE, 0, 28800},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

@@ -281,8 +281,11 @@ static void read_memory(etch_live_run *r, uint32_t id)
 {
     const etch_live_memory *m = &r->memories.at[id];
     const uint32_t first = m->is_gathered ? m->first : id, count = m->is_gathered ? m->together : 1;
-    for (uint32_t i = first; i < first + count; i++)
+    for (uint32_t i = first; i < first + count; i++) {
         ETCH_PUSH(r->arena, &event_now(r)->reads, i);
+        if (m->is_gathered && m->is_forward && r->is_backward)
+            r->memories.at[i].copies = r->memories.at[i].lasting;
+    }
 }
 
 /* Reading a name from outside of the loops that make the memory. */
@@ -356,6 +359,7 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
     const etch_keep lasts = item->step->lasts;
     const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
     const uint32_t since = gathered_at(r);
+    const bool is_always = lasts == ETCH_KEEP_STEP || (lasts == ETCH_KEEP_MICROBATCH && r->program->view);
     for (uint32_t k = 0; k < item->outs.count; k++) {
         const bool again = is_gathered_again(r, item->outs.at[k]);
         etch_live_memory *m = make(r, item->outs.at[k]);
@@ -369,7 +373,8 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
             ETCH_PUSH(r->arena, &r->copies, (etch_live_copy){item->step->outs[k]->tensor, item->outs.at[k]});
         m->since = again && since < r->turn_begin ? r->turn_begin : since;
         m->each = item->step->copies[k];
-        m->copies = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
+        m->copies = copies_of(r, body, is_always);
+        m->lasting = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
         if (lasts != ETCH_KEEP_GROUP || !body->loop)
             continue;
         m->each = etch_mul(r->sym, m->each, all);
@@ -435,12 +440,14 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
         add_to_whole(r, item, k, chunk);
 }
 
-/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? */
+/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? A slice of
+ * a weight is memory of its own, also of a copy that forward has gathered. */
 static bool is_in_place(const etch_live_run *r, const etch_step *step)
 {
     if (step->collective != ETCH_SLICE || step->copies || !r->is_backward)
         return etch_step_shows(step);
-    return r->memories.at[etch_live_memory_of(r, step->ins[0]->id)].is_forward;
+    const etch_live_memory *m = &r->memories.at[etch_live_memory_of(r, step->ins[0]->id)];
+    return m->is_forward && !m->is_weight;
 }
 
 /* Another name for the memory of an operand; of a part of it one that a message may bring by itself. */

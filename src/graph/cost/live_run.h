@@ -45,8 +45,9 @@ typedef struct etch_live_memory {
     uint32_t chunk, first, together;
     /* and the interval of the top level in which it does */
     uint32_t interval;
-    /* of one run of the step; times the iterations that it stands for */
-    etch_expr each, copies;
+    /* of one run of the step; times the iterations that it stands for, and, of a gathered copy that backward
+     * reads, those of the loop of the top level as well */
+    etch_expr each, copies, lasting;
 } etch_live_memory;
 
 /* A step, or the begin or the end of an iteration. */

@@ -208,6 +208,16 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
     send(w, is_backward);
 }
 
+/* On a stage microbatches follow each other without a pause: copies that last for one are always there, and
+ * what forward leaves of one for backward. */
+static bool is_always(const workspace *w, const etch_live_memory *m)
+{
+    const bool is_left = m->is_weight && w->run->program->names[m->name].value->sharded_flat;
+    if (m->is_gathered)
+        return m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
+    return is_left && m->is_forward && w->view;
+}
+
 static void run_actions(workspace *w)
 {
     uint32_t chunks = 1;
@@ -219,14 +229,11 @@ static void run_actions(workspace *w)
         run_action(w, c, false);
     for (uint32_t c = chunks; w->run->program->backward && c-- > 0;)
         run_action(w, c, true);
-    for (uint32_t i = 0; i < w->intervals.count; i++) {
-        const etch_live_memory *m = &w->run->memories.at[w->intervals.at[i].memory];
-        const bool is_always = m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
-        if (m->is_gathered && is_always) { /* on a stage microbatches follow each other without a pause */
+    for (uint32_t i = 0; i < w->intervals.count; i++)
+        if (is_always(w, &w->run->memories.at[w->intervals.at[i].memory])) {
             w->intervals.at[i].birth = 0;
             w->intervals.at[i].death = w->now;
         }
-    }
 }
 
 /* ---- the most at a time -------------------------------------------------------------------------------- */
