@@ -440,8 +440,8 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
         add_to_whole(r, item, k, chunk);
 }
 
-/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? A slice of
- * a weight is memory of its own, also of a copy that forward has gathered. */
+/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? A slice
+ * of a weight is memory of its own, also of a copy that forward has gathered. */
 static bool is_in_place(const etch_live_run *r, const etch_step *step)
 {
     if (step->collective != ETCH_SLICE || step->copies || !r->is_backward)
