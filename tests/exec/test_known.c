@@ -42,6 +42,20 @@ static const live_case cases[] = {
           "  l[] = z * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", MESSAGES, 0, 0},
+    {"a value of which iterations only cut a part that nobody reads is not sent",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H]\n"
+          "  a[B,H] = x * w\n"
+          "  y = x\n"
+          "  repeat 4 as layer {\n"
+          "    v[B,D] = slice(a, over = H, to = D)\n"
+          "    y = tanh(y)\n"
+          "  }\n"
+          "  l1[] = a * x  tag loss\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (layer) @ pp", MESSAGES, 0, 0},
     {"a weight of one class of iterations is where these run",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
