@@ -341,6 +341,19 @@ static const live_case cases[] = {
      "shard B @ dp\nzero 3 @ (dp, tp), again = tp, prefetch = 0\n"
      "stage (layer) @ pp, schedule = gpipe",
      WORKSPACE, 0, 704},
+    {"and of an inner loop as often as copies are gathered",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    repeat 2 as inner {\n"
+          "      weight w[H]\n"
+          "      y = y * w\n"
+          "    }\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), again = tp, prefetch = 0", WORKSPACE, 0, 1408},
     {"copies that last for a microbatch, of weights that backward does not read, last for an iteration",
      HEAD "dim B = 8, H = 64\n"
           "model m(x[B,H]) -> l[] {\n"

@@ -99,13 +99,12 @@ static uint32_t cut_memory(const workspace *w, const etch_value *value, bool aft
         for (uint32_t k = 0; loop && k < loop->bodies.at[0]->carries.count; k++) {
             if (loop->bodies.at[0]->carries.at[k].in != value->id)
                 continue;
-            etch_live_turns *turns = etch_live_turns_of(w->run, loop->loop);
+            const etch_live_turns *turns = etch_live_turns_of(w->run, loop->loop);
             const uint32_t turn = turn_at(turns, w->chunk, after) - is_backward;
             if (turn >= turns->at.count)
                 return 0;
-            turns->now = turn;
             const etch_live_region *body = loop->bodies.at[turns->at.at[turn].class];
-            return etch_live_memory_of(w->run, body->carries.at[k].in);
+            return etch_live_memory_in(w->run, body->carries.at[k].in, turn);
         }
     }
     return etch_live_memory_of(w->run, value->id);
