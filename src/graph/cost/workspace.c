@@ -140,8 +140,9 @@ typedef struct sent_value {
 
 typedef ETCH_VEC(sent_value) message;
 
-/* What is received or sent at an end of the chunk: after it, or before. */
-static message message_at(const workspace *w, bool after, bool is_backward)
+/* What is received or sent at an end of the chunk: after it, or before. Zeros are not sent, but where they
+ * are read they are memory. */
+static message message_at(const workspace *w, bool after, bool is_backward, bool is_sent)
 {
     etch_expr iteration = NULL;
     const etch_cut *cut = w->view ? cut_of(w, w->chunk, after, &iteration) : NULL;
@@ -150,7 +151,7 @@ static message message_at(const workspace *w, bool after, bool is_backward)
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t memory = cut_memory(w, list->at[i].value, after, is_backward);
         etch_crossing read = list->at[i];
-        read.is_made = true; /* zeros are memory of both stages */
+        read.is_made = read.is_made || !is_sent;
         if (memory &&
             !etch_is_zero(etch_crosses(w->sym, w->view->stages, cut, &read, is_backward, iteration)))
             ETCH_PUSH(w->arena, &all, (sent_value){read.value->id, memory});
@@ -161,7 +162,7 @@ static message message_at(const workspace *w, bool after, bool is_backward)
 /* A message leaves when the last of its values is there. */
 static void send(workspace *w, bool is_backward)
 {
-    const message sent = message_at(w, !is_backward, is_backward);
+    const message sent = message_at(w, !is_backward, is_backward, true);
     uint32_t complete = w->begin;
     for (uint32_t i = 0; i < sent.count; i++) {
         const uint32_t birth = interval_of(w, memory_here(w, sent.at[i].memory), w->begin)->birth;
@@ -189,7 +190,7 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
 {
     w->begin = ++w->now;
     w->chunk = chunk;
-    const message received = message_at(w, is_backward, is_backward);
+    const message received = message_at(w, is_backward, is_backward, false);
     for (uint32_t i = 0; i < received.count; i++) {
         w->brought[received.at[i].memory] |= chunk_bit(chunk);
         interval_of(w, received.at[i].memory, w->begin)->name = received.at[i].name;
