@@ -1,6 +1,8 @@
 #include "exec_chain.h"
 #include "exec_env.h"
 
+#include "graph/place/steps.h"
+
 /* Chunks along the chain: as many layers as are counted for each, or dealt out one by one from the first
  * chunk on. */
 static void deal(exec_chain *chain)
@@ -84,4 +86,9 @@ const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position)
             return cut;
     }
     return NULL;
+}
+
+bool exec_is_nowhere(const etch_step *step)
+{
+    return etch_step_shows(step) && (etch_op_is_view(step->op) || step->outs[0]->tensor->region->loop);
 }

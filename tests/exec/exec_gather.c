@@ -70,6 +70,23 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
 
 /* ---- how long copies last ------------------------------------------------------------------------------ */
 
+/* A part that forward leaves for backward. Microbatches of a stage are under way at the same time, and it is
+ * the same for all of them. */
+static void begin_part(exec_ranks *ranks, const etch_value *value, exec_array *made, uint32_t rank)
+{
+    const uint32_t instance = exec_instance(&ranks->env, value->tensor->region->loop);
+    exec_array *first = NULL;
+    for (uint32_t i = 0; i < ranks->parts.count; i++)
+        if (ranks->parts.at[i].value == value && ranks->parts.at[i].instance == instance)
+            first = ranks->parts.at[i].array;
+    made->memory = rank == 0 ? first : NULL;
+    if (made->memory)
+        return;
+    exec_ranks_birth(ranks, value->tensor, made, rank);
+    if (rank == 0)
+        ETCH_PUSH(ranks->env.arena, &ranks->parts, (exec_weight_part){value, instance, made});
+}
+
 /* Begins the life of a copy. One that lasts for all microbatches is there all the time; of several
  * microbatches that are under way on a stage the copies are one. */
 static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operand, exec_array *made,
@@ -79,6 +96,10 @@ static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operan
     const bool once = keep == ETCH_KEEP_STEP || (ranks->chain && keep == ETCH_KEEP_MICROBATCH);
     if (once && ranks->env.microbatch > 0)
         return;
+    if (ranks->chain && step->phase == ETCH_FORWARD && step->outs[operand]->sharded_flat) {
+        begin_part(ranks, step->outs[operand], made, rank);
+        return;
+    }
     made->together = step->copies ? ranks->together : NULL;
     exec_ranks_birth(ranks, step->ins[operand]->tensor, made, rank);
     if (keep == ETCH_KEEP_STEP) {
@@ -152,7 +173,7 @@ static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t ope
         exec_array *held = exec_ranks_get(ranks, from, r);
         if (!held)
             continue;
-        held->read = ranks->now;
+        (held->memory ? held->memory : held)->read = ranks->now;
         exec_array *made = gathers ? put_together(ranks, step, operand, r)
                                    : range_of(ranks, from->tensor, held, step->axes, r);
         made->use = exec_ranks_use(ranks, from->tensor);

@@ -63,10 +63,9 @@ bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor)
     return &(*uses)[exec_instance(&ranks->env, tensor->region->loop)];
 }
 
-/* Views are nowhere on stages: what they show may be on another one, when nobody reads them. */
 static bool is_nowhere(const exec_ranks *ranks, const etch_step *step)
 {
-    return ranks->chain && step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
+    return ranks->chain && exec_is_nowhere(step);
 }
 
 /* Is it made when it is asked for: what is no node, and on stages a view? */

@@ -50,6 +50,13 @@ uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t s
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
 
+/* A part of a weight that the first rank of a stage has until backward gathers from it. */
+typedef struct exec_weight_part {
+    const etch_value *value;
+    uint32_t instance;
+    exec_array *array;
+} exec_weight_part;
+
 typedef struct exec_ranks {
     exec_env env;
     const etch_placed *placed;
@@ -57,6 +64,7 @@ typedef struct exec_ranks {
     exec_run *reference; /* of the same microbatch */
     exec_order order;
     ETCH_VEC(const etch_step *) gathers; /* of weights, in the order of forward, then backward */
+    ETCH_VEC(exec_weight_part) parts;    /* that the first microbatch has made on a stage */
     const etch_loop **home;              /* by value id: the loop in whose body it is made */
     exec_store values;                   /* by value id and rank: of one microbatch */
     exec_store gradients;                /* by tensor id and rank */

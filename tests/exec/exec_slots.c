@@ -442,15 +442,14 @@ static uint32_t runs_of(const exec_slots *s, const etch_step *step)
     return runs;
 }
 
-/* Every step runs once for each iteration and microbatch, on one stage; views wherever they are read. */
+/* Every step runs once for each iteration and microbatch, on one stage; what only shows something wherever it
+ * is read. */
 static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t times)
 {
     for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        const bool is_view =
-            step && step->op && step->collective == ETCH_NO_COLLECTIVE && etch_op_is_view(step->op);
-        if (step && !is_view && runs_of(s, step) != times)
+        if (step && !exec_is_nowhere(step) && runs_of(s, step) != times)
             s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
                                    runs_of(s, step), times);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {

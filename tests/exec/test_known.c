@@ -42,6 +42,20 @@ static const live_case cases[] = {
           "  l[] = z * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nstage (layer) @ pp", MESSAGES, 0, 0},
+    {"a value of which iterations only cut a part that nobody reads is not sent",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H]\n"
+          "  a[B,H] = x * w\n"
+          "  y = x\n"
+          "  repeat 4 as layer {\n"
+          "    v[B,D] = slice(a, over = H, to = D)\n"
+          "    y = tanh(y)\n"
+          "  }\n"
+          "  l1[] = a * x  tag loss\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nstage (layer) @ pp", MESSAGES, 0, 0},
     {"a weight of one class of iterations is where these run",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -275,6 +289,98 @@ static const live_case cases[] = {
           "  l[] = t * c  tag loss\n"
           "}\n" TRAIN " }\n",
      "stage (front, layer) @ pp", WORKSPACE, 1, 576},
+    {"a part is kept as what a message brings of it, where another stage has made the whole",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,H], c[B,D]) -> l[] {\n"
+          "  weight w[D]\n"
+          "  y[B,H] = tanh(x)\n"
+          "  v[B,D] = slice(y, over = H, to = D)  tag front\n"
+          "  a[B,D] = v * w  tag rear\n"
+          "  l[] = a * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", SAVED, 1, 32},
+    {"and where an iteration hands a part on to one of the next stage, which has made the whole of its own",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,D], c[B,D]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[D,H]\n"
+          "    a[B,H] = y * w\n"
+          "    t[B,H] = tanh(a)\n"
+          "    y = slice(t, over = H, to = D)\n"
+          "  }\n"
+          "  l[] = y * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (layer) @ pp", SAVED, 1, 544},
+    {"and where the part leaves the loop on another stage",
+     HEAD "dim B = 8, H = 64, D = 4\n"
+          "model m(x[B,D], c[B,D]) -> l[] {\n"
+          "  weight v[D]\n"
+          "  y = x\n"
+          "  repeat 1 as layer {\n"
+          "    weight w[D,H]\n"
+          "    a[B,H] = y * w\n"
+          "    t[B,H] = tanh(a)\n"
+          "    y = slice(t, over = H, to = D)\n"
+          "  }\n"
+          "  b[B,D] = y * v  tag rear\n"
+          "  l[] = b * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (layer, rear) @ pp", SAVED, 1, 32},
+    {"the part of a weight that backward gathers from is there once for all microbatches of a stage",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[H]\n"
+          "    y = y * w\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n"
+          "train { model = m, optimizer = sgd, accumulate = (B, 4) }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), again = tp, prefetch = 0\n"
+     "stage (layer) @ pp, schedule = gpipe",
+     WORKSPACE, 0, 704},
+    {"and of an inner loop as often as copies are gathered",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  y = x\n"
+          "  repeat 2 as layer {\n"
+          "    repeat 2 as inner {\n"
+          "      weight w[H]\n"
+          "      y = y * w\n"
+          "    }\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), again = tp, prefetch = 0", WORKSPACE, 0, 1408},
+    {"copies that last for a microbatch, of weights that backward does not read, last for an iteration",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight v[H]\n"
+          "  y = x\n"
+          "  repeat 9 as layer {\n"
+          "    weight w[H]\n"
+          "    t[B,H] = y * w\n"
+          "    y = y + x\n"
+          "  }\n"
+          "  a[B,H] = y * v\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp, tp), keep = microbatch, prefetch = 0", WORKSPACE, 0, 640},
+    {"a slice of a copy that forward has gathered is memory of its own in backward as well",
+     HEAD "dim B = 256, S = 64, F = 64\n"
+          "model m(x[B,S], c[B,F]) -> l[] {\n"
+          "  weight v[S]\n"
+          "  weight w[S,F]  tag frozen\n"
+          "  t[B,S] = x * v  tag cut\n"
+          "  y[B,F] = t * w\n"
+          "  l1[] = y * c  tag loss\n"
+          "  r[B,S] = tanh(t)\n"
+          "  l[] = r * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\npin cut [B @ dp, S @ tp]\nzero 3 @ dp, keep = microbatch, root = true, prefetch = 0",
+     WORKSPACE, 0, 28800},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

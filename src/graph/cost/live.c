@@ -175,29 +175,45 @@ static bool is_copied(const etch_step *step, const etch_tensor *tensor)
     return step->collective != ETCH_NO_COLLECTIVE && tensor->kind != ETCH_WEIGHT && !is_shard;
 }
 
+/* Does the step of the top level cut a part off what another stage has? */
+static bool is_brought(const etch_live_program *p, const etch_step *step)
+{
+    return p->view && etch_step_shows(step) && !etch_op_is_view(step->op) && step->phase == ETCH_FORWARD &&
+           step->position != ETCH_NO_POSITION && !etch_stage_holds(p->view, step->position);
+}
+
+/* Would the value be gone if it were not kept? Of what a loop carries that may be so. */
+static bool may_count(const etch_live_program *p, uint32_t name)
+{
+    const etch_live_name *under = &p->names[etch_live_under(p, name)];
+    return under->counts || under->is_carried;
+}
+
 /* Has the result memory of its own that is gone if it is not kept? Gradients are added up in theirs. */
 static bool is_result(const etch_step *step, uint32_t i)
 {
     return step->phase == ETCH_FORWARD ? is_made(step->outs[i]->tensor) : !step->accumulate_into[i];
 }
 
-static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool derived)
+static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool is_top, bool derived)
 {
     const etch_op *op = step->op ? step->op : step->provenance.op;
     p->last_op = op ? op : p->last_op;
     etch_live_item item = {.step = step,
                            .op = p->last_op,
                            .position = step->position,
-                           .shows = shows(step, derived),
+                           .is_brought = is_top && !derived && is_brought(p, step),
                            .reads = !etch_step_shows(step) && step->collective != ETCH_SLICE};
+    item.shows = shows(step, derived) && !item.is_brought;
     for (uint32_t k = 0; !step->copies && k < step->in_count; k++)
         ETCH_PUSH(p->arena, &item.ins, value_id(p, step->ins[k]));
     for (uint32_t k = 0; k < step->out_count; k++) {
         const etch_tensor *tensor = step->outs[k]->tensor;
         ETCH_PUSH(p->arena, &item.outs, value_id(p, step->outs[k]));
         p->names[step->outs[k]->id].counts =
-            !derived &&
-            (is_copied(step, tensor) || (step->collective == ETCH_NO_COLLECTIVE && is_result(step, k)));
+            item.is_brought ? may_count(p, item.ins.at[0])
+                            : !derived && (is_copied(step, tensor) ||
+                                           (step->collective == ETCH_NO_COLLECTIVE && is_result(step, k)));
     }
     return item;
 }
@@ -243,7 +259,7 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
         if (step && !is_of_half(step, which))
             continue;
         if (step) {
-            item = item_of_step(p, step, derived);
+            item = item_of_step(p, step, !region->loop, derived);
         } else {
             item.loop = ETCH_NEW(p->arena, etch_live_loop);
             *item.loop = (etch_live_loop){.loop = loop->loop, .position = loop->position};

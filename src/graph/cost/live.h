@@ -50,8 +50,9 @@ typedef struct etch_live_item {
     const etch_op *op;
     ETCH_VEC(uint32_t) ins;
     ETCH_VEC(uint32_t) outs;
-    /* its results are names of its operand; it reads its operands itself */
-    bool shows, reads;
+    /* its results are names of its operand; it reads its operands itself; another stage cuts a part off its
+     * operand, which only comes here in messages, as a value of its own */
+    bool shows, reads, is_brought;
     /* of the top level */
     etch_position position;
 } etch_live_item;

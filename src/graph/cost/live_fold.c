@@ -36,11 +36,18 @@ static void read_step(etch_live_walk *w, const etch_live_item *item, bool is_her
         w->now[item->outs.at[i]] = ETCH_LIVE_SETTLED;
 }
 
+/* A part of what is there anyway is there as well. */
+static bool is_new(const etch_live_walk *w, const etch_live_item *item, uint32_t name)
+{
+    return w->program->names[name].counts &&
+           !(item->is_brought && etch_live_value_of(w, item->ins.at[0]) == ETCH_LIVE_SETTLED);
+}
+
 static void make_step(etch_live_walk *w, const etch_live_item *item, bool is_here, etch_live_counts *out)
 {
     for (uint32_t i = 0; !item->shows && i < item->outs.count; i++) {
         const uint32_t name = item->outs.at[i];
-        const bool counts = w->program->names[name].counts;
+        const bool counts = is_new(w, item, name);
         etch_live_bind(w, name, counts ? etch_live_value_new(w, name) : ETCH_LIVE_SETTLED, is_here, out);
     }
 }

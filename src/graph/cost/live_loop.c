@@ -417,6 +417,36 @@ static void find_pieces(looping *l, bool is_top, bool is_here)
     }
 }
 
+/* The k-th carried value as it is known where it comes in: in an iteration, or behind the loop. */
+static uint32_t name_where(const looping *l, uint32_t k, bool leaves)
+{
+    const etch_live_carry *carry = &l->loop->bodies.at[0]->carries.at[k];
+    return leaves && carry->result != ETCH_NO_NAME ? carry->result : carry->in;
+}
+
+/* What other stages hand on comes in messages: of a value of which the name is a part no more than that. What
+ * a message brings as two names of equal size it brings once. */
+static void receive(looping *l, bool leaves)
+{
+    etch_live_walk *w = l->w;
+    const state sent = state_now(l);
+    for (uint32_t k = 0; k < l->carries; k++) {
+        const etch_live_entry *e = &sent.entries[k];
+        const uint32_t name = name_where(l, k, leaves);
+        const etch_expr bytes = etch_live_bytes(w->program, name);
+        uint32_t first = 0;
+        if (etch_live_is_forward(e->value) || (!e->is_own && e->value == ETCH_LIVE_SETTLED) ||
+            (!e->is_own && etch_live_bytes(w->program, w->values.at[e->value].made_as) == bytes))
+            continue;
+        while (sent.entries[first].is_own != e->is_own || sent.entries[first].value != e->value ||
+               etch_live_bytes(w->program, name_where(l, first, leaves)) != bytes)
+            first++;
+        l->entries[k] = (etch_live_entry){first, e->is_own, ETCH_NO_NAME};
+        if (!e->is_own)
+            l->entries[k].value = first == k ? etch_live_value_new(w, name) : l->entries[first].value;
+    }
+}
+
 static etch_expr iterations_of(const looping *l, uint32_t class)
 {
     const etch_region *body = l->loop->bodies.at[class]->of;
@@ -475,8 +505,12 @@ void etch_live_run_loop(etch_live_walk *w, const etch_live_loop *loop, bool is_t
     for (uint32_t k = 0; k < l.carries; k++)
         l.entries[k] = etch_live_enter(w, body->carries.at[k].init);
     find_pieces(&l, is_top, is_here);
-    for (uint32_t i = 0; i < l.pieces.count && !w->answers->is_open; i++)
+    for (uint32_t i = 0; i < l.pieces.count && !w->answers->is_open; i++) {
+        const bool leaves = i + 1 == l.pieces.count;
         run_piece(&l, &l.pieces.at[i]);
+        if (is_top && !w->is_derived && w->program->view && !l.pieces.at[i].is_here)
+            receive(&l, leaves);
+    }
     add_counts(&l, out);
     etch_live_leave(w, loop, l.entries, is_here, out);
 }

@@ -11,7 +11,7 @@ static const etch_loop *root_of(const etch_loop *loop)
     return etch_forward_body(loop->bodies.at[0])->loop;
 }
 
-etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loop *loop)
+const etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loop *loop)
 {
     return r->turns[root_of(loop)->id];
 }
@@ -214,6 +214,11 @@ uint32_t etch_live_memory_of(const etch_live_run *r, uint32_t name)
     return slot ? *slot : 0;
 }
 
+uint32_t etch_live_memory_in(const etch_live_run *r, uint32_t name, uint32_t turn)
+{
+    return r->memory_of[name] ? r->memory_of[name][turn] : 0;
+}
+
 static void bind(const etch_live_run *r, uint32_t name, uint32_t memory)
 {
     if (name != ETCH_NO_NAME)
@@ -239,6 +244,7 @@ static etch_live_memory *make(etch_live_run *r, uint32_t name)
                                    .is_weight = r->program->names[name].tensor->kind == ETCH_WEIGHT,
                                    .lasts = ETCH_KEEP_MICROBATCH,
                                    .each = etch_int(r->sym, 1),
+                                   .instances = etch_int(r->sym, 1),
                                    .copies = etch_int(r->sym, 1)};
     ETCH_PUSH(r->arena, &event_now(r)->makes, r->memories.count);
     bind(r, name, r->memories.count);
@@ -281,8 +287,11 @@ static void read_memory(etch_live_run *r, uint32_t id)
 {
     const etch_live_memory *m = &r->memories.at[id];
     const uint32_t first = m->is_gathered ? m->first : id, count = m->is_gathered ? m->together : 1;
-    for (uint32_t i = first; i < first + count; i++)
+    for (uint32_t i = first; i < first + count; i++) {
         ETCH_PUSH(r->arena, &event_now(r)->reads, i);
+        if (m->is_gathered && m->is_forward && r->is_backward)
+            r->memories.at[i].copies = r->memories.at[i].lasting;
+    }
 }
 
 /* Reading a name from outside of the loops that make the memory. */
@@ -356,6 +365,7 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
     const etch_keep lasts = item->step->lasts;
     const etch_expr all = etch_int(r->sym, (int64_t)r->program->placed->plan->zero.ahead + 1);
     const uint32_t since = gathered_at(r);
+    const bool is_always = lasts == ETCH_KEEP_STEP || (lasts == ETCH_KEEP_MICROBATCH && r->program->view);
     for (uint32_t k = 0; k < item->outs.count; k++) {
         const bool again = is_gathered_again(r, item->outs.at[k]);
         etch_live_memory *m = make(r, item->outs.at[k]);
@@ -368,8 +378,9 @@ static void gather(etch_live_run *r, const etch_live_item *item, uint32_t chunk)
         if (!again)
             ETCH_PUSH(r->arena, &r->copies, (etch_live_copy){item->step->outs[k]->tensor, item->outs.at[k]});
         m->since = again && since < r->turn_begin ? r->turn_begin : since;
-        m->each = item->step->copies[k];
-        m->copies = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
+        m->each = m->instances = item->step->copies[k];
+        m->copies = copies_of(r, body, is_always);
+        m->lasting = copies_of(r, body, lasts != ETCH_KEEP_GROUP);
         if (lasts != ETCH_KEEP_GROUP || !body->loop)
             continue;
         m->each = etch_mul(r->sym, m->each, all);
@@ -426,7 +437,10 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
 {
     const etch_tensor *gradient = item->step->accumulate_into[k];
     if (!gradient) {
-        make(r, item->outs.at[k]);
+        const uint32_t of = item->ins.count > 0 ? etch_live_memory_of(r, item->ins.at[0]) : 0;
+        etch_live_memory *m = make(r, item->outs.at[k]);
+        if (item->step->outs[k]->sharded_flat && of) /* what backward gathers from: a part of each copy */
+            m->each = m->instances = r->memories.at[of].instances;
         return;
     }
     bind(r, item->outs.at[k], 0);
@@ -435,12 +449,14 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
         add_to_whole(r, item, k, chunk);
 }
 
-/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? */
+/* Is the result the memory of the operand: a view, or in backward a slice of what forward has made? A slice
+ * of a weight is memory of its own, also of a copy that forward has gathered. */
 static bool is_in_place(const etch_live_run *r, const etch_step *step)
 {
     if (step->collective != ETCH_SLICE || step->copies || !r->is_backward)
         return etch_step_shows(step);
-    return r->memories.at[etch_live_memory_of(r, step->ins[0]->id)].is_forward;
+    const etch_live_memory *m = &r->memories.at[etch_live_memory_of(r, step->ins[0]->id)];
+    return m->is_forward && !m->is_weight;
 }
 
 /* Another name for the memory of an operand; of a part of it one that a message may bring by itself. */
@@ -511,7 +527,7 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
 
 static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
 {
-    etch_live_turns *turns = etch_live_turns_of(r, loop->loop);
+    etch_live_turns *turns = r->turns[root_of(loop->loop)->id];
     const etch_live_region *first = loop->bodies.at[0];
     uint32_t *handed = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
     const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;

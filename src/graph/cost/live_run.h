@@ -45,8 +45,11 @@ typedef struct etch_live_memory {
     uint32_t chunk, first, together;
     /* and the interval of the top level in which it does */
     uint32_t interval;
-    /* of one run of the step; times the iterations that it stands for */
-    etch_expr each, copies;
+    /* of one run of the step; times the iterations that it stands for, and, of a gathered copy that backward
+     * reads, those of the loop of the top level as well */
+    etch_expr each, copies, lasting;
+    /* of a copy of a weight: iterations that it is of, of loops that begin after it was gathered */
+    etch_expr instances;
 } etch_live_memory;
 
 /* A step, or the begin or the end of an iteration. */
@@ -104,8 +107,10 @@ typedef struct etch_live_run {
 /* `program`: of a placement. `values`: as etch_placed_workspace takes them. */
 etch_live_run *etch_live_run_of(etch_live_program *program, const etch_valuation *values);
 /* The turns of a loop, or of the loop of forward that it undoes or repeats. */
-etch_live_turns *etch_live_turns_of(const etch_live_run *run, const etch_loop *loop);
+const etch_live_turns *etch_live_turns_of(const etch_live_run *run, const etch_loop *loop);
 /* The memory of a name in the turns that are run; 0: it has none. */
 uint32_t etch_live_memory_of(const etch_live_run *run, uint32_t name);
+/* The same of a name of iterations of a loop of the top level, in one of its turns. */
+uint32_t etch_live_memory_in(const etch_live_run *run, uint32_t name, uint32_t turn);
 
 #endif

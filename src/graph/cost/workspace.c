@@ -99,13 +99,12 @@ static uint32_t cut_memory(const workspace *w, const etch_value *value, bool aft
         for (uint32_t k = 0; loop && k < loop->bodies.at[0]->carries.count; k++) {
             if (loop->bodies.at[0]->carries.at[k].in != value->id)
                 continue;
-            etch_live_turns *turns = etch_live_turns_of(w->run, loop->loop);
+            const etch_live_turns *turns = etch_live_turns_of(w->run, loop->loop);
             const uint32_t turn = turn_at(turns, w->chunk, after) - is_backward;
             if (turn >= turns->at.count)
                 return 0;
-            turns->now = turn;
             const etch_live_region *body = loop->bodies.at[turns->at.at[turn].class];
-            return etch_live_memory_of(w->run, body->carries.at[k].in);
+            return etch_live_memory_in(w->run, body->carries.at[k].in, turn);
         }
     }
     return etch_live_memory_of(w->run, value->id);
@@ -141,8 +140,9 @@ typedef struct sent_value {
 
 typedef ETCH_VEC(sent_value) message;
 
-/* What is received or sent at an end of the chunk: after it, or before. */
-static message message_at(const workspace *w, bool after, bool is_backward)
+/* What is received or sent at an end of the chunk: after it, or before. Zeros are not sent, but where they
+ * are read they are memory. */
+static message message_at(const workspace *w, bool after, bool is_backward, bool is_sent)
 {
     etch_expr iteration = NULL;
     const etch_cut *cut = w->view ? cut_of(w, w->chunk, after, &iteration) : NULL;
@@ -151,7 +151,7 @@ static message message_at(const workspace *w, bool after, bool is_backward)
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t memory = cut_memory(w, list->at[i].value, after, is_backward);
         etch_crossing read = list->at[i];
-        read.is_made = true; /* zeros are memory of both stages */
+        read.is_made = read.is_made || !is_sent;
         if (memory &&
             !etch_is_zero(etch_crosses(w->sym, w->view->stages, cut, &read, is_backward, iteration)))
             ETCH_PUSH(w->arena, &all, (sent_value){read.value->id, memory});
@@ -162,7 +162,7 @@ static message message_at(const workspace *w, bool after, bool is_backward)
 /* A message leaves when the last of its values is there. */
 static void send(workspace *w, bool is_backward)
 {
-    const message sent = message_at(w, !is_backward, is_backward);
+    const message sent = message_at(w, !is_backward, is_backward, true);
     uint32_t complete = w->begin;
     for (uint32_t i = 0; i < sent.count; i++) {
         const uint32_t birth = interval_of(w, memory_here(w, sent.at[i].memory), w->begin)->birth;
@@ -190,7 +190,7 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
 {
     w->begin = ++w->now;
     w->chunk = chunk;
-    const message received = message_at(w, is_backward, is_backward);
+    const message received = message_at(w, is_backward, is_backward, false);
     for (uint32_t i = 0; i < received.count; i++) {
         w->brought[received.at[i].memory] |= chunk_bit(chunk);
         interval_of(w, received.at[i].memory, w->begin)->name = received.at[i].name;
@@ -208,6 +208,16 @@ static void run_action(workspace *w, uint32_t chunk, bool is_backward)
     send(w, is_backward);
 }
 
+/* On a stage microbatches follow each other without a pause: copies that last for one are always there, and
+ * what forward leaves of one for backward. */
+static bool is_always(const workspace *w, const etch_live_memory *m)
+{
+    const bool is_left = m->is_weight && w->run->program->names[m->name].value->sharded_flat;
+    if (m->is_gathered)
+        return m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
+    return is_left && m->is_forward && w->view;
+}
+
 static void run_actions(workspace *w)
 {
     uint32_t chunks = 1;
@@ -219,14 +229,11 @@ static void run_actions(workspace *w)
         run_action(w, c, false);
     for (uint32_t c = chunks; w->run->program->backward && c-- > 0;)
         run_action(w, c, true);
-    for (uint32_t i = 0; i < w->intervals.count; i++) {
-        const etch_live_memory *m = &w->run->memories.at[w->intervals.at[i].memory];
-        const bool is_always = m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
-        if (m->is_gathered && is_always) { /* on a stage microbatches follow each other without a pause */
+    for (uint32_t i = 0; i < w->intervals.count; i++)
+        if (is_always(w, &w->run->memories.at[w->intervals.at[i].memory])) {
             w->intervals.at[i].birth = 0;
             w->intervals.at[i].death = w->now;
         }
-    }
 }
 
 /* ---- the most at a time -------------------------------------------------------------------------------- */

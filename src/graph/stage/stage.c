@@ -264,6 +264,7 @@ static void mark_backward_values(const etch_staging *s)
 
 static void find_positions(etch_staging *s)
 {
+    etch_stage_find_reads(s);
     s->forward_pass = etch_stage_pass_of(s, s->placed->forward);
     s->backward_pass = etch_stage_pass_of(s, s->placed->backward);
     s->made_at = no_positions(s);

@@ -48,6 +48,8 @@ typedef struct etch_staging {
     /* its first reader in the region in work */
     etch_position *first;
     bool *made_backward;
+    /* a step that is no view and no part, or a loop, reads it, or a part of it */
+    bool *is_read;
 } etch_staging;
 
 /* ---- stage_items.c ------------------------------------------------------------------------------------- */
@@ -61,6 +63,8 @@ etch_position etch_stage_made_at(const etch_staging *s, etch_value *value);
 /* Of a loop the iteration that comes first, or last, in the order of the pass. */
 etch_position etch_stage_loop_begin(const etch_staging *s, etch_position position);
 etch_position etch_stage_loop_end(const etch_staging *s, etch_position position);
+/* Which values are read, of all the program. */
+void etch_stage_find_reads(etch_staging *s);
 /* The items of a region, NULL: of none, with what they read. */
 etch_stage_pass etch_stage_pass_of(const etch_staging *s, const etch_placed_region *region);
 /* Splits sums whose terms come from several later units. True when there were any: positions are then to be

@@ -57,6 +57,48 @@ etch_value *etch_stage_result_at(const etch_placed_item *item, uint32_t k)
     return item->step ? item->step->outs[k] : etch_loop_carries(item->loop)->at[k].result;
 }
 
+/* ---- what is read -------------------------------------------------------------------------------------- */
+
+static void note_carried(etch_staging *s, const etch_placed_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
+            const etch_placed_carry *carry = &loop->bodies.at[k]->carries.at[i];
+            s->is_read[carry->out->id] = true;
+            if (carry->init)
+                s->is_read[carry->init->id] = true;
+        }
+}
+
+void etch_stage_find_reads(etch_staging *s)
+{
+    ETCH_VEC(const etch_step *) shown = {0};
+    s->is_read = ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, bool);
+    for (etch_placed_cursor at = {.root = s->placed->forward, .then = s->placed->backward};
+         etch_placed_cursor_next(&at);) {
+        const etch_step *step = at.item->step;
+        if (!step)
+            note_carried(s, at.item->loop);
+        else if (etch_step_shows(step))
+            ETCH_PUSH(s->p->arena, &shown, step);
+        for (uint32_t i = 0; step && !etch_step_shows(step) && i < step->in_count; i++)
+            s->is_read[step->ins[i]->id] = true;
+    }
+    while (shown.count-- > 0)
+        for (uint32_t i = 0; i < shown.at[shown.count]->out_count; i++)
+            if (s->is_read[shown.at[shown.count]->outs[i]->id])
+                s->is_read[shown.at[shown.count]->ins[0]->id] = true;
+}
+
+/* Is it a part that an iteration cuts off for nobody? That is no kernel, and needs no operand. */
+static bool is_idle(const etch_staging *s, const etch_step *step)
+{
+    bool is_read = false;
+    for (uint32_t i = 0; i < step->out_count; i++)
+        is_read = is_read || s->is_read[step->outs[i]->id];
+    return etch_step_shows(step) && !is_read;
+}
+
 static void add_read(const etch_staging *s, etch_stage_reads *out, etch_stage_read r)
 {
     if (r.value)
@@ -99,9 +141,9 @@ static void add_body(const etch_staging *s, const etch_placed_region *body, etch
     }
     for (etch_placed_cursor at = {.root = body}; etch_placed_cursor_next(&at);) {
         const etch_stage_read like = {.how = ETCH_READ, .body = body->of, .in = at.in->of};
-        if (at.item->step)
+        if (at.item->step && !is_idle(s, at.item->step))
             add_operands(s, at.item, like, out);
-        else
+        else if (at.item->loop)
             add_carried(s, at.item->loop, like, out);
     }
 }
