@@ -202,8 +202,9 @@ cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_s
         else
             fputs(text, stderr);
     }
-    const bool unsaid = status != ETCH_OK && status != ETCH_EUNKNOWN && errors == 0;
-    if (unsaid && !arguments->json)
+    /* Errors that were found before memory ran out are not its cause. */
+    const bool said = errors > 0 && status != ETCH_ENOMEM;
+    if (status != ETCH_OK && status != ETCH_EUNKNOWN && !said && !arguments->json)
         fprintf(stderr, "etch: %s\n", etch_status_text(status));
     etch_session_close(session);
     return cli_exit_of(status);
