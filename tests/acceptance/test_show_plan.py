@@ -18,6 +18,7 @@ import test_shipped
 from dot import Dot
 from etchtest import LLAMA, MODELS, POINTS, Case, Formula, main, run, settings, succeed, table
 
+NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "f8": 1, "i64": 8, "i32": 4, "i8": 1, "bool": 1}
 RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total",
          "summand",
@@ -94,10 +95,12 @@ def written(name, text):
 
 @functools.lru_cache(maxsize=None)
 def shipped():
-    """Every shipped spec with every plan and run, at sizes that everything divides."""
+    """Every shipped spec with every run and every other plan, nightly with all, at sizes that everything
+    divides."""
     found = []
-    for spec in test_shipped.SPECS:
-        for plan in test_shipped.own_plans(spec):
+    for turn, spec in enumerate(test_shipped.SPECS):
+        plans = test_shipped.own_plans(spec)
+        for plan in plans if NIGHTLY else plans[turn % 2::2] or plans:
             for of_run in test_shipped.runs_of(spec):
                 names = test_shipped.params_of(spec) | test_shipped.axes_of(spec, plan)
                 sets = {name: size for name, size in test_shipped.SMALL.items() if name in names}
