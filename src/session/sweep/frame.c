@@ -323,7 +323,10 @@ static bool compile(framing *f, const etch_expr *formulas, uint32_t count, uint3
     etch_session *session = f->session;
     f->frame->axes = f->axes.at;
     f->frame->axis_count = f->axes.count;
-    if (etch_compile(session->sym, count, formulas, program) != ETCH_OK) {
+    ETCH_PUSH(f->sweep->arena, &f->sweep->programs, NULL); /* it has an owner before it is there */
+    const etch_status status = etch_compile(session->sym, count, formulas, program);
+    f->sweep->programs.at[f->sweep->programs.count - 1] = *program;
+    if (status != ETCH_OK) {
         etch_error(session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
                    "'%.80s' is undefined, or too large", what);
         return false;

@@ -336,11 +336,8 @@ static void clean_up(etch_sweep *sweep)
     etch_sink_abandon(&sweep->sink);
     etch_walk_end(&sweep->walk);
     free_blocks(sweep);
-    for (uint32_t i = 0; i < sweep->frames.count; i++) {
-        etch_program_free(sweep->frames.at[i]->program);
-        for (uint32_t k = 0; k < sweep->frames.at[i]->axis_count; k++)
-            etch_program_free(sweep->frames.at[i]->axes[k].program);
-    }
+    for (uint32_t i = 0; i < sweep->programs.count; i++)
+        etch_program_free(sweep->programs.at[i]);
     for (uint32_t i = 0; i < sweep->case_slots; i++)
         for (etch_sweep_case *at = sweep->cases[i]; at; at = at->next)
             etch_case_free(at);

@@ -285,6 +285,8 @@ typedef struct etch_sweep {
     etch_arena *arena;
     etch_sweep_request request;
     ETCH_VEC(etch_sweep_frame *) frames;
+    /* of all frames */
+    ETCH_VEC(etch_program *) programs;
     /* names of columns: axes */
     etch_texts columns;
     /* by hash */
