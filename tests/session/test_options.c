@@ -300,6 +300,30 @@ START_TEST(errors_that_are_remembered_are_said_again)
 }
 END_TEST
 
+/* A plan with an error is refused whatever is asked, and however often. */
+START_TEST(a_broken_plan_answers_nothing)
+{
+    const etch_session_options options = {
+        .struct_size = sizeof options,
+        .spec = "broken.etch",
+        .text = "etch 1\nparam n\ndim N = n\nmodel m(x[N]) -> y[N] { weight w[N] y = x * w }\n"
+                "train { model = m }\nparallel p { mesh [dp]; shard N @ dq }\n"};
+    etch_session *session;
+    const etch_answer *answer;
+    const etch_proof *proof;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(etch_session_query(session, i % 2 ? "params(model)" : "comm(step)", NULL, &answer),
+                         ETCH_EINPUT);
+        ck_assert_int_eq(etch_session_prove(session, "params(model) == n", &proof), ETCH_EINPUT);
+        ck_assert_ptr_null(strstr(etch_session_message_text(session), "divisor"));
+        if (i == 2)
+            ck_assert_int_eq(etch_session_release(session), ETCH_OK);
+    }
+    etch_session_close(session);
+}
+END_TEST
+
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "wb");
@@ -397,7 +421,7 @@ Suite *etch_suite(void)
                    options_of_an_older_header_are_zero_where_it_ends, numbers_that_are_no_kinds_are_refused,
                    kinds_have_names, a_binding_says_what_gave_it, a_session_that_releases_answers_for_ever,
                    messages_begin_anew_after_a_release, errors_that_are_remembered_are_said_again,
-                   a_session_keeps_the_spec_that_it_has_read, reports_after_a_release_are_the_same,
-                   a_session_without_spec_releases_too);
+                   a_broken_plan_answers_nothing, a_session_keeps_the_spec_that_it_has_read,
+                   reports_after_a_release_are_the_same, a_session_without_spec_releases_too);
     return suite;
 }

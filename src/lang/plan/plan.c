@@ -554,6 +554,19 @@ static const etch_symbol *choose(etch_spec *spec, const char *name, bool needed,
     return NULL;
 }
 
+static bool is_broken(const etch_spec *spec, const etch_symbol *symbol)
+{
+    for (uint32_t i = 0; i < spec->broken_plans.count; i++)
+        if (spec->broken_plans.at[i] == symbol)
+            return true;
+    return false;
+}
+
+bool etch_spec_plan_is_broken(etch_spec *spec, const char *name)
+{
+    return is_broken(spec, choose(spec, name, false, (etch_span){0, 0}));
+}
+
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked)
 {
     const etch_symbol *symbol = choose(spec, name, needed, asked);
@@ -562,9 +575,8 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
     for (uint32_t i = 0; i < spec->plans.count; i++)
         if (spec->plans.at[i]->span.start == symbol->item->name.span.start)
             return spec->plans.at[i];
-    for (uint32_t i = 0; i < spec->broken_plans.count; i++)
-        if (spec->broken_plans.at[i] == symbol)
-            return NULL;
+    if (is_broken(spec, symbol))
+        return NULL;
     if (!needed && has_refused(&symbol->item->lines, false))
         return NULL; /* nobody asks for what the plan cannot do yet */
     return build(spec, symbol);

@@ -7,6 +7,8 @@
 /* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
+/* Has the plan that `name` says, likewise, errors that were reported before? */
+bool etch_spec_plan_is_broken(etch_spec *spec, const char *name);
 /* An imported file that declares plans, some of which the spec sees: how many it declares, and the names of
  * those there. */
 typedef struct etch_plan_file {

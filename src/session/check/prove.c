@@ -63,7 +63,7 @@ static etch_status prove(void *data)
     const uint32_t errors = etch_error_count(session->diags);
     const etch_plan *plan;
     session->of_one_case = false;
-    if (!etch_session_plan(session, &plan))
+    if (etch_spec_plan_is_broken(session->spec, session->options.plan) || !etch_session_plan(session, &plan))
         return ETCH_EINPUT;
     const etch_settings *given = etch_session_settings(session, plan);
     if (!given || !etch_check_assumptions(session, given))

@@ -315,6 +315,8 @@ static etch_status answer(void *data)
                    "leading terms are those of the value itself: without table and derivative");
         return ETCH_EINPUT;
     }
+    if (etch_spec_plan_is_broken(session->spec, session->options.plan))
+        return ETCH_EINPUT; /* as the request that found it, whatever is asked */
     a->answer = ETCH_NEW(session->arena, etch_answer);
     a->answer->by = a->options.by;
     etch_expr value = evaluate(a);
