@@ -306,8 +306,9 @@ START_TEST(a_broken_plan_answers_nothing)
     const etch_session_options options = {
         .struct_size = sizeof options,
         .spec = "broken.etch",
-        .text = "etch 1\nparam n\ndim N = n\nmodel m(x[N]) -> y[N] { weight w[N] y = x * w }\n"
-                "train { model = m }\nparallel p { mesh [dp]; shard N @ dq }\n"};
+        .text = "etch 1\nparam n\ndim N = n\nmodel m(x[N]) -> y[N] {\n  weight w[N]\n  y = x * w\n"
+                "  l[] = mean(y, over = N) tag loss\n}\ntrain { model = m, optimizer = adamw }\n"
+                "parallel p {\n  mesh [dp]\n  shard N @ dq\n}\n"};
     etch_session *session;
     const etch_answer *answer;
     const etch_proof *proof;
