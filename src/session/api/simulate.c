@@ -201,11 +201,8 @@ etch_status etch_session_simulate(etch_session *session, const etch_simulation_o
     etch_simulation_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     simulating s = {.session = session, .options = &own};
-    const bool defaults = session->options.defaults;
-    session->options.defaults = true;
     const etch_status status =
-        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, simulate, &s);
-    session->options.defaults = defaults;
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run_bound(session, simulate, &s);
     *simulation = status == ETCH_OK ? s.result : NULL;
     return status;
 }

@@ -294,5 +294,8 @@ etch_status etch_session_run(etch_session *session, etch_status (*body)(void *da
                              void *data) ETCH_MUST_CHECK;
 etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data),
                                    void *data) ETCH_MUST_CHECK;
+/* As the first, with the defaults of params that nothing binds, as what runs or is written needs values. */
+etch_status etch_session_run_bound(etch_session *session, etch_status (*body)(void *data),
+                                   void *data) ETCH_MUST_CHECK;
 
 #endif

@@ -83,3 +83,12 @@ etch_status etch_session_run(etch_session *session, etch_status (*body)(void *da
         return etch_session_run_plain(session, refuse_without_spec, session);
     return etch_session_run_plain(session, body, data);
 }
+
+etch_status etch_session_run_bound(etch_session *session, etch_status (*body)(void *data), void *data)
+{
+    const bool defaults = session->options.defaults;
+    session->options.defaults = true;
+    const etch_status status = etch_session_run(session, body, data);
+    session->options.defaults = defaults;
+    return status;
+}

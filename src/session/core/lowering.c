@@ -241,11 +241,8 @@ etch_status etch_session_lower(etch_session *session, const etch_output_options 
     etch_output_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     lowering l = {.session = session, .options = &own};
-    const bool defaults = session->options.defaults;
-    session->options.defaults = true;
     const etch_status status =
-        unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, lower_session, &l);
-    session->options.defaults = defaults;
+        unfit ? etch_session_refuse(session, unfit) : etch_session_run_bound(session, lower_session, &l);
     *report = status == ETCH_OK ? l.report : NULL;
     return status;
 }

@@ -280,10 +280,7 @@ static etch_status show(void *data)
 etch_status etch_session_pipeline(etch_session *session, const etch_pipeline_report **report)
 {
     showing s = {.session = session};
-    const bool defaults = session->options.defaults;
-    session->options.defaults = true;
-    etch_status status = etch_session_run(session, show, &s);
-    session->options.defaults = defaults;
+    const etch_status status = etch_session_run_bound(session, show, &s);
     *report = status == ETCH_OK ? s.report : NULL;
     return status;
 }
