@@ -390,7 +390,7 @@ exec_model *exec_case_build(etch_arena *arena, const exec_case *c, const exec_ca
 {
     exec_model *m = exec_model_new(arena, dims, 1);
     if (setting && setting->table)
-        m->graph->table = setting->table;
+        etch_graph_use_table(m->graph, setting->table);
     m->partial = setting ? setting->partial : 0;
     m->graph->serves = exec_case_way_of(c).serves;
     etch_tensor *y = c->build(m);

@@ -56,7 +56,7 @@ static int64_t forward_flop(const sample *x, const etch_training *training, etch
 static void a_product_that_is_chosen_by_is_a_router(etch_arena *arena)
 {
     sample *x = sample_new(arena);
-    x->graph->table = larger_table(arena);
+    etch_graph_use_table(x->graph, larger_table(arena));
     etch_tensor *input = sample_input(x, "x", "bsh", ETCH_BF16);
     etch_tensor *scores = sample_product(x, "scores", input, sample_weight(x, "w", "hf"), "bsf");
     etch_tensor *shifted = sample_sum(x, "shifted", scores, sample_weight(x, "bias", "f"));
@@ -90,7 +90,7 @@ static etch_tensor *hidden(sample *x, etch_tensor *scores, etch_dim *keys)
 static void scores_under_a_mask_are_halved(etch_arena *arena)
 {
     sample *x = sample_new(arena);
-    x->graph->table = larger_table(arena);
+    etch_graph_use_table(x->graph, larger_table(arena));
     etch_tensor *q =
         sample_product(x, "q", sample_input(x, "x", "bsh", ETCH_BF16), sample_weight(x, "w", "bh"), "bsh");
     etch_tensor *scores = sample_product(x, "scores", q, sample_input(x, "k", "bfh", ETCH_BF16), "bsf");

@@ -13,6 +13,8 @@ etch_expr etch_graph_with_defaults(etch_graph *graph, etch_expr expr);
 etch_expr etch_graph_with_values(etch_graph *graph, etch_expr expr);
 etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
                            const char *model, etch_span span);
+/* Before the first op. Of rows with the same use the first counts. */
+void etch_graph_use_table(etch_graph *graph, const etch_table *table);
 /* A new dim. Two calls make two dims, whatever their names. */
 etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool average_sized,
                          etch_span span);

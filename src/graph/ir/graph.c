@@ -6,7 +6,7 @@ etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, 
 {
     etch_graph *graph = ETCH_NEW(arena, etch_graph);
     graph->arena = arena;
-    graph->table = etch_table_builtin();
+    etch_graph_use_table(graph, etch_table_builtin());
     graph->sym = sym;
     graph->diags = diags;
     graph->dtypes = dtypes;

@@ -280,8 +280,10 @@ typedef struct etch_known {
 
 typedef struct etch_graph {
     etch_arena *arena;
-    /* the builtin one, unless replaced before the first op */
+    /* the builtin one, unless etch_graph_use_table replaced it before the first op */
     const etch_table *table;
+    /* its rows by etch_use */
+    const etch_row **row_of;
     etch_sym *sym;
     etch_diags *diags;
     etch_dtypes dtypes;

@@ -115,7 +115,8 @@ typedef enum etch_use {
     ETCH_USE_REDUCE_SCATTER,
     ETCH_USE_ALL_TO_ALL,
     ETCH_USE_ALL_REDUCE,
-    ETCH_USE_ALL_GATHER
+    ETCH_USE_ALL_GATHER,
+    ETCH_USE_COUNT
 } etch_use;
 
 typedef enum etch_result {
@@ -291,7 +292,7 @@ struct etch_row {
     const char *help;
 };
 
-/* The row of a use, and of a move; a call of the row of a use, with no dims declared. */
+/* The row of a use, and of a move, or NULL; a call of the row of a use, with no dims declared. */
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective);
 etch_tensor *etch_graph_use(etch_graph *graph, etch_use use, etch_tensor *const *ins, uint32_t in_count,

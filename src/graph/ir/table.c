@@ -13,26 +13,32 @@ const etch_row *etch_row_at(const etch_table *table, uint32_t index)
     return NULL;
 }
 
-/* By name, or, where that is NULL, by use. */
-static const etch_row *find_row(const etch_table *table, const char *name, etch_use use)
+const etch_row *etch_row_named(const etch_table *table, const char *name)
 {
     for (uint32_t f = 0; f < table->count; f++)
         for (uint32_t i = 0; i < table->families[f]->count; i++) {
             const etch_row *row = &table->families[f]->at[i];
-            if (name ? strcmp(row->name, name) == 0 : row->use == use)
+            if (row->name[0] == name[0] && strcmp(row->name, name) == 0)
                 return row;
         }
     return NULL;
 }
 
-const etch_row *etch_row_named(const etch_table *table, const char *name)
+void etch_graph_use_table(etch_graph *graph, const etch_table *table)
 {
-    return find_row(table, name, ETCH_USE_NONE);
+    graph->table = table;
+    graph->row_of = ETCH_NEW_ARRAY(graph->arena, ETCH_USE_COUNT, const etch_row *);
+    for (uint32_t f = 0; f < table->count; f++)
+        for (uint32_t i = 0; i < table->families[f]->count; i++) {
+            const etch_row *row = &table->families[f]->at[i];
+            if (row->use != ETCH_USE_NONE && !graph->row_of[row->use])
+                graph->row_of[row->use] = row;
+        }
 }
 
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 {
-    return find_row(graph->table, NULL, use);
+    return graph->row_of[use];
 }
 
 const etch_row *etch_row_called(const etch_table *table, const char *name)
@@ -60,8 +66,7 @@ static const struct {
 
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective)
 {
-    const etch_use use = collectives[collective].use;
-    return use == ETCH_USE_NONE ? NULL : etch_row_for(graph, use);
+    return etch_row_for(graph, collectives[collective].use);
 }
 
 const char *etch_collective_name(etch_collective collective)
