@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import sys
+import zlib
 
 IMPORT = re.compile(r'^(import\s+")([^"]+)(".*)$', re.M)
 
@@ -65,21 +66,24 @@ def has_model(spec):
                                                                                 _ in imports_of(spec))
 
 
+def by_lot(*names):
+    """A number that names draw: another model or plan changes nothing of what the rest drew."""
+    return zlib.crc32(" ".join(names).encode())
+
+
 def uses_of(shipped, specs):
-    """Triples of spec, run and plan: every run of every spec, with the plans in turn; and then what plans are
-    left."""
+    """Triples of spec, run and plan: every run of every spec with a plan by lot; and then, with a spec by lot,
+    what plans are left."""
     used = set()
+    plans = {spec: plans_of(spec) if has_model(spec) else [] for spec in specs}
     for spec in specs:
-        plans = plans_of(spec) if has_model(spec) else []
         for run in shipped.runs_of(spec):
-            plan = next((name for name in plans if name not in used), plans[0] if plans else None)
+            plan = min(plans[spec], key=lambda name: by_lot(spec.stem, run or "", name), default=None)
             used.add(plan)
             yield spec, run, plan
-    for spec in filter(has_model, specs):
-        for plan in plans_of(spec):
-            if plan not in used:
-                used.add(plan)
-                yield spec, shipped.runs_of(spec)[0], plan
+    for plan in sorted({name for names in plans.values() for name in names} - used):
+        spec = min((spec for spec in specs if plan in plans[spec]), key=lambda spec: by_lot(spec.stem, plan))
+        yield spec, shipped.runs_of(spec)[0], plan
 
 
 def pack(source, folder):
