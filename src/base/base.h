@@ -233,6 +233,10 @@ const char *etch_code_title(etch_code code);
 etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, char **text, size_t *length,
                            const char **why) ETCH_MUST_CHECK;
 
+/* Files of a folder by their names, sorted. None where it cannot be read, and of a large folder not all. */
+typedef ETCH_VEC(const char *) etch_file_names;
+etch_file_names etch_files_of(etch_arena *arena, const char *folder);
+
 /* ---- files in folders; safe on any thread -------------------------------------------------------------- */
 
 /* Each returns 0 or an errno; `folder` is open. */

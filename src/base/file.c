@@ -1,10 +1,12 @@
-/* Reading whole files. */
+/* Reading whole files, and the names of those in a folder. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,4 +109,42 @@ etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, ch
     *text = r.text;
     *length = r.length;
     return status;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------------- */
+
+typedef struct listing {
+    etch_arena *arena;
+    DIR *folder;
+    etch_file_names names;
+} listing;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static etch_status list_all(void *data)
+{
+    enum { MOST = 10000 };
+    listing *l = data;
+    const struct dirent *entry;
+    while (l->names.count < MOST && (entry = readdir(l->folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            ETCH_PUSH(l->arena, &l->names, etch_copy_text(l->arena, entry->d_name, strlen(entry->d_name)));
+    if (l->names.count > 0)
+        qsort(l->names.at, l->names.count, sizeof *l->names.at, by_name);
+    return ETCH_OK;
+}
+
+etch_file_names etch_files_of(etch_arena *arena, const char *folder)
+{
+    listing l = {.arena = arena, .folder = opendir(folder)};
+    if (!l.folder)
+        return l.names;
+    const etch_status status = etch_guard(etch_arena_mem(arena), list_all, &l); /* the folder is closed */
+    closedir(l.folder);
+    if (status != ETCH_OK)
+        etch_trap(etch_arena_mem(arena), status);
+    return l.names;
 }

@@ -135,6 +135,8 @@ cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_sweep(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
+/* Prints the specs that come with etch, "models" or "machines", each with the first line of its comment. */
+cli_exit cli_print_installed(const char *kind);
 cli_exit cli_help_command(const cli_command *command);
 /* Prints the manual page, in the language of man(7). */
 cli_exit cli_print_manual(void);
@@ -179,11 +181,13 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
  * folder of ETCH_PATH, or among the installed models and machines; in `path` then. */
 enum { CLI_PATH = 4096 };
 const char *cli_find_spec(const char *name, char path[CLI_PATH]);
-/* Folders in which imports are looked for: those of ETCH_PATH and of the installed models, a colon between
- * them, in `folders`. */
+/* Folders in which imports are looked for: those of ETCH_PATH and the installed `kind`, "models" or
+ * "machines", a colon between them, in `folders`. */
 enum { CLI_FOLDERS = 4 * CLI_PATH };
-const char *cli_import_folders(char folders[CLI_FOLDERS]);
-/* The same for a machine, whose name may lack the ".etch" of its file. */
+const char *cli_import_folders(const char *kind, char folders[CLI_FOLDERS]);
+/* The folder of the installed `kind`; false: there is none. */
+bool cli_installed_folder(const char *kind, char path[CLI_PATH]);
+/* The path of a machine as that of a spec, whose name may lack the ".etch" of its file. */
 const char *cli_find_machine(const char *name, char path[CLI_PATH]);
 /* Reads all of a file, or of the standard input for "-", with a NUL behind `*length` bytes; the caller frees
  * `*text`. NULL, or why it cannot be read. `limit`: most bytes. */

@@ -84,8 +84,8 @@ enum { SHELLS = sizeof shells / sizeof *shells };
 static cli_exit refuse_topic(const cli_command *help, const char *topic)
 {
     enum { MOST = 64 };
-    const char *names[MOST] = {"ops", "quantities", "counts", "man"};
-    size_t count = 4;
+    const char *names[MOST] = {"ops", "quantities", "counts", "models", "machines", "man"};
+    size_t count = 6;
     for (size_t i = 0; i < SHELLS; i++)
         names[count++] = shells[i].name;
     for (size_t i = 0; cli_command_at(i) && count < MOST; i++)
@@ -109,6 +109,8 @@ cli_exit cli_help(const cli_arguments *arguments)
         return print_table(etch_describe_quantities, quantity_notes);
     if (strcmp(topic, "counts") == 0)
         return print_table(etch_describe_counts, count_notes);
+    if (strcmp(topic, "models") == 0 || strcmp(topic, "machines") == 0)
+        return cli_print_installed(topic);
     if (strcmp(topic, "man") == 0)
         return cli_print_manual();
     for (const cli_topic *page = cli_topics; page->name; page++)

@@ -190,6 +190,8 @@ static const cli_command commands[] = {
      "etch help ops          the ops of the language, and what each costs\n"
      "etch help quantities   what a query can ask for\n"
      "etch help counts       what may count as FLOP\n"
+     "etch help models       the specs of models that come with etch\n"
+     "etch help machines     the machines that come with etch, for --machine\n"
      "etch help language     how specs are written\n"
      "etch help plans        the plans that come with etch, and what they need of a model\n"
      "etch help configs      config.json of published models, and the families that they are of\n"

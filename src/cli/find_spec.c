@@ -66,16 +66,15 @@ static bool is_installed(const char *name, char path[CLI_PATH])
     return false;
 }
 
-const char *cli_import_folders(char folders[CLI_FOLDERS])
+const char *cli_import_folders(const char *kind, char folders[CLI_FOLDERS])
 {
     const char *own = getenv("ETCH_PATH");
     char folder[CLI_PATH];
     size_t used = 0;
     *folders = '\0';
     for (size_t i = 0; own || data_folder(i, folder); own = NULL) {
-        const char *ending = own ? "" : "/models";
-        const int more = snprintf(folders + used, CLI_FOLDERS - used, "%s%s%s", used ? ":" : "",
-                                  own ? own : folder, ending);
+        const int more = snprintf(folders + used, CLI_FOLDERS - used, "%s%s%s%s", used ? ":" : "",
+                                  own ? own : folder, own ? "" : "/", own ? "" : kind);
         if (more < 0 || (size_t)more >= CLI_FOLDERS - used) {
             folders[used] = '\0'; /* what is too long is left out, as the folder of a file is */
             break;
@@ -84,6 +83,15 @@ const char *cli_import_folders(char folders[CLI_FOLDERS])
         i += !own;
     }
     return folders;
+}
+
+bool cli_installed_folder(const char *kind, char path[CLI_PATH])
+{
+    char folder[CLI_PATH];
+    for (size_t i = 0; data_folder(i, folder); i++)
+        if (*folder && is_there(folder, strlen(folder), kind, path))
+            return true;
+    return false;
 }
 
 const char *cli_find_spec(const char *name, char path[CLI_PATH])

@@ -158,7 +158,7 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     char folders[CLI_FOLDERS];
     options.spec = is_piped ? CLI_PIPED_NAME : cli_find_spec(name, path);
     options.text = text;
-    options.folders = cli_import_folders(folders);
+    options.folders = cli_import_folders("models", folders);
     *status = etch_session_open(&options, &session);
     free(text);
     return session;
@@ -166,9 +166,10 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
 
 etch_session *cli_open_machine(const char *machine, etch_status *status)
 {
-    char path[CLI_PATH];
+    char path[CLI_PATH], folders[CLI_FOLDERS];
     const etch_session_options options = {.struct_size = sizeof options,
-                                          .spec = cli_find_machine(machine, path)};
+                                          .spec = cli_find_machine(machine, path),
+                                          .folders = cli_import_folders("machines", folders)};
     etch_session *session;
     *status = etch_session_open(&options, &session);
     return session;

@@ -109,16 +109,62 @@ static const char *path_of(loader *l, const char *importer, const char *path)
     return beside;
 }
 
+/* The first specs that begin with `text`, each as 'h100_sxm.etch'; NULL: none. */
+static const char *specs_from(etch_arena *arena, const etch_file_names *specs, const char *text,
+                              size_t length)
+{
+    enum { MOST = 4 };
+    etch_buf list = {.arena = arena};
+    for (uint32_t i = 0, shown = 0; length > 1 && i < specs->count && shown < MOST; i++)
+        if (strncmp(specs->at[i], text, length) == 0)
+            etch_buf_printf(&list, "%s'%s'", shown++ > 0 ? " or " : "", specs->at[i]);
+    return list.length > 0 ? list.text : NULL;
+}
+
+/* The spec of a folder whose name is nearest to `name`, or those that begin with it; NULL: none. */
+static const char *spec_like(loader *l, const char *folder, size_t length, const char *name)
+{
+    etch_arena *arena = l->context->arena;
+    etch_file_names specs = {0};
+    const etch_file_names all = etch_files_of(arena, etch_text(arena, "%.*s", (int)length, folder));
+    for (uint32_t i = 0; i < all.count; i++) {
+        const char *ending = strrchr(all.at[i], '.');
+        if (ending && strcmp(ending, ".etch") == 0)
+            ETCH_PUSH(arena, &specs, all.at[i]);
+    }
+    const char *near = etch_nearest(name, specs.at, specs.count);
+    return near ? etch_text(arena, "'%s'", near) : specs_from(arena, &specs, name, strcspn(name, "."));
+}
+
+/* Of what is not there. Looks beside the path, and then in the folders of imports. */
+static void help_nearest(loader *l, etch_diag *diag, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *folder = l->context->folders;
+    if (access(path, F_OK) == 0)
+        return;
+    const char *near = slash ? spec_like(l, path, (size_t)(name - path), name) : spec_like(l, ".", 1, name);
+    while (!near && folder && *folder) {
+        const size_t length = strcspn(folder, ":");
+        near = length > 0 ? spec_like(l, folder, length, name) : NULL;
+        folder += length + (folder[length] == ':');
+    }
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+}
+
 static void report_unreadable(loader *l, const char *path, const char *why, const chain *from)
 {
     if (from) {
         etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import,
                                      "cannot read '%s': %s", path, why);
+        help_nearest(l, diag, path);
         etch_help(diag, "the path of an import is relative to the file that it stands in%s",
                   l->context->folders ? ", or to a folder in which models are looked for" : "");
     } else {
-        etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path,
-                   why);
+        help_nearest(l,
+                     etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0},
+                                "cannot read '%s': %s", path, why),
+                     path);
     }
 }
 
