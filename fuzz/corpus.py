@@ -72,8 +72,8 @@ def by_lot(*names):
 
 
 def uses_of(shipped, specs):
-    """Triples of spec, run and plan: every run of every spec with a plan by lot; and then, with a spec by lot,
-    what plans are left."""
+    """Triples of spec, run and plan: every run of every spec with a plan by lot; and then the plans that are
+    left, each with a spec by lot."""
     used = set()
     plans = {spec: plans_of(spec) if has_model(spec) else [] for spec in specs}
     for spec in specs:
