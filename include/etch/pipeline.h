@@ -31,7 +31,7 @@ typedef struct etch_pipeline_report {
     etch_schedule_kind schedule;
     /* false: forward slots only */
     bool trains;
-    /* of each stage; chunk c of stage s is model chunk c*stages + s of the chain */
+    /* of each stage; which links of the chain they are the schedule says */
     uint32_t chunks;
     uint64_t microbatches;
     /* end of the last slot */

@@ -109,12 +109,15 @@ void etch_chain_cut(etch_outliner *o)
     }
     if (o->status != ETCH_OK)
         return;
+    const etch_chunk_map map = etch_schedule_map(o->extent->pipe.schedule);
     etch_held *held = o->outline->held = ETCH_NEW_ARRAY(o->arena, stages, etch_held);
     for (uint32_t stage = 0; stage < stages; stage++) {
         etch_bound_interval *layers = ETCH_NEW_ARRAY(o->arena, chunks, etch_bound_interval);
         for (uint32_t i = 0; i < chunks; i++)
-            layers[i] =
-                etch_is_cut(o) ? etch_layers_of_chunk(&o->numbers, (uint64_t)i * stages + stage) : everything;
+            layers[i] = etch_is_cut(o)
+                            ? etch_layers_of_chunk(
+                                  &o->numbers, etch_model_chunk(map, stages, (etch_chunk_place){stage, i}))
+                            : everything;
         held[stage] = (etch_held){layers, chunks};
     }
 }

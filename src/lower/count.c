@@ -83,8 +83,12 @@ static void count_stream(counting *c, uint32_t stream)
 static void count_messages(counting *c, uint32_t stage)
 {
     const etch_pipe *pipe = c->outline->pipe;
+    const etch_chunk_map map = etch_schedule_map(pipe->schedule);
     for (uint32_t i = 0; i + 1 < pipe->stages * pipe->chunks; i++) {
-        const bool sends = i % pipe->stages == stage, receives = (i + 1) % pipe->stages == stage;
+        const bool sends = etch_chunk_place_of(map, pipe->stages, i).stage == stage,
+                   receives = etch_chunk_place_of(map, pipe->stages, i + 1).stage == stage;
+        if (sends && receives)
+            continue;
         for (int back = 0; back < 2; back++) {
             const uint32_t wires = c->outline->messages[back][i].wire_count;
             const etch_task task = {.read_count = wires, .name = {NULL, ETCH_MESSAGE_NAME}};

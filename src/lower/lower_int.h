@@ -368,8 +368,8 @@ typedef struct etch_outline {
     const etch_pipe *pipe;
     /* by stage */
     etch_held *held;
-    /* of forward and of backward, by model chunk: between it and the next. Chunk c of stage s is model chunk
-     * c*stages + s. */
+    /* of forward and of backward, by model chunk: between it and the next, which may be on the same stage;
+     * then nothing is sent */
     etch_chunk_message *messages[2];
     /* of one microbatch */
     uint64_t register_count;

@@ -277,6 +277,23 @@ static void run_body(etch_unroller *u, const etch_body *body)
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
+/* Where a message of an action goes, or comes from. */
+typedef struct message_end {
+    etch_chunk_place place;
+    const etch_chunk_message *message;
+    /* which time the chain goes through the stages */
+    uint32_t row;
+    bool back;
+} message_end;
+
+static uint32_t *makers_new(const etch_unroller *u, uint64_t count, uint32_t maker)
+{
+    uint32_t *makers = ETCH_NEW_ARRAY(u->arena, (size_t)count, uint32_t);
+    for (uint64_t i = 0; i < count; i++)
+        makers[i] = maker;
+    return makers;
+}
+
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
 {
     const int64_t own = etch_stage_rank(u->job, u->stage);
@@ -302,6 +319,12 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     return register_at(u, body, body->taken[wire->carry].at);
 }
 
+/* The node that makes what a message brings, or NO_NODE: it is zeros. */
+static uint32_t sent_by(const etch_unroller *u, const etch_passed_value *wire)
+{
+    return wire->item ? wire->item->repeat->carrying[wire->carry] : maker_of(u, wire->reg);
+}
+
 /* The node that sends the values, or that receives them. A receive is posted together with what the action
  * two before sends, and must not stand behind it: of two stages, each in the middle of forward and backward
  * in turns, each would wait for the other where sends wait for their receives. */
@@ -309,58 +332,96 @@ static uint32_t issue_message(etch_unroller *u, const etch_chunk_message *messag
 {
     const uint32_t first_dep = u->dep_count;
     if (task->type == ETCH_NODE_RECV) {
-        etch_unroll_wait(u, u->before_action);
+        etch_unroll_wait(u, u->posted_after);
         return etch_unroll_append(u, task, first_dep);
     }
-    for (uint32_t i = 0; i < message->wire_count; i++) {
-        const etch_passed_value *wire = &message->wires[i];
-        etch_unroll_wait(u, wire->item ? wire->item->repeat->carrying[wire->carry] : maker_of(u, wire->reg));
-    }
+    for (uint32_t i = 0; i < message->wire_count; i++)
+        etch_unroll_wait(u, sent_by(u, &message->wires[i]));
     return etch_unroll_issue(u, task, first_dep);
 }
 
-/* Receives what comes in before the action, or sends what goes out after it. */
-static void pass(etch_unroller *u, etch_action action, etch_node_type type)
+/* The other end of what an action receives, or sends. False: the chain begins or ends here. */
+static bool other_end(const etch_unroller *u, etch_action action, bool sends, message_end *end)
 {
     const etch_pipe *pipe = u->outline->pipe;
-    const uint32_t model_chunk = action.chunk * pipe->stages + u->stage;
-    const bool back = etch_action_goes_back(action), sends = type == ETCH_NODE_SEND;
+    const etch_chunk_map map = etch_schedule_map(pipe->schedule);
+    const uint64_t model_chunk =
+        etch_model_chunk(map, pipe->stages, (etch_chunk_place){u->stage, action.chunk});
+    const bool back = etch_action_goes_back(action);
     const bool later = sends != back; /* the other model chunk is the one after this one */
-    const bool ends = model_chunk == (later ? pipe->stages * pipe->chunks - 1 : 0);
+    const bool ends = model_chunk == (later ? (uint64_t)pipe->stages * pipe->chunks - 1 : 0);
     if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || ends)
-        return;
-    const uint32_t other = later ? model_chunk + 1 : model_chunk - 1, earlier = later ? model_chunk : other;
-    const uint32_t stage = other % pipe->stages, chunk = other / pipe->stages;
-    const etch_chunk_message *message = &u->outline->messages[back][earlier];
-    for (uint32_t i = 0; i < message->zero_count && !sends; i++)
-        *arrival_of(u, &message->zeros[i]) = ETCH_NO_NODE;
-    if (message->wire_count == 0)
-        return;
+        return false;
+    const uint64_t other = later ? model_chunk + 1 : model_chunk - 1, earlier = later ? model_chunk : other;
+    *end = (message_end){.place = etch_chunk_place_of(map, pipe->stages, other),
+                         .message = &u->outline->messages[back][earlier],
+                         .row = (uint32_t)(earlier / pipe->stages),
+                         .back = back};
+    return true;
+}
+
+static void pass_message(etch_unroller *u, etch_action action, const message_end *end, bool sends)
+{
+    const etch_pipe *pipe = u->outline->pipe;
+    const etch_chunk_message *message = end->message;
     char name[ETCH_MESSAGE_NAME], suffix[ETCH_MESSAGE_NAME / 2] = "";
     if (pipe->chunks > 1)
-        snprintf(suffix, sizeof suffix, ".chunk%" PRIu32, chunk);
-    snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", stage, suffix);
-    const etch_task task = {.type = (uint8_t)type,
+        snprintf(suffix, sizeof suffix, ".chunk%" PRIu32, end->place.chunk);
+    snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", end->place.stage, suffix);
+    const etch_task task = {.type = sends ? ETCH_NODE_SEND : ETCH_NODE_RECV,
                             .bytes = message->bytes,
-                            .phase = back ? ETCH_BACKWARD : ETCH_FORWARD,
+                            .phase = end->back ? ETCH_BACKWARD : ETCH_FORWARD,
                             .op_type = sends ? "send" : "recv",
                             .name = etch_word_of(name)};
     const uint32_t id = issue_message(u, message, &task);
-    u->nodes[id].peer = (uint16_t)peer_of(u, stage);
-    u->nodes[id].tag = (uint32_t)((action.microbatch * pipe->chunks + earlier / pipe->stages) * 2 + back);
+    u->nodes[id].peer = (uint16_t)peer_of(u, end->place.stage);
+    u->nodes[id].tag = (uint32_t)((action.microbatch * pipe->chunks + end->row) * 2 + end->back);
     for (uint32_t i = 0; i < message->wire_count && !sends; i++)
         *arrival_of(u, &message->wires[i]) = id;
 }
 
-/* ---- slots --------------------------------------------------------------------------------------------- */
+static etch_frame *frame_of(etch_unroller *u, etch_action action);
 
-static uint32_t *makers_new(const etch_unroller *u, uint64_t count, uint32_t maker)
+/* Where the chain turns on the stage, what one chunk has made is what the next one finds. */
+static void turn(etch_unroller *u, etch_action action, const message_end *end)
 {
-    uint32_t *makers = ETCH_NEW_ARRAY(u->arena, (size_t)count, uint32_t);
-    for (uint64_t i = 0; i < count; i++)
-        makers[i] = maker;
-    return makers;
+    const etch_chunk_message *message = end->message;
+    const etch_bound_interval layers = u->layers;
+    uint32_t *registers = u->registers, *made = makers_new(u, message->wire_count, ETCH_NO_NODE);
+    for (uint32_t i = 0; i < message->wire_count; i++)
+        made[i] = sent_by(u, &message->wires[i]);
+    action.chunk = end->place.chunk;
+    u->layers = u->held->chunks[action.chunk];
+    u->registers = frame_of(u, action)->registers;
+    for (uint32_t i = 0; i < message->wire_count; i++)
+        *arrival_of(u, &message->wires[i]) = made[i];
+    u->layers = layers;
+    u->registers = registers;
 }
+
+static void receive(etch_unroller *u, etch_action action)
+{
+    message_end end;
+    if (!other_end(u, action, false, &end))
+        return;
+    for (uint32_t i = 0; i < end.message->zero_count; i++)
+        *arrival_of(u, &end.message->zeros[i]) = ETCH_NO_NODE;
+    if (end.message->wire_count > 0 && end.place.stage != u->stage)
+        pass_message(u, action, &end, false);
+}
+
+static void send(etch_unroller *u, etch_action action)
+{
+    message_end end;
+    if (!other_end(u, action, true, &end) || end.message->wire_count == 0)
+        return;
+    if (end.place.stage == u->stage)
+        turn(u, action, &end);
+    else
+        pass_message(u, action, &end, true);
+}
+
+/* ---- slots --------------------------------------------------------------------------------------------- */
 
 /* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only
  * its own. Goes as deep as loops are nested. */
@@ -424,19 +485,31 @@ static void run_body_of(etch_unroller *u, etch_action action)
     run_body(u, action.kind == ETCH_ACTION_FORWARD ? u->outline->forward : u->outline->backward);
 }
 
+/* Where the chain comes back, two stages send to each other in both directions, and how many actions lie
+ * between what each sends and needs depends on the stage: a receive is posted as soon as the one before of
+ * the chunk and direction has come. */
+static uint32_t *comes_after(const etch_unroller *u, etch_action action)
+{
+    return &u->last_of_chunk[action.chunk][etch_action_goes_back(action)];
+}
+
 static void run_action(etch_unroller *u, etch_action action)
 {
     const etch_outline *outline = u->outline;
+    const bool comes_back = etch_schedule_map(outline->pipe->schedule) == ETCH_MAP_MIRRORED;
     begin_action(u, action);
+    u->posted_after = comes_back ? *comes_after(u, action) : u->before_action;
     etch_frame *f = frame_of(u, action);
     u->registers = f->registers;
-    pass(u, action, ETCH_NODE_RECV);
+    receive(u, action);
     etch_unroll_begin_interval(u);
     u->before_action = u->last_comp;
     u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
     run_body_of(u, action);
     u->ending = false;
-    pass(u, action, ETCH_NODE_SEND);
+    if (u->first_half)
+        *comes_after(u, action) = u->last_comp;
+    send(u, action);
     run_due(u);
     if (u->weight_half || !outline->backward)
         f->taken = false;
@@ -466,8 +539,11 @@ static void run_actions(etch_unroller *u)
     const uint64_t action_count = etch_action_count(pipe);
     const etch_action *actions = etch_actions(u->arena, pipe, u->stage);
     u->left = ETCH_NEW_ARRAY(u->arena, pipe->chunks, uint64_t);
-    for (uint32_t i = 0; i < pipe->chunks; i++)
+    u->last_of_chunk = etch_alloc_array(u->arena, pipe->chunks, sizeof *u->last_of_chunk);
+    for (uint32_t i = 0; i < pipe->chunks; i++) {
         u->left[i] = pipe->microbatches;
+        u->last_of_chunk[i][false] = u->last_of_chunk[i][true] = ETCH_NO_NODE;
+    }
     find_gathers(u, actions, action_count);
     for (uint64_t i = 0; i < action_count; i++)
         run_action(u, actions[i]);

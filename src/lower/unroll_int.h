@@ -109,6 +109,10 @@ typedef struct etch_unroller {
     uint32_t before_interval;
     /* last computation before the action at work; before the last one, while that receives */
     uint32_t before_action;
+    /* computation that the receive of the action at work waits for */
+    uint32_t posted_after;
+    /* by chunk, of forward and of backward: the last computation of its last action */
+    uint32_t (*last_of_chunk)[2];
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
     /* the last computations, by their count */

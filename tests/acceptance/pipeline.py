@@ -45,7 +45,7 @@ def decoder(schedule="one_f_one_b", counts=None, mesh="[pp, dp, tp]", more="", t
 
 def chunks_of(schedule):
     match = re.search(r"virtual = (\d+)", schedule)
-    return int(match[1]) if match else 1
+    return int(match[1]) if match else 2 if schedule == "zb_v" else 1
 
 
 # ---- units -------------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class Totals(Stages):
                     self.assertStages(folder, spec, plan, sets, mesh)
 
     WAYS = [("gpipe", 3, 5, None), ("one_f_one_b", 2, 3, [1, 4]), ("one_f_one_b", 3, 3, [1, 3, 1]),
-            ("interleaved(virtual = 2)", 2, 4, None), ("interleaved(virtual = 3)", 2, 6, [1, 2, 1, 1, 2, 1])]
+            ("interleaved(virtual = 2)", 2, 4, None), ("interleaved(virtual = 3)", 2, 6, [1, 2, 1, 1, 2, 1]),
+            ("zb_v", 3, 5, None), ("zb_v", 2, 4, [2, 1, 2, 1])]
 
     def test_llama(self):
         self.every(LLAMA, self.WAYS)

@@ -96,7 +96,7 @@ class Rendezvous(Case):
         self.check(None, lambda number: SETTINGS if NIGHTLY else [SETTINGS[1], SETTINGS[number % own]])
 
     def test_every_schedule(self):
-        for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2")):
+        for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2", "zb_v")):
             self.check(schedule, lambda number, at=at: [SETTINGS[1], SETTINGS[(number + at) % len(SETTINGS)]],
                        every=3, turn=at)
 

@@ -81,7 +81,9 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
         const uint32_t end = exec_array_end(array);
         add(&all, array->born, end, array->bytes);
         const uint32_t from = action_at(s, stage, array->born), to = action_at(s, stage, end);
-        if (has_halves(s) && !array->is_kept && from != to) { /* it waits for the second half */
+        const bool is_backward = s->actions[stage][from].kind != ETCH_ACTION_FORWARD;
+        if (has_halves(s) && !array->is_kept && is_backward &&
+            from != to) { /* it waits for the second half */
             add(&kept, from, to, array->bytes);
             continue;
         }

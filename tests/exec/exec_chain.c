@@ -20,6 +20,32 @@ static void deal(exec_chain *chain)
     }
 }
 
+/* From stage to stage; behind the last one from the first again, or back as it came. */
+static void walk(exec_chain *chain)
+{
+    const bool returns = etch_schedule_map(chain->placed->plan->stage->schedule) == ETCH_MAP_MIRRORED;
+    uint32_t stage = 0;
+    bool back = false;
+    for (uint32_t c = 0; c < chain->chunk_count; c++) {
+        chain->stage_of[c] = stage;
+        const bool at_end = back ? stage == 0 : stage + 1 == chain->stages;
+        if (!at_end)
+            stage = back ? stage - 1 : stage + 1;
+        else if (returns)
+            back = !back;
+        else
+            stage = 0;
+    }
+}
+
+uint32_t exec_chain_link(const exec_chain *chain, uint32_t stage, uint32_t chunk)
+{
+    for (uint32_t c = 0; c < chain->chunk_count; c++)
+        if (chain->stage_of[c] == stage && chunk-- == 0)
+            return c;
+    return UINT32_MAX;
+}
+
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
@@ -27,6 +53,7 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
     exec_chain chain = {.placed = placed, .stages = 1, .chunk_count = 1};
     if (!stages) {
         chain.chunks = ETCH_NEW(arena, exec_interval);
+        chain.stage_of = ETCH_NEW(arena, uint32_t);
         return chain;
     }
     for (uint32_t i = 0; i < line->axis_count; i++)
@@ -41,7 +68,9 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
     }
     chain.chunk_count = chain.stages * exec_integer(line->chunks);
     chain.chunks = ETCH_NEW_ARRAY(arena, chain.chunk_count, exec_interval);
+    chain.stage_of = ETCH_NEW_ARRAY(arena, chain.chunk_count, uint32_t);
     deal(&chain);
+    walk(&chain);
     return chain;
 }
 

@@ -15,12 +15,15 @@ typedef struct exec_chain {
     const etch_placed *placed;
     uint32_t stages, positions;
     uint32_t chunk_count;    /* of all stages */
-    exec_interval *chunks;   /* model chunks along the chain: chunk c is on stage c % stages */
+    exec_interval *chunks;   /* model chunks along the chain */
+    uint32_t *stage_of;      /* by model chunk */
     uint32_t *first, *count; /* by entry: its first position, and how many it has */
 } exec_chain;
 
 /* Axes, counts and loops are numbers. Without a stage line: one chunk without layers. */
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed);
+/* Which link of the chain a chunk of a stage is, counted there. */
+uint32_t exec_chain_link(const exec_chain *chain, uint32_t stage, uint32_t chunk);
 /* Does every chunk have a layer, and do the counts fit? */
 bool exec_chain_fits(const exec_chain *chain);
 /* The loop of the top level whose iterations are layers at this home; UINT32_MAX: it is none. Else its

@@ -195,8 +195,8 @@ static uint32_t layer_of(const exec_chain *chain, const etch_tensor *weight, uin
 
 static bool is_of_stage(const exec_ranks *ranks, uint32_t layer)
 {
-    for (uint32_t c = ranks->stage; c < ranks->chain->chunk_count; c += ranks->chain->stages)
-        if (exec_chain_has(ranks->chain->chunks[c], layer))
+    for (uint32_t c = 0; c < ranks->chain->chunk_count; c++)
+        if (ranks->chain->stage_of[c] == ranks->stage && exec_chain_has(ranks->chain->chunks[c], layer))
             return true;
     return false;
 }

@@ -607,14 +607,14 @@ static const etch_action *read_actions(etch_arena *arena, const char *list, etch
 }
 
 /* "F0,F1,B0,B1;F0,B0,F1,B1": an order of each stage. */
-static const etch_schedule *read_order(etch_arena *arena, const char *list)
+static const etch_schedule *read_order(etch_arena *arena, const char *list, etch_chunk_map map)
 {
     enum { MOST = 8 };
     etch_action_order *order = ETCH_NEW(arena, etch_action_order);
     const etch_action **actions = ETCH_NEW_ARRAY(arena, MOST, const etch_action *);
     uint64_t *counts = ETCH_NEW_ARRAY(arena, MOST, uint64_t);
     etch_order_fault fault;
-    *order = (etch_action_order){.actions = actions, .counts = counts};
+    *order = (etch_action_order){.map = map, .actions = actions, .counts = counts};
     for (size_t length; *list; list += length + (list[length] == ';')) {
         const uint32_t stage = order->stages++;
         length = strcspn(list, ";");
@@ -626,7 +626,7 @@ static const etch_schedule *read_order(etch_arena *arena, const char *list)
 }
 
 /* "layer,head@pp", and in any order: "gpipe", "interleaved", "virtual=2", "counts=1,2,1",
- * "list=F0,B0;F0,B0". */
+ * "list=F0,B0;F0,B0"; "mirrored=.." of chunks that come back. */
 static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
 {
     etch_stage_line *stage = ETCH_NEW(arena, etch_stage_line);
@@ -645,12 +645,15 @@ static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const 
             for (uint32_t i = 0; i < stage->count_count; i++)
                 counts[i] = etch_int(sym, atoi(numbers[i]));
             stage->counts = counts;
-        } else if (strncmp(word, "list=", strlen("list=")) == 0) {
-            stage->schedule = read_order(arena, word + strlen("list="));
+        } else if (strncmp(word, "list=", strlen("list=")) == 0 ||
+                   strncmp(word, "mirrored=", strlen("mirrored=")) == 0) {
+            stage->schedule =
+                read_order(arena, strchr(word, '=') + 1, *word == 'l' ? ETCH_MAP_LOOPED : ETCH_MAP_MIRRORED);
             stage->chunks = etch_int(sym, etch_schedule_order(stage->schedule)->chunks);
         } else {
             stage->schedule = etch_schedule_named(word);
             ck_assert_msg(stage->schedule != NULL, "no schedule %s", word);
+            stage->chunks = etch_int(sym, etch_schedule_chunks(stage->schedule));
         }
     }
     plan->stage = stage;

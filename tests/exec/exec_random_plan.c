@@ -212,7 +212,8 @@ const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
                                             "one_f_one_b",
                                             "interleaved virtual=1",
                                             "interleaved virtual=2",
-                                            "interleaved virtual=2"};
+                                            "interleaved virtual=2",
+                                            "zb_v"};
     const char *schedule = schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
     const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
     const char *chain = random_chain(m, dice), *plan = exec_random_plan(m, dice);

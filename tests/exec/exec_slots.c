@@ -7,7 +7,7 @@
 
 static uint32_t chunk_of(const exec_slots *s, uint32_t stage, const etch_action *action)
 {
-    return action->chunk * s->chain.stages + stage;
+    return exec_chain_link(&s->chain, stage, action->chunk);
 }
 
 static exec_store *values_of(const exec_slots *s, uint32_t chunk, uint32_t microbatch)
@@ -407,7 +407,7 @@ static void report_stall(exec_slots *s, uint32_t stage)
     etch_buf_puts(&text, "it stalls");
     while (next_action(s, stage) && !seen[stage]) {
         const etch_action *action = next_action(s, stage);
-        const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action) % s->chain.stages;
+        const uint32_t sender = s->chain.stage_of[sender_to(s, chunk_of(s, stage, action), action)];
         seen[stage] = true;
         etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,
                         goes_back(action) ? "backward" : "forward", (uint32_t)action->microbatch, sender);

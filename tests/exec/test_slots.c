@@ -103,6 +103,16 @@ static const staged staged_models[] = {
      "pp=2 | stage layer@pp "
      "list=F1.0,F0.0,F1.1,F0.1,I1.1,I0.1,I1.0,I0.0,W0.0,W0.1,W1.0,W1.1;"
      "F1.0,F0.0,F1.1,F0.1,B1.1,I0.1,W0.1,B1.0,B0.0"},
+    {2, 4, true, NULL,
+     "pp=2 | stage layer@pp mirrored=F0.0,F1.0,F0.1,F1.1,B0.1,B1.1,B1.0,B0.0;"
+     "F0.0,F1.0,F0.1,F1.1,B0.1,B1.1,B0.0,B1.0"},
+    {4, 4, false, NULL, "pp=2 | stage layer@pp zb_v"},
+    {4, 4, true, NULL, "pp=2 | stage layer@pp zb_v"},
+    {8, 8, true, "all", "pp=4 | stage layer@pp zb_v"},
+    {4, 7, true, NULL, "pp=3 | stage layer@pp zb_v"},
+    {2, 4, true, NULL, "pp=2 dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | stage layer@pp zb_v"},
+    {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp zb_v"},
+    {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp zb_v"},
 };
 
 static etch_placed *placed_layers(etch_arena *arena, const staged *c)
@@ -356,12 +366,12 @@ static const char *loops_of(const exec_model *m, uint32_t *layers)
 static bool check_zoo_plan(etch_arena *arena, const exec_zoo *zoo, const char *lines, uint32_t variant)
 {
     static const char *const schedules[] = {
-        "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2"};
+        "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2", "zb_v"};
     enum { COUNT = sizeof schedules / sizeof *schedules };
     exec_model *m = zoo->build(arena, 2);
     uint32_t layers;
     const char *loops = loops_of(m, &layers), *schedule = schedules[variant % COUNT];
-    if (layers < (strstr(schedule, "virtual") ? 4 : 2))
+    if (layers < (strstr(schedule, "virtual") || strcmp(schedule, "zb_v") == 0 ? 4 : 2))
         schedule = schedules[1];
     if (layers < 2)
         return false;

@@ -20,6 +20,7 @@ static etch_action_order *order_of(etch_arena *arena, const etch_pipe *pipe)
     etch_action_order *order = ETCH_NEW(arena, etch_action_order);
     *order = (etch_action_order){.stages = pipe->stages,
                                  .chunks = pipe->chunks,
+                                 .map = etch_schedule_map(pipe->schedule),
                                  .microbatches = pipe->microbatches,
                                  .has_halves = etch_schedule_has_halves(pipe->schedule),
                                  .actions = actions,
@@ -106,7 +107,9 @@ static void table_as_lists(etch_arena *arena)
     for (uint32_t k = 0; !etch_schedule_takes_order(schedule = etch_schedule_at(k)); k++)
         for (uint32_t p = 1; p <= MOST_STAGES; p++)
             for (uint32_t m = 1; m <= MOST_MICRO; m++)
-                for (uint32_t v = 1; v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : 1); v++)
+                for (uint32_t v = etch_schedule_chunks(schedule);
+                     v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : etch_schedule_chunks(schedule));
+                     v++)
                     check_listed(arena, &(etch_pipe){schedule, p, v, m, true});
 }
 
@@ -132,7 +135,9 @@ static bool runs(const etch_action_order *order)
             if (next[stage] == order->counts[stage])
                 continue;
             const etch_action action = order->actions[stage][next[stage]];
-            const uint32_t link = action.chunk * order->stages + stage;
+            const bool comes_back = order->map == ETCH_MAP_MIRRORED && action.chunk % 2 == 1;
+            const uint32_t link =
+                action.chunk * order->stages + (comes_back ? order->stages - 1 - stage : stage);
             const bool forward = action.kind == ETCH_ACTION_FORWARD, back = etch_action_goes_back(action);
             if ((forward && link > 0 && !done[0][link - 1][action.microbatch]) ||
                 (back && link < last && !done[1][link + 1][action.microbatch]))
@@ -177,12 +182,13 @@ static void check_cycle(const etch_action_order *order, const etch_order_fault *
 
 static bool check_shuffled(etch_arena *arena, unsigned seed)
 {
-    static const char *const names[] = {"one_f_one_b", "interleaved", "zb_h1", "breadth_first"};
+    static const char *const names[] = {"one_f_one_b", "interleaved", "zb_h1", "breadth_first", "zb_v"};
     srand(seed);
-    const etch_schedule *schedule = etch_schedule_named(names[seed % 4]);
+    const etch_schedule *schedule = etch_schedule_named(names[seed % 5]);
     const etch_pipe pipe = {.schedule = schedule,
                             .stages = (uint32_t)(rand() % MOST_STAGES) + 1,
-                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 3) + 1 : 1,
+                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 3) + 1
+                                                                         : etch_schedule_chunks(schedule),
                             .microbatches = (uint64_t)(rand() % 4) + 2,
                             .trains = true};
     const etch_action_order *order = order_of(arena, &pipe);
@@ -229,7 +235,7 @@ static void mixed_order(etch_arena *arena)
                                     listed[4]};
     const etch_action *const actions[] = {listed};
     const uint64_t counts[] = {5};
-    const etch_action_order order = {1, 1, 2, true, actions, counts};
+    const etch_action_order order = {1, 1, 2, true, actions, counts, ETCH_MAP_LOOPED};
     etch_order_fault fault;
     ck_assert(etch_order_check(arena, &order, &fault));
     const etch_pipe pipe = listed_pipe(arena, &order, true), forward = listed_pipe(arena, &order, false);
@@ -273,7 +279,8 @@ static void faults(etch_arena *arena)
         listed[rows[k].at] = rows[k].instead;
         const etch_action *const actions[] = {listed};
         const uint64_t counts[] = {4};
-        etch_action_order order = {1, 1, 2, rows[k].instead.kind > ETCH_ACTION_BACKWARD, actions, counts};
+        etch_action_order order = {
+            1, 1, 2, rows[k].instead.kind > ETCH_ACTION_BACKWARD, actions, counts, ETCH_MAP_LOOPED};
         if (rows[k].instead.microbatch >= 2)
             order.microbatches = rows[k].instead.microbatch + 1;
         etch_order_fault fault = {0};

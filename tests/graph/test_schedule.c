@@ -45,12 +45,18 @@ static const etch_schedule two_groups = {.name = "two_groups",
 
 typedef void (*visit_fn)(etch_arena *arena, const etch_pipe *pipe);
 
+/* The most that are looked at. */
+static uint32_t chunks_of(const etch_schedule *schedule)
+{
+    return etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : etch_schedule_chunks(schedule);
+}
+
 /* Visits the schedule at every size, each with an arena of its own; only training runs, or both kinds. */
 static void each_size(etch_arena *arena, const etch_schedule *schedule, bool forward_only_too, visit_fn visit)
 {
     for (uint32_t p = 1; p <= MOST_STAGES; p++)
         for (uint32_t m = 1; m <= MOST_MICRO; m++)
-            for (uint32_t v = 1; v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : 1); v++)
+            for (uint32_t v = etch_schedule_chunks(schedule); v <= chunks_of(schedule); v++)
                 for (int trains = forward_only_too ? 0 : 1; trains < 2; trains++) {
                     etch_arena *own = etch_arena_new(etch_arena_mem(arena));
                     visit(own, &(etch_pipe){schedule, p, v, m, trains == 1});
@@ -64,6 +70,15 @@ static void each_pipe(etch_arena *arena, bool forward_only_too, visit_fn visit)
     for (uint32_t k = 0; (schedule = etch_schedule_at(k)) != NULL; k++)
         if (!etch_schedule_takes_order(schedule))
             each_size(arena, schedule, forward_only_too, visit);
+}
+
+/* Which link of the chain a chunk of a stage is. */
+static uint32_t link_of(const etch_pipe *pipe, uint32_t stage, uint32_t chunk)
+{
+    const bool comes_back = strcmp(etch_schedule_name(pipe->schedule), "zb_v") == 0;
+    if (comes_back && chunk == 1)
+        return 2 * pipe->stages - 1 - stage;
+    return chunk * pipe->stages + stage;
 }
 
 static bool divides(const etch_pipe *pipe)
@@ -192,6 +207,11 @@ static void orders_by_hand(etch_arena *arena)
     check_order(arena, &h2, 1, "0 1 2 0' 3 1' 4 2' 0\" 5 3' 1\" 4' 2\" 5' 3\" 4\" 5\"");
     check_order(arena, &h2, 2, "0 0' 1 1' 2 2' 3 3' 4 4' 0\" 5 5' 1\" 2\" 3\" 4\" 5\"");
 
+    const etch_pipe zb_v = {etch_schedule_named("zb_v"), 2, 2, 4, true};
+    check_order(arena, &zb_v, 0,
+                "0 1 2 0b 0b' 0b\" 1b 1b' 1b\" 3 0' 0\" 2b 2b' 2b\" 1' 1\" 3b 3b' 3b\" 2' 2\" 3' 3\"");
+    check_order(arena, &zb_v, 1,
+                "0 0b 1 1b 0b' 0b\" 2 0' 0\" 2b 1b' 1b\" 3 1' 1\" 3b 2b' 2b\" 2' 3b' 3' 2\" 3b\" 3\"");
     const etch_pipe breadth = {etch_schedule_named("breadth_first"), 2, 2, 3, true};
     check_order(arena, &breadth, 0, "0 1 2 0b 1b 2b 0b' 1b' 2b' 0' 1' 2'");
     check_order(arena, &breadth, 1, "0 1 2 0b 1b 2b 0b' 1b' 2b' 0' 1' 2'");
@@ -241,6 +261,11 @@ static uint64_t duration(const simulation *s, etch_action action)
     return times[pass_of(action)] + (action.kind == ETCH_ACTION_BACKWARD ? times[WEIGHTS] : 0);
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -260,7 +285,7 @@ static bool step(simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
     const etch_action slot = s->slots[stage][s->next[stage]];
-    const uint32_t link = slot.chunk * pipe->stages + stage, last = pipe->chunks * pipe->stages - 1;
+    const uint32_t link = link_of(pipe, stage, slot.chunk), last = pipe->chunks * pipe->stages - 1;
     const uint64_t m = slot.microbatch;
     uint64_t ready = later(s->free_at[stage], 1);
     const int pass = pass_of(slot);
@@ -324,8 +349,9 @@ static void check_makespan(etch_arena *arena, const etch_pipe *pipe)
     const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
     const uint64_t busy = each * pipe->microbatches * pipe->chunks, end = simulate(arena, s);
     const uint64_t waits = (pipe->trains ? longest_stage(s) : end) - busy;
-    /* of all schedules but this one the first stage begins first and ends last */
-    if (strcmp(etch_schedule_name(pipe->schedule), "zb_h2") != 0 && pipe->trains)
+    /* of all schedules but these the first stage begins first and ends last */
+    const char *name = etch_schedule_name(pipe->schedule);
+    if (strcmp(name, "zb_h2") != 0 && strcmp(name, "zb_v") != 0 && pipe->trains)
         require(pipe, longest_stage(s) == end, "no stage works from begin to end");
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
@@ -351,13 +377,15 @@ END_TEST
 
 /* ---- bubbles by halves --------------------------------------------------------------------------------- */
 
-/* What a stage waits, by its halves, as published, and what it waits more with few microbatches. `weights`:
- * how many W come off the bubble for each further stage. */
+/* What a stage waits, by its halves, as published, and what it waits more with few microbatches. `each`: for
+ * each further stage, in F, I and W. */
 typedef struct halves_row {
     const char *name;
     bool (*is_published)(const etch_pipe *pipe, const uint64_t *t);
     int64_t (*more)(int64_t stages, int64_t chunks, int64_t micro, const uint64_t *t);
-    int64_t weights;
+    int64_t each[PASSES];
+    /* where that is not published, it is more, and not as much by chance */
+    bool is_more;
 } halves_row;
 
 static bool weights_fit_forward(const etch_pipe *pipe, const uint64_t *t)
@@ -370,6 +398,12 @@ static bool weights_fit_twice(const etch_pipe *pipe, const uint64_t *t)
 {
     (void)pipe;
     return t[WEIGHTS] <= t[FORWARD] && 2 * t[WEIGHTS] <= t[FORWARD] + t[BACK];
+}
+
+static bool in_falling_order(const etch_pipe *pipe, const uint64_t *t)
+{
+    (void)pipe;
+    return t[WEIGHTS] <= t[FORWARD] && t[FORWARD] <= t[BACK];
 }
 
 static bool stages_divide(const etch_pipe *pipe, const uint64_t *t)
@@ -401,15 +435,26 @@ static int64_t up_to_twice(int64_t stages, int64_t chunks, int64_t micro, const 
     return up_to_stages(2 * stages - 1, chunks, micro, t);
 }
 
-static const halves_row by_halves[] = {{"gpipe", NULL, none_more, -1},
-                                       {"one_f_one_b", NULL, none_more, -1},
-                                       {"interleaved", stages_divide, none_more, -1},
-                                       {"breadth_first", NULL, per_chunk, -1},
-                                       {"zb_h1", weights_fit_forward, up_to_stages, 1},
-                                       {"zb_h2", weights_fit_twice, up_to_twice, 2}};
+/* Slots of both chunks. */
+static int64_t up_to_return(int64_t stages, int64_t chunks, int64_t micro, const uint64_t *t)
+{
+    const int64_t few = micro < stages ? stages - micro : 0, missing = 2 * stages - 1 - micro;
+    const int64_t weights = few ? stages - 1 : missing > 0 ? missing : 0;
+    return chunks * (few * (int64_t)t[FORWARD] + weights * (int64_t)t[WEIGHTS]);
+}
 
-/* (p - 1)(F + I - kW), each slot of one of the chunks, and what comes on top. Where that is not published a
- * stage waits for more; of interleaved chunks, for no less. */
+static const halves_row by_halves[] = {
+    {"gpipe", NULL, none_more, {1, 1, 1}, false},
+    {"one_f_one_b", NULL, none_more, {1, 1, 1}, false},
+    {"interleaved", stages_divide, none_more, {1, 1, 1}, false},
+    {"breadth_first", NULL, per_chunk, {1, 1, 1}, false},
+    {"zb_h1", weights_fit_forward, up_to_stages, {1, 1, -1}, true},
+    {"zb_h2", weights_fit_twice, up_to_twice, {1, 1, -2}, true},
+    {"zb_v", in_falling_order, up_to_return, {0, 2, -2}, false},
+};
+
+/* (p - 1) times what there is for each, each slot of one of the chunks, and what comes on top. Where that is
+ * not published a stage waits for more; of interleaved chunks, for no less. */
 static void check_halves(etch_arena *arena, const halves_row *row, const etch_pipe *pipe, const uint64_t *t)
 {
     etch_arena *own = etch_arena_new(etch_arena_mem(arena));
@@ -420,11 +465,12 @@ static void check_halves(etch_arena *arena, const halves_row *row, const etch_pi
     const int64_t p = pipe->stages, v = pipe->chunks, m = (int64_t)pipe->microbatches;
     const int64_t f = (int64_t)t[FORWARD], i = (int64_t)t[BACK], w = (int64_t)t[WEIGHTS];
     const int64_t waits = (int64_t)longest_stage(s) - m * v * (f + i + w);
-    const int64_t published = (p - 1) * (f + i - row->weights * w);
+    const int64_t published =
+        (p - 1) * (row->each[FORWARD] * f + row->each[BACK] * i + row->each[WEIGHTS] * w);
     if (!row->is_published || row->is_published(pipe, t))
         require(pipe, waits == published + row->more(p, v, m, t), "the bubble of halves is not as published");
     else
-        require(pipe, p == 1 || waits - published >= (row->weights > 0), "the bubble of halves is less");
+        require(pipe, p == 1 || waits - published >= row->is_more, "the bubble of halves is less");
     etch_arena_free(own);
 }
 
@@ -445,8 +491,8 @@ static void all_halves(etch_arena *arena)
 {
     for (size_t k = 0; k < sizeof by_halves / sizeof *by_halves; k++)
         for (uint32_t stages = 1; stages <= MOST_STAGES; stages++)
-            for (uint32_t v = 1;
-                 v <= (etch_schedule_has_chunks(etch_schedule_named(by_halves[k].name)) ? 2 : 1); v++)
+            for (uint32_t v = etch_schedule_chunks(etch_schedule_named(by_halves[k].name));
+                 v <= lesser(2, chunks_of(etch_schedule_named(by_halves[k].name))); v++)
                 check_times(arena, &by_halves[k], stages, v);
 }
 
@@ -481,11 +527,6 @@ static uint64_t peak(const etch_pipe *pipe, const etch_action *slots, etch_hold 
     return most;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* As published: GPipe m, 1F1B min(m, p - i), interleaved 2 (p - i - 1) + (v - 1) p + 1. */
 static uint64_t published(const etch_pipe *pipe, uint32_t stage)
 {
@@ -503,6 +544,8 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
         return lesser(m, 2 * p - 1);
     if (strcmp(name, "breadth_first") == 0)
         return m * v;
+    if (strcmp(name, "zb_v") == 0) /* chunks that hold half of a stage: as much as the first stage of 1F1B */
+        return lesser(2 * p, lesser(m, 2 * p - stage) + lesser(m, stage + 1));
     ck_assert_str_eq(name, "interleaved");
     return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
 }
@@ -566,6 +609,7 @@ static void formulas_with_symbols(etch_arena *arena)
         {"one_f_one_b", "min(micro, pp - i)", "(pp - 1)/micro"},
         {"zb_h1", "min(micro, pp - i)", "(2*pp - 1 - min(micro, pp))/(3*micro)"},
         {"zb_h2", "min(micro, 2*(pp - i) - 1)", "(2*pp - 1 - min(micro, 2*pp - 1))/(3*micro)"},
+        {"zb_v", "min(2*pp, min(micro, 2*pp - i) + min(micro, i + 1))", "max(0, 2*pp - 1 - micro)/(3*micro)"},
         {"breadth_first", "micro*v", "(pp - 1 + (v - 1)*(pp - min(micro, pp)))/(v*micro)"},
         {"interleaved", "(v - 1)*min(micro, pp) + min(micro, 2*(pp - i - 1) + 1)", "(pp - 1)/(v*micro)"},
     };
@@ -600,11 +644,13 @@ static uint64_t held_in_time(const simulation *s, uint32_t stage)
         const etch_action at = s->slots[stage][i];
         if (at.kind != ETCH_ACTION_FORWARD)
             continue;
-        const uint64_t now = s->begin[0][at.chunk * pipe->stages + stage][at.microbatch];
+        const uint64_t now = s->begin[0][link_of(pipe, stage, at.chunk)][at.microbatch];
         uint64_t held = 0;
-        for (uint32_t link = stage; link < pipe->stages * pipe->chunks; link += pipe->stages)
-            for (uint64_t m = 0; m < pipe->microbatches; m++)
+        for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++)
+            for (uint64_t m = 0; m < pipe->microbatches; m++) {
+                const uint32_t link = link_of(pipe, stage, chunk);
                 held += s->begin[FORWARD][link][m] <= now && now < s->end[last][link][m];
+            }
         most = later(most, held);
     }
     return most;
@@ -619,7 +665,8 @@ static void check_seed(etch_arena *arena, unsigned seed)
     const etch_schedule *schedule = etch_schedule_at(seed % schedules);
     const etch_pipe pipe = {.schedule = schedule,
                             .stages = (uint32_t)(rand() % 8) + 1,
-                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 4) + 1 : 1,
+                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 4) + 1
+                                                                         : etch_schedule_chunks(schedule),
                             .microbatches = (uint64_t)(rand() % 20) + 1,
                             .trains = true};
     simulation *s = ETCH_NEW(arena, simulation);

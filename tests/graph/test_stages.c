@@ -266,10 +266,10 @@ static void check_view(sample *x, const etch_stage_view *bound, const etch_stage
 }
 
 /* Chains of all sizes that formulas hold for: every stage has a layer. */
-static void formulas_are_the_numbers(etch_arena *arena)
+static void formulas_of_schedule(etch_arena *arena, const char *schedule)
 {
     sample *x = decoder(arena, false);
-    set_stages(x, units, 3);
+    set_stages(x, units, 3)->schedule = etch_schedule_named(schedule);
     const etch_placed *placed = sample_place(x);
     etch_expr pp = etch_var(x->sym, "pp"), stage_number = etch_var(x->sym, "stage");
     for (uint32_t chunks = 1; chunks <= 3; chunks++) {
@@ -289,6 +289,12 @@ static void formulas_are_the_numbers(etch_arena *arena)
                                (int64_t)layers, stages, stage);
             }
     }
+}
+
+static void formulas_are_the_numbers(etch_arena *arena)
+{
+    formulas_of_schedule(arena, "interleaved");
+    formulas_of_schedule(arena, "zb_v");
 }
 
 START_TEST(test_formulas)

@@ -235,7 +235,7 @@ END_TEST
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES                                                                       \
     "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
-    "breadth_first(virtual = v), list(\"F0 ..\", ..)\n"
+    "breadth_first(virtual = v), zb_v, list(\"F0 ..\", ..)\n"
 #define ORDERS "  help for example list(\"F0 F1 B0 B1\", \"F0 B0 F1 B1\")\n"
 #define ACTIONS                                                                                         \
     "  help F3 is microbatch 3 forward, B3 backward, I3 and W3 are the halves of B3; F3.1 is in chunk " \
@@ -378,6 +378,8 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = list(\"F0.0 F0.1 I0.1 I0.0 W0.1\")", NULL,
          "E0443 a.etch:4:34 stage 0 does not do W0.0\n"
          "  note a.etch:4:29 the order has microbatches 0 to 0 and chunks 0 to 1\n"},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0\", chunks = mirored)", NULL,
+         "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
         {"mesh [a]\nstage layer @ a, schedule = list(\"\", \"\")", NULL,
          "E0443 a.etch:4:34 stage 0 does not do F0\n"
          "  note a.etch:4:29 the order has microbatches 0 to 0 and chunks 0 to 0\n"},

@@ -128,6 +128,8 @@ typedef struct etch_stage_view {
     /* of the chain; NULL: formulas, for so many stages */
     const etch_stage_numbers *numbers;
     etch_expr stage_count;
+    /* of formulas: the first stage holds both ends of the chain */
+    bool ends_first;
     /* by segment and side: layers */
     etch_expr (*shares)[ETCH_SIDES];
     /* by segment: where the layers are, chunk by chunk */

@@ -57,12 +57,14 @@ etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, c
 /* ---- all stages ---------------------------------------------------------------------------------------- */
 
 /* On one stage of a bound chain. */
-static etch_expr use_on(etch_sym *sym, const etch_stage_numbers *n, const etch_stage_use *use, uint32_t stage)
+static etch_expr use_on(etch_sym *sym, const etch_stage_view *view, const etch_stage_use *use, uint32_t stage)
 {
+    const etch_stage_numbers *n = view->numbers;
+    const etch_chunk_map map = etch_schedule_map(view->stages->line->schedule);
     const etch_bound_interval of = etch_layers_of_position(n, use->position);
     etch_expr sum = etch_int(sym, 0);
     for (uint32_t chunk = 0; chunk < n->chunks; chunk++) {
-        const uint64_t model_chunk = (uint64_t)chunk * n->stages + stage;
+        const uint64_t model_chunk = etch_model_chunk(map, n->stages, (etch_chunk_place){stage, chunk});
         const etch_bound_interval here = etch_overlap(of, etch_layers_of_chunk(n, model_chunk));
         if (here.end == 0)
             continue;
@@ -74,15 +76,15 @@ static etch_expr use_on(etch_sym *sym, const etch_stage_numbers *n, const etch_s
     return sum;
 }
 
-/* By formulas the first stage has what is before the loop and its first iteration, and the last one what is
- * after it and its last: of weights that are shared, both. Of some iterations of a loop it is not known which
- * stages have them: all may. */
+/* By formulas the first stage has what is before the loop and its first iteration, and the last one, or the
+ * first as well, what is after it and its last: of weights that are shared, both. Of some iterations of a
+ * loop it is not known which stages have them: all may. */
 static etch_expr users_by_class(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
 {
     for (uint32_t i = 0; i < uses->count; i++)
         if (etch_position_is_loop(view->stages, uses->at[i].position))
             return view->stage_count;
-    return etch_int(sym, 2);
+    return etch_int(sym, view->ends_first ? 1 : 2);
 }
 
 etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
@@ -93,7 +95,7 @@ etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etc
     for (uint32_t stage = 0; stage < view->numbers->stages; stage++) {
         etch_expr here = etch_int(sym, 0);
         for (uint32_t i = 0; i < uses->count; i++)
-            here = etch_add(sym, here, use_on(sym, view->numbers, &uses->at[i], stage));
+            here = etch_add(sym, here, use_on(sym, view, &uses->at[i], stage));
         users = etch_add(sym, users, etch_some(sym, here));
     }
     return users;

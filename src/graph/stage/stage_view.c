@@ -178,17 +178,21 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     etch_stage_numbers *numbers = ETCH_NEW(placed->arena, etch_stage_numbers);
     *numbers = *n;
     v.view->numbers = numbers;
-    for (uint64_t model_chunk = stage; model_chunk < model_chunks; model_chunk += n->stages) {
+    const etch_chunk_map map = etch_schedule_map(v.stages->line->schedule);
+    for (uint32_t chunk = 0; chunk < n->chunks; chunk++) {
+        const uint64_t model_chunk = etch_model_chunk(map, n->stages, (etch_chunk_place){stage, chunk});
+        const bool sends = model_chunk + 1 < model_chunks && !etch_chunk_turns(map, n->stages, model_chunk);
+        const bool sends_back = model_chunk > 0 && !etch_chunk_turns(map, n->stages, model_chunk - 1);
         const etch_bound_interval held = etch_layers_of_chunk(n, model_chunk);
         for (uint32_t i = 0; i < v.stages->segments.count * ETCH_SIDES; i++)
-            add_layers(&v, i, etch_layers_of_position(n, i), held, (uint32_t)(model_chunk / n->stages));
+            add_layers(&v, i, etch_layers_of_position(n, i), held, chunk);
         for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
             const etch_cut *cut = &v.stages->cuts.at[i];
             const uint64_t first =
                 etch_layers_of_position(n, etch_position_at(cut->segment, ETCH_ALL_OF)).first;
-            if (model_chunk + 1 < model_chunks && etch_cut_is_before(n, cut, held.end))
+            if (sends && etch_cut_is_before(n, cut, held.end))
                 ETCH_PUSH(placed->arena, &v.view->forward[i], etch_int(v.sym, (int64_t)(held.end - first)));
-            if (model_chunk > 0 && etch_cut_is_before(n, cut, held.first))
+            if (sends_back && etch_cut_is_before(n, cut, held.first))
                 ETCH_PUSH(placed->arena, &v.view->backward[i],
                           etch_int(v.sym, (int64_t)(held.first - first)));
         }
@@ -227,25 +231,44 @@ static etch_expr first_unit(const viewing *v, etch_expr model_chunks, etch_expr 
     return etch_add(sym, etch_mul(sym, model_chunk, least), etch_min(sym, model_chunk, more));
 }
 
-/* Notes the iterations that the chunks of a stage hold. The first of all begins where the loop does, the last
- * of all ends where it does. */
-static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32_t chunks, etch_expr stage,
-                       bool first, bool last)
+/* A stage of a chain of formulas. */
+typedef struct formed {
+    etch_chunk_map map;
+    etch_expr stages, number;
+    uint32_t chunks;
+    /* of the stages; and does it hold the first link of the chain, and the last? */
+    bool first, last, begins, ends;
+} formed;
+
+/* Which link of the chain a chunk is. */
+static etch_expr model_chunk_of(const viewing *v, const formed *stage, uint32_t chunk)
 {
     etch_sym *sym = v->sym;
-    etch_expr model_chunks = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
+    const bool comes_back = stage->map == ETCH_MAP_MIRRORED && chunk % 2 == 1;
+    const etch_expr first = etch_mul(sym, stage->stages, etch_int(sym, (int64_t)chunk + comes_back));
+    return comes_back ? etch_sub(sym, etch_sub(sym, first, v->one), stage->number)
+                      : etch_add(sym, first, stage->number);
+}
+
+/* Notes the iterations that the chunks of a stage hold. The first of all begins where the loop does, the last
+ * of all ends where it does. */
+static void add_ranges(const viewing *v, uint32_t loop, const formed *stage)
+{
+    etch_sym *sym = v->sym;
+    etch_expr model_chunks = etch_mul(sym, stage->stages, etch_int(sym, stage->chunks)),
+              before = etch_int(sym, loop);
     const etch_expr behind = etch_int(sym, v->stages->segments.count - 1 - loop);
-    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        etch_expr model_chunk = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+    for (uint32_t chunk = 0; chunk < stage->chunks; chunk++) {
+        etch_expr model_chunk = model_chunk_of(v, stage, chunk);
         etch_expr next = etch_add(sym, model_chunk, v->one);
         etch_layer_interval range = {etch_sub(sym, first_unit(v, model_chunks, model_chunk), before),
                                      etch_sub(sym, first_unit(v, model_chunks, next), before),
                                      units_of_chunk(v, model_chunks, model_chunk), chunk};
-        if (first && chunk == 0) {
+        if (stage->begins && chunk == 0) {
             range.low = v->zero;
             range.size = etch_sub(sym, range.size, before);
         }
-        if (last && chunk + 1 == chunks) {
+        if (stage->ends && chunk + 1 == stage->chunks) {
             range.high = v->stages->segments.at[loop].count;
             range.size = etch_sub(sym, range.size, behind);
         }
@@ -253,15 +276,26 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
     }
 }
 
+/* Does the stage send what this chunk makes to another one? Backward: what it makes of cotangents. */
+static bool sends(const formed *stage, uint32_t chunk, bool backward)
+{
+    const bool turns_late = stage->map == ETCH_MAP_MIRRORED && stage->last;
+    const bool turns_early = stage->map == ETCH_MAP_MIRRORED && stage->first;
+    const bool outward = chunk % 2 == 0;
+    if (backward ? chunk == 0 && stage->begins : chunk + 1 == stage->chunks && stage->ends)
+        return false;
+    return !(outward != backward ? turns_late : turns_early);
+}
+
 /* Every cut is between two iterations: where a chunk begins or ends, but the first or the last of all. */
-static void add_ends(const viewing *v, uint32_t loop, bool first, bool last)
+static void add_ends(const viewing *v, uint32_t loop, const formed *stage)
 {
     const etch_layer_intervals *ranges = &v->view->ranges[loop];
     for (uint32_t i = 0; i < v->stages->cuts.count; i++)
         for (uint32_t k = 0; v->stages->cuts.at[i].inside && k < ranges->count; k++) {
-            if (!last || k + 1 < ranges->count)
+            if (sends(stage, k, false))
                 ETCH_PUSH(v->placed->arena, &v->view->forward[i], ranges->at[k].high);
-            if (!first || k > 0)
+            if (sends(stage, k, true))
                 ETCH_PUSH(v->placed->arena, &v->view->backward[i], ranges->at[k].low);
         }
 }
@@ -284,19 +318,32 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     if (loop == UINT32_MAX || v.stages->line->counts)
         return NULL;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
+    const etch_chunk_map map = etch_schedule_map(v.stages->line->schedule);
     v.view->stage_count = stages;
-    etch_expr stage = first ? v.zero : last ? etch_sub(v.sym, stages, v.one) : number;
+    v.view->ends_first = etch_chain_ends_first(map, chunks);
+    const formed stage = {
+        .map = map,
+        .stages = stages,
+        .number = first  ? v.zero
+                  : last ? etch_sub(v.sym, stages, v.one)
+                         : number,
+        .chunks = chunks,
+        .first = first,
+        .last = last,
+        .begins = first,
+        .ends = v.view->ends_first ? first : last,
+    };
     for (uint32_t i = 0; i < segments; i++)
-        if (i < loop ? first : i > loop && last)
+        if (i < loop ? stage.begins : i > loop && stage.ends)
             hold_block(&v, i, i < loop ? 0 : chunks - 1);
     etch_expr *shares = v.view->shares[loop];
     v.view->held[loop] = true;
-    add_ranges(&v, loop, stages, chunks, stage, first, last);
+    add_ranges(&v, loop, &stage);
     for (uint32_t chunk = 0; chunk < chunks; chunk++)
         shares[ETCH_ALL_OF] = etch_add(v.sym, shares[ETCH_ALL_OF], v.view->ranges[loop].at[chunk].size);
-    shares[ETCH_FIRST_OF] = first ? v.one : v.zero;
-    shares[ETCH_LAST_OF] = last ? v.one : v.zero;
-    add_ends(&v, loop, first, last);
+    shares[ETCH_FIRST_OF] = stage.begins ? v.one : v.zero;
+    shares[ETCH_LAST_OF] = stage.ends ? v.one : v.zero;
+    add_ends(&v, loop, &stage);
     return v.view;
 }
 
@@ -308,6 +355,7 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
     viewing v = begin(placed);
     v.view->numbers = of->numbers;
     v.view->stage_count = of->stage_count;
+    v.view->ends_first = of->ends_first;
     for (uint32_t i = 0; i < v.stages->segments.count; i++) {
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];

@@ -1,9 +1,10 @@
 /* `schedule = list("F0 F1 B0 B1", "F0 B0 F1 B1")`: an order of actions that the plan lists itself, a string
- * for each stage. An action is F, B, I or W, a microbatch, and where a stage has several chunks one of
- * them. */
+ * for each stage. An action is F, B, I or W, a microbatch, and where a stage has several chunks one of them;
+ * with `chunks = mirrored` behind the strings these go to and fro. */
 #include "lang/plan/plan_int.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct listed_action {
     etch_action action;
@@ -19,6 +20,7 @@ typedef struct order_reader {
     /* by stage */
     listed_actions *stages;
     uint32_t stage_count;
+    etch_chunk_map map;
 } order_reader;
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -89,10 +91,20 @@ static bool read_stage_order(order_reader *r, const etch_ast_expr *text, listed_
     return true;
 }
 
+/* `chunks = mirrored`, the last of the list */
+static bool comes_back(const etch_ast_arg *arg)
+{
+    return arg->name.text && strcmp(arg->name.text, "chunks") == 0 && arg->value->kind == ETCH_AST_NAME &&
+           strcmp(arg->value->name.text, "mirrored") == 0;
+}
+
 static bool read_strings(order_reader *r, const etch_ast_expr *value)
 {
-    const uint32_t count = value->kind == ETCH_AST_CALL ? value->args.count : 0;
+    const uint32_t given = value->kind == ETCH_AST_CALL ? value->args.count : 0;
+    const bool is_mirrored = given > 0 && comes_back(&value->args.at[given - 1]);
+    const uint32_t count = given - is_mirrored;
     bool strings = count > 0;
+    r->map = is_mirrored ? ETCH_MAP_MIRRORED : ETCH_MAP_LOOPED;
     r->stage_count = count;
     r->stages = ETCH_NEW_ARRAY(r->spec->arena, count, listed_actions);
     r->spans = ETCH_NEW_ARRAY(r->spec->arena, count, etch_span);
@@ -118,7 +130,7 @@ static etch_action_order *order_of(const order_reader *r)
     const etch_action **actions = ETCH_NEW_ARRAY(arena, r->stage_count, const etch_action *);
     uint64_t *counts = ETCH_NEW_ARRAY(arena, r->stage_count, uint64_t);
     etch_action_order *order = ETCH_NEW(arena, etch_action_order);
-    *order = (etch_action_order){.stages = r->stage_count, .chunks = 1, .microbatches = 1};
+    *order = (etch_action_order){.stages = r->stage_count, .chunks = 1, .map = r->map, .microbatches = 1};
     for (uint32_t stage = 0; stage < r->stage_count; stage++) {
         const listed_actions *listed = &r->stages[stage];
         etch_action *own = ETCH_NEW_ARRAY(arena, listed->count, etch_action);

@@ -43,6 +43,7 @@ static void read_chunks(etch_plan_builder *b, const etch_ast_expr *value, etch_s
     etch_spec *spec = b->spec;
     const char *name = etch_schedule_name(out->schedule);
     const uint32_t count = value->kind == ETCH_AST_CALL ? value->args.count : 0;
+    out->chunks = etch_int(spec->sym, etch_schedule_chunks(out->schedule));
     if (!etch_schedule_has_chunks(out->schedule)) {
         if (value->kind == ETCH_AST_CALL)
             etch_error(spec->diags, ETCH_E_SCHEDULE, value->span, "schedule '%s' takes no options", name);

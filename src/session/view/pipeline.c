@@ -124,10 +124,16 @@ static uint64_t *end_of(const clock *c, bool backward, uint64_t model_chunk, uin
     return &c->ends[backward][model_chunk * c->pipe->microbatches + microbatch];
 }
 
+static uint64_t model_chunk_of(const clock *c, uint32_t stage, const etch_pipeline_slot *slot)
+{
+    return etch_model_chunk(etch_schedule_map(c->pipe->schedule), c->pipe->stages,
+                            (etch_chunk_place){stage, slot->chunk});
+}
+
 /* When what a slot needs is there; false: not yet known. */
 static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *slot, uint64_t *when)
 {
-    const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
+    const uint64_t model_chunk = model_chunk_of(c, stage, slot);
     const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
     *when = 0;
     if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
@@ -155,7 +161,7 @@ static void advance(clock *c, uint32_t stage)
             break;
         slot->start = ready > free_at ? ready : free_at;
         slot->end = slot->start + (slot->kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME : FORWARD_TIME);
-        const uint64_t model_chunk = (uint64_t)slot->chunk * c->pipe->stages + stage;
+        const uint64_t model_chunk = model_chunk_of(c, stage, slot);
         if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
             *end_of(c, slot->kind != ETCH_ACTION_FORWARD, model_chunk, slot->microbatch) = slot->end;
         c->next[stage]++;

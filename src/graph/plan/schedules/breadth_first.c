@@ -23,8 +23,9 @@ static etch_expr in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, etch_exp
 
 /* m */
 static etch_expr chunk_in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
-                                 etch_expr stage)
+                                 etch_hold hold, etch_expr stage)
 {
+    (void)hold;
     (void)sym;
     (void)chunks;
     (void)chunk;

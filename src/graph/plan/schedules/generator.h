@@ -13,8 +13,12 @@ typedef struct etch_action_list {
 struct etch_schedule {
     /* as specs say it */
     const char *name;
-    /* takes `virtual = v`; else each stage has one chunk */
+    /* takes `virtual = v` */
     bool has_chunks;
+    /* else it has so many chunks in each stage; 0: one */
+    uint32_t chunks;
+    /* which model chunks they are */
+    etch_chunk_map map;
     /* backward goes in halves, each an action of its own */
     bool has_halves;
     /* is made for the order that a plan lists; in the table it is a name */
@@ -26,13 +30,13 @@ struct etch_schedule {
     void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
     /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`, of what is held until the
      * gradients of inputs, until those of weights, and between both (the last two NULL without halves);
-     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk); and `etch_bubble_formula`. All are
-     * NULL where there is an order. */
+     * `etch_chunk_in_flight_formula` (NULL where a stage has one chunk; asked for the last hold only with
+     * halves); and `etch_bubble_formula`. All are NULL where there is an order. */
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*until_weights)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*between_halves)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
     etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
-                                 etch_expr stage);
+                                 etch_hold hold, etch_expr stage);
     etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
     /* also where several chunks are in a stage and the stages do not divide the microbatches */
     bool bubble_is_exact;

@@ -62,8 +62,9 @@ static etch_expr in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, etch_exp
  * falls in another p; how these overlap depends on 2c + 1 against v, and on the stage only where one of them
  * ends in the other. */
 static etch_expr chunk_in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
-                                 etch_expr stage)
+                                 etch_hold hold, etch_expr stage)
 {
+    (void)hold;
     const etch_expr zero = etch_int(sym, 0), p = sizes->stages, twice_p = etch_mul(sym, etch_int(sym, 2), p);
     const etch_expr after = etch_add(sym, etch_mul(sym, etch_int(sym, 2), stage), etch_int(sym, 1));
     const etch_expr beyond = etch_max(sym, zero, etch_sub(sym, after, p));

@@ -101,7 +101,8 @@ static bool waits(const running *r, uint32_t stage, uint32_t *other, etch_action
 {
     const etch_action_order *order = r->order;
     const etch_action action = order->actions[stage][r->next[stage]];
-    const uint64_t model_chunk = (uint64_t)action.chunk * order->stages + stage;
+    const uint64_t model_chunk =
+        etch_model_chunk(order->map, order->stages, (etch_chunk_place){stage, action.chunk});
     const bool back = action.kind != ETCH_ACTION_FORWARD;
     const uint64_t end = back ? (uint64_t)order->stages * order->chunks - 1 : 0;
     if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || model_chunk == end)
@@ -109,9 +110,9 @@ static bool waits(const running *r, uint32_t stage, uint32_t *other, etch_action
     const uint64_t source = back ? model_chunk + 1 : model_chunk - 1;
     if (*done_at(r, back, source, action.microbatch))
         return false;
-    *other = (uint32_t)(source % order->stages);
-    *needed =
-        of_pass(order, back ? INPUTS : FORWARD, action.microbatch * order->chunks + source / order->stages);
+    const etch_chunk_place place = etch_chunk_place_of(order->map, order->stages, source);
+    *other = place.stage;
+    *needed = of_pass(order, back ? INPUTS : FORWARD, action.microbatch * order->chunks + place.chunk);
     return true;
 }
 
@@ -125,7 +126,8 @@ static void advance(running *r)
             for (; r->next[stage] < r->order->counts[stage] && !waits(r, stage, &other, &needed);
                  moved = true) {
                 const etch_action action = r->order->actions[stage][r->next[stage]++];
-                const uint64_t model_chunk = (uint64_t)action.chunk * r->order->stages + stage;
+                const uint64_t model_chunk = etch_model_chunk(r->order->map, r->order->stages,
+                                                              (etch_chunk_place){stage, action.chunk});
                 if (action.kind != ETCH_ACTION_WEIGHT_GRADIENTS)
                     *done_at(r, action.kind != ETCH_ACTION_FORWARD, model_chunk, action.microbatch) = true;
             }
@@ -205,6 +207,7 @@ const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_or
     *schedule = etch_schedule_list;
     schedule->order = order;
     schedule->has_halves = order->has_halves;
+    schedule->map = order->map;
     return schedule;
 }
 

@@ -52,6 +52,16 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
     return schedule->has_chunks;
 }
 
+uint32_t etch_schedule_chunks(const etch_schedule *schedule)
+{
+    return schedule->chunks > 0 ? schedule->chunks : 1;
+}
+
+etch_chunk_map etch_schedule_map(const etch_schedule *schedule)
+{
+    return schedule->map;
+}
+
 bool etch_schedule_has_halves(const etch_schedule *schedule)
 {
     return schedule->has_halves;
@@ -143,8 +153,10 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
 {
     if (schedule->order)
         return etch_order_in_flight(sym, schedule, hold, chunk, stage);
-    if (schedule->chunk_in_flight && chunks > 1 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS)
-        return schedule->chunk_in_flight(sym, sizes, chunks, chunk, stage);
+    if (hold == ETCH_HOLD_INPUTS_TO_WEIGHTS && !schedule->has_halves)
+        return etch_int(sym, 0);
+    if (schedule->chunk_in_flight && chunks > 1)
+        return schedule->chunk_in_flight(sym, sizes, chunks, chunk, hold, stage);
     const etch_pipe_sizes one_chunk = {sizes->stages, etch_int(sym, 1), sizes->microbatches};
     return etch_in_flight_formula(sym, schedule, &one_chunk, hold, stage);
 }
@@ -152,8 +164,15 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                               bool trains)
 {
-    return trains ? schedule->bubble(sym, sizes)
-                  : etch_div(sym, etch_bubble_of_others(sym, sizes), sizes->chunks);
+    const etch_expr others = etch_bubble_of_others(sym, sizes);
+    uint64_t chunks = 1;
+    if (trains)
+        return schedule->bubble(sym, sizes);
+    /* that of a chain which comes back is once more as long as it was out: from the last stage on */
+    return etch_is_constant(sizes->chunks) && etch_to_u64(sizes->chunks, &chunks) &&
+                   etch_chain_ends_first(schedule->map, (uint32_t)chunks)
+               ? etch_div(sym, etch_mul(sym, etch_int(sym, 2), others), sizes->chunks)
+               : etch_div(sym, others, sizes->chunks);
 }
 
 bool etch_bubble_formula_holds(const etch_pipe *pipe)

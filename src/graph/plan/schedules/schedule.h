@@ -1,17 +1,19 @@
 /* Part of what other modules see of graph: pipeline schedules as data.
  *
- * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of
- * the chain that every microbatch runs through, forward from link 0 and backward from the last. An action is
- * what a stage does without pause: one microbatch through one chunk in one direction, or one half of its
- * backward pass (Qi et al. 2023, arXiv 2401.10241): first gradients of the chunk's inputs, which the chunk
- * before waits for (I), later those of its weights, which nothing waits for (W). A schedule is the order
- * of the actions of each stage; it says nothing of time. No order here ever stalls: a stage that does its
- * actions in turn, each as soon as what it needs is there, comes to the end, however long actions and
- * messages take. Each schedule is a file of its own here (generator.h). */
+ * A pipeline of p stages holds v chunks of the model in each; together they are a chain that every microbatch
+ * runs through, forward from model chunk 0 and backward from the last. Which of them a chunk of a stage is
+ * the schedule says (etch_model_chunk). An action is what a stage does without pause: one microbatch through
+ * one chunk in one direction, or one half of its backward pass (Qi et al. 2023, arXiv 2401.10241): first
+ * gradients of the chunk's inputs, which the chunk before waits for (I), later those of its weights, which
+ * nothing waits for (W). A schedule is the order of the actions of each stage; it says nothing of time. No
+ * order here ever stalls: a stage that does its actions in turn, each as soon as what it needs is there,
+ * comes to the end, however long actions and messages take. Each schedule is a file of its own here
+ * (generator.h). */
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
 #define ETCH_GRAPH_PLAN_SCHEDULE_H
 
 #include "etch/kinds.h"
+#include "graph/plan/schedules/chunk_map.h"
 #include "symbolic/symbolic.h"
 
 typedef struct etch_action {
@@ -43,8 +45,12 @@ const etch_schedule *etch_schedule_at(uint32_t index);
 const char *etch_schedule_name(const etch_schedule *schedule);
 /* What programs call it; ETCH_SCHEDULE_COUNT for one that is not in the table. */
 etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule);
-/* Does it take `virtual = v`, the chunks of a stage? The others have one chunk in each. */
+/* Does it take `virtual = v`, the chunks of a stage? The others have a number of their own. */
 bool etch_schedule_has_chunks(const etch_schedule *schedule);
+/* That number: 1 unless it is made for chunks. */
+uint32_t etch_schedule_chunks(const etch_schedule *schedule);
+/* How the chain goes through the stages. */
+etch_chunk_map etch_schedule_map(const etch_schedule *schedule);
 /* Are the halves of its backward pass actions of their own? */
 bool etch_schedule_has_halves(const etch_schedule *schedule);
 
@@ -78,6 +84,7 @@ typedef struct etch_action_order {
     /* by stage: its actions, and how many; microbatches times chunks fit into 64 bits */
     const etch_action *const *actions;
     const uint64_t *counts;
+    etch_chunk_map map;
 } etch_action_order;
 
 typedef enum etch_order_fault_kind {
