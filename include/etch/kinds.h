@@ -27,12 +27,15 @@ typedef enum etch_given_by {
 } etch_given_by;
 ETCH_API const char *etch_given_by_name(etch_given_by by);
 
-/* What a quantity counts: "elements", "FLOP", "bytes"; "" for what is not one quantity alone. */
+/* What a quantity counts: "elements", "FLOP", "bytes", "seconds", "tokens/s"; "" for what is not one quantity
+ * alone, and for shares of 1. */
 typedef enum etch_unit {
     ETCH_UNIT_NONE,
     ETCH_UNIT_ELEMENTS,
     ETCH_UNIT_FLOP,
     ETCH_UNIT_BYTES,
+    ETCH_UNIT_SECONDS,
+    ETCH_UNIT_TOKENS_A_SECOND,
     ETCH_UNIT_COUNT
 } etch_unit;
 ETCH_API const char *etch_unit_name(etch_unit unit);

@@ -55,6 +55,9 @@ typedef struct etch_query_options {
     const char *leading;
     /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
     bool why;
+    /* where steps take time: an open session whose spec has one cluster; NULL: that of the queried spec. It
+     * reports nothing: what is wrong is said by the session that is asked. */
+    etch_session *machine;
 } etch_query_options;
 
 /* "plain", "latex", "c", "python", "json"; "shortest", "expanded", "factored", "relative"; NULL after the
@@ -70,6 +73,9 @@ typedef struct etch_amount {
     const char *human;
     /* of a formula, when the query asks for ETCH_JSON: this; `text` is ETCH_PLAIN then */
     const char *json;
+    /* of a number that is known to lie between two: these, as decimals, and `text` has the digits that both
+     * have when they are rounded to as many; else NULL */
+    const char *low, *high;
 } etch_amount;
 
 typedef struct etch_row_amount {

@@ -87,10 +87,15 @@ static bool print_json(const etch_answer *answer, bool human)
 
 cli_exit cli_query(const cli_arguments *arguments)
 {
-    etch_status status;
-    etch_session *session = cli_open(arguments, &status);
+    etch_status status = ETCH_OK;
+    etch_session *machine = NULL;
     const etch_answer *answer;
     etch_query_options options = arguments->query;
+    if (arguments->machine)
+        options.machine = machine = cli_open_machine(arguments->machine, &status);
+    if (status != ETCH_OK)
+        return cli_close(arguments, machine, status);
+    etch_session *session = cli_open(arguments, &status);
     options.struct_size = sizeof options;
     options.notation = arguments->format;
     if (status == ETCH_OK)
@@ -101,5 +106,6 @@ cli_exit cli_query(const cli_arguments *arguments)
         else if (!print_json(answer, arguments->human))
             status = ETCH_ENOMEM;
     }
+    etch_session_close(machine);
     return cli_close(arguments, session, status);
 }

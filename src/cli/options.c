@@ -146,7 +146,7 @@ static const option_row rows[OPT_COUNT] = {
                    "op_type, module, joined by commas"},
     [OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER, "also write what ASTRA-sim needs, and its command"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE,
+    [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
     [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},

@@ -105,6 +105,10 @@ void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool
     cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
     if (amount->json)
         cli_json_set(object, "expression", json_loads(amount->json, 0, NULL), failed);
+    if (amount->low) {
+        cli_json_set(object, "low", cli_json_text(amount->low), failed);
+        cli_json_set(object, "high", cli_json_text(amount->high), failed);
+    }
     if (human && amount->human)
         cli_json_set(object, "human", cli_json_text(amount->human), failed);
 }

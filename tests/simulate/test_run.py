@@ -193,6 +193,38 @@ class Runs(Case):
                 self.assertLess(answer["begins"][first], answer["begins"][last] + answer["lasts"][last])
             last = then
 
+    def query(self, spec, plan, values, expression):
+        done = run("query", spec, expression, "--plan", plan, "--set", settings(values), "--machine",
+                   self.machine, "--granularity", "op", "--format", "json", "-q")
+        self.assertEqual(done.status, 0, f"{done}")
+        return json.loads(done.out)
+
+    def test_queries(self):
+        """Quantities of time are what the run of the step comes to; digits that are printed are certain."""
+        for number, (spec, plan, values, machine) in enumerate(self.cases()):
+            if number % 4:
+                continue
+            answer = self.simulate(spec, plan, values)
+            ends = [Fraction(answer["step_ps"] + sign * answer["error_ps"], plain.PICO) for sign in (-1, 1)]
+            products = sum(int(self.query(spec, plan, values, f"matmul_flops({phase})")["value"])
+                           for phase in ("forward", "backward"))
+            again = int(self.query(spec, plan, values, "matmul_flops(recompute)")["value"])
+            most = machine.peak * answer["ranks"]
+            for expression, of in (("time(step)", lambda t: t),
+                                   ("mfu(step)", lambda t: products / (most * t)),
+                                   ("hfu(step)", lambda t: (products + again) / (most * t)),
+                                   ("tokens_per_second(step)", lambda t: answer["tokens"] / t)):
+                found = self.query(spec, plan, values, expression)
+                low, high = sorted(map(of, ends))
+                self.assertLessEqual(Fraction(found["low"]), low)
+                self.assertGreaterEqual(Fraction(found["high"]), high)
+                self.assertLessEqual(Fraction(found["high"]) - Fraction(found["low"]), (high - low) +
+                                     high / 10**15)
+                digits, _, power = found["value"].partition("e")
+                unit = Fraction(10)**(int(power or 0) - len(digits.partition(".")[2]))
+                for end in (low, high):
+                    self.assertLessEqual(abs(Fraction(found["value"]) - end), unit)
+
     def test_measured(self):
         """The table of docs/time.md."""
         text = (SOURCE / "docs/time.md").read_text(encoding="utf-8")

@@ -12,42 +12,6 @@ typedef struct simulating {
 /* Millionths, and picoseconds, as powers of ten. */
 enum { MILLIONTHS = 6, PICO = 12 };
 
-/* ---- which cluster ------------------------------------------------------------------------------------- */
-
-static const etch_cluster *choose_cluster(etch_session *session, const etch_session *machine)
-{
-    const etch_cluster *const *clusters;
-    const uint32_t count = etch_spec_clusters((machine ? machine : session)->spec, &clusters);
-    if (count == 1)
-        return clusters[0];
-    etch_diag *diag = etch_error(session->diags, ETCH_E_MACHINE_CHOICE, (etch_span){0, 0},
-                                 count ? "the spec has %u clusters" : "the spec has no cluster", count);
-    if (machine)
-        etch_help(diag, "name a spec with one `cluster NAME { device = .., level NAME { ... } }`");
-    else
-        etch_help(diag, "say which machine with --machine, or write `cluster NAME { ... }` into the spec");
-    return NULL;
-}
-
-/* Says which kinds of kernels the device has no line for. */
-static void remark_lines(etch_session *session, const etch_device *device, const etch_job *job)
-{
-    static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
-                                             [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
-                                             [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
-                                             [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
-    unsigned seen = 0;
-    for (uint32_t i = 0; i < job->workload_count; i++)
-        seen |= 1u << job->workloads[i].kind;
-    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *instead = etch_device_stands_in(device, kinds[i]);
-        if (instead && (seen >> i & 1))
-            etch_remark(session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0},
-                        "the device '%s' has no line `fit %s`: its times are %s", device->name,
-                        etch_kernel_kind_name(kinds[i]), instead);
-    }
-}
-
 /* ---- what a step is worth ------------------------------------------------------------------------------ */
 
 /* FLOP of the products of the whole job, forward and backward. */
@@ -174,7 +138,7 @@ static etch_status simulate(void *data)
                    "a block as one node has no time: simulate kernels, or ops");
         return ETCH_EINPUT;
     }
-    const etch_cluster *cluster = choose_cluster(session, s->options->machine);
+    const etch_cluster *cluster = etch_session_cluster(session, s->options->machine);
     etch_compiled *p = cluster ? etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0}) : NULL;
     if (!p || !etch_compiled_place(session, p))
         return ETCH_EINPUT;
@@ -189,7 +153,7 @@ static etch_status simulate(void *data)
         return status;
     etch_simulation *result = result_of(session, job, cluster, simulated);
     add_worth(session, p, cluster, result);
-    remark_lines(session, cluster->device, job);
+    etch_remark_machine(session, cluster->device, job);
     remark_uneven(session, simulated);
     s->result = result;
     return ETCH_OK;

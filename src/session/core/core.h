@@ -125,6 +125,10 @@ struct etch_session {
     ETCH_VEC(etch_compiled *) compiled_models;
     /* the last one that a quantity asked for */
     const etch_compiled *latest;
+    /* of the request: whose cluster steps run on; NULL: the session's own */
+    const etch_session *machine;
+    /* of the request: steps that have been run; query/time.c knows them */
+    struct etch_timed_run *timed_runs;
     /* since `latest` was reset */
     ETCH_VEC(etch_open_axis) open_axes;
     /* likewise */
@@ -287,6 +291,8 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit
                            etch_form form);
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
 const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit);
+/* A number above 0 that is known to lie between two constants. */
+etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr high, etch_unit unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 /* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session
  * without a spec. */

@@ -63,6 +63,7 @@ etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(vo
         return session->broken;
     if (session->sym)
         etch_sym_set_limits(session->sym, &(etch_sym_limits){.operations = ETCH_REQUEST_OPERATIONS});
+    session->timed_runs = NULL;
     guarded g = {session, body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
     if (!g.finished)

@@ -45,7 +45,11 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
     etch_sym *sym = session->sym;
     etch_arena *arena = session->arena;
     const char *sign = etch_constant_compare(sym, constant, etch_int(sym, 0)) < 0 ? "-" : "";
-    const char *symbol = unit == ETCH_UNIT_BYTES ? "B" : unit == ETCH_UNIT_FLOP ? "FLOP" : "";
+    static const char *const symbols[ETCH_UNIT_COUNT] = {
+        [ETCH_UNIT_NONE] = "",   [ETCH_UNIT_ELEMENTS] = "", [ETCH_UNIT_FLOP] = "FLOP",
+        [ETCH_UNIT_BYTES] = "B", [ETCH_UNIT_SECONDS] = "s", [ETCH_UNIT_TOKENS_A_SECOND] = "tokens/s"};
+    static const char *const parts[] = {"m", "u", "n", "p"};
+    const char *symbol = symbols[unit];
     etch_expr value = etch_abs(sym, constant);
     if (etch_is_zero(value))
         return with_unit(arena, "", "0", "", symbol);
@@ -57,6 +61,11 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
     if (strlen(digits) > 3) { /* 9.996 became 10.00 */
         first++;
         digits = rounded_digits(sym, value, 2 - first);
+    }
+    if (unit == ETCH_UNIT_SECONDS && first < 0 && first >= -3 * (int64_t)(sizeof parts / sizeof *parts)) {
+        const int64_t part = (-first + 2) / 3;
+        return with_unit(arena, sign, place_point(arena, digits, first + 3 * part + 1), parts[part - 1],
+                         symbol);
     }
     if (first < 0 && first >= -ZEROS) {
         const char *number = etch_text(arena, "0.%.*s%s", (int)(-1 - first), "0000", digits);
@@ -88,5 +97,66 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit
     amount.text = written(session, expr, notation == ETCH_JSON ? ETCH_PLAIN : notation, form);
     if (notation == ETCH_JSON)
         amount.json = written(session, expr, ETCH_JSON, ETCH_EXPANDED);
+    return amount;
+}
+
+/* ---- numbers that are known to lie between two --------------------------------------------------------- */
+
+/* A constant above 0 times 10^places, rounded to an integer: to the nearest, or down, or up. */
+static etch_expr scaled(etch_sym *sym, etch_expr value, int64_t places, int direction)
+{
+    const etch_expr at = etch_mul(sym, value, etch_pow(sym, etch_int(sym, 10), places));
+    if (direction > 0)
+        return etch_neg(sym, etch_floor(sym, etch_neg(sym, at)));
+    return etch_floor(sym, direction < 0 ? at : etch_add(sym, at, etch_ratio(sym, 1, 2)));
+}
+
+/* The integer over 10^places, as a decimal; where that is no fraction, with an exponent: "4.06e9". */
+static const char *decimal_of(etch_session *session, etch_expr integer, int64_t places)
+{
+    etch_arena *arena = session->arena;
+    const char *digits = etch_expr_text(session->sym, integer);
+    int64_t length = (int64_t)strlen(digits);
+    if (places == 0)
+        return digits;
+    if (places < 0)
+        return etch_text(arena, "%c%s%se%lld", *digits, length > 1 ? "." : "", digits + 1,
+                         (long long)(length - 1 - places));
+    for (; length <= places; length++)
+        digits = etch_text(arena, "0%s", digits);
+    return etch_text(arena, "%.*s.%s", (int)(length - places), digits, digits + length - places);
+}
+
+/* Without the zeros that end it, of a decimal that is the number itself. */
+static const char *shortened(etch_arena *arena, const char *decimal)
+{
+    size_t length = strlen(decimal);
+    if (!strchr(decimal, '.'))
+        return decimal;
+    while (decimal[length - 1] == '0')
+        length--;
+    return etch_copy_text(arena, decimal, length - (decimal[length - 1] == '.'));
+}
+
+etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr high, etch_unit unit)
+{
+    enum { MOST_DIGITS = 15 };
+    etch_sym *sym = session->sym;
+    etch_amount amount = {.is_number = true};
+    if (etch_is_zero(high))
+        return etch_amount_of(session, high, unit, ETCH_PLAIN, ETCH_SHORTEST);
+    int64_t places = MOST_DIGITS - 1 - magnitude(sym, high);
+    while (places > -magnitude(sym, low) && scaled(sym, low, places, 0) != scaled(sym, high, places, 0))
+        places--;
+    const etch_expr nearest =
+        scaled(sym, etch_div(sym, etch_add(sym, low, high), etch_int(sym, 2)), places, 0);
+    amount.text = decimal_of(session, nearest, places);
+    if (low == high && etch_is_integer_constant(etch_mul(sym, low, etch_pow(sym, etch_int(sym, 10), places))))
+        amount.text = shortened(session->arena, amount.text);
+    amount.human =
+        etch_human_text(session, etch_div(sym, nearest, etch_pow(sym, etch_int(sym, 10), places)), unit);
+    places = MOST_DIGITS + 2 - magnitude(sym, high);
+    amount.low = shortened(session->arena, decimal_of(session, scaled(sym, low, places, -1), places));
+    amount.high = shortened(session->arena, decimal_of(session, scaled(sym, high, places, 1), places));
     return amount;
 }

@@ -13,10 +13,10 @@ const char *etch_truth_name(etch_truth truth)
 
 const char *etch_unit_name(etch_unit unit)
 {
-    static const char *const names[ETCH_UNIT_COUNT] = {[ETCH_UNIT_NONE] = "",
-                                                       [ETCH_UNIT_ELEMENTS] = "elements",
-                                                       [ETCH_UNIT_FLOP] = "FLOP",
-                                                       [ETCH_UNIT_BYTES] = "bytes"};
+    static const char *const names[ETCH_UNIT_COUNT] = {
+        [ETCH_UNIT_NONE] = "",           [ETCH_UNIT_ELEMENTS] = "elements",
+        [ETCH_UNIT_FLOP] = "FLOP",       [ETCH_UNIT_BYTES] = "bytes",
+        [ETCH_UNIT_SECONDS] = "seconds", [ETCH_UNIT_TOKENS_A_SECOND] = "tokens/s"};
     return NAME_AT(names, unit, ETCH_UNIT_COUNT);
 }
 

@@ -13,6 +13,8 @@ typedef struct asking {
     etch_unit unit;
     /* a derivative has steps */
     bool piecewise;
+    /* of a timed quantity alone; else its ends are NULL */
+    etch_within within;
 } asking;
 
 /* The quantity that the expression consists of; NULL when it is more than one or none. */
@@ -32,6 +34,12 @@ static bool check_breakdown(const asking *a, const etch_quantity_row *row, const
                                      "%s%s needs an expression that is one quantity alone",
                                      a->options.why ? "--why" : "--by ", a->options.why ? "" : by);
         etch_help(diag, "for example flops(step); `etch help quantities` lists them");
+        return false;
+    }
+    if (row->timing) {
+        etch_diag *diag =
+            etch_error(diags, ETCH_E_QUERY_TABLE, quantity->span, "'%s' is no sum of parts", row->name);
+        etch_help(diag, "`etch simulate` says where the time of a step goes");
         return false;
     }
     if (a->options.why || row->breakdowns >> a->options.by & 1)
@@ -220,6 +228,8 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     uint32_t which;
     const bool fine =
         (a->options.by == ETCH_BY_NOTHING && !a->options.why) || check_breakdown(a, row, quantity);
+    if (fine && row->timing && !a->options.derivative)
+        return etch_timed_of(session, quantity, row, &a->within) ? a->within.value : NULL;
     const etch_compiled *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
@@ -256,6 +266,35 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
 
 /* ---- values -------------------------------------------------------------------------------------------- */
 
+typedef struct looking {
+    etch_session *session;
+    bool times;
+} looking;
+
+static etch_expr look_at(void *data, const etch_quantity *quantity)
+{
+    looking *l = data;
+    const etch_quantity_row *row = etch_quantity_row_of(quantity->name);
+    l->times = l->times || (row && row->timing);
+    return etch_var(l->session->sym, "(quantity)");
+}
+
+/* A run of a step needs values: where the expression asks for one, defaults are in force, as with all that
+ * runs. The caller of the request puts the option back. */
+static void bind_for_times(const asking *a, const etch_plan *plan)
+{
+    etch_session *session = a->session;
+    looking l = {.session = session};
+    const etch_cluster *const *clusters;
+    if (!session->machine && etch_spec_clusters(session->spec, &clusters) == 0)
+        return;
+    etch_quantities quantities = etch_session_quantities(session);
+    quantities.value = look_at;
+    quantities.data = &l;
+    (void)etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
+    session->options.defaults = session->options.defaults || l.times;
+}
+
 static etch_expr evaluate(asking *a)
 {
     etch_session *session = a->session;
@@ -264,6 +303,9 @@ static etch_expr evaluate(asking *a)
     if (!etch_session_plan(session, &plan))
         return NULL;
     const uint32_t errors = etch_error_count(session->diags);
+    bind_for_times(a, plan);
+    if (etch_error_count(session->diags) > errors)
+        return NULL;
     const etch_settings *given = etch_session_settings(session, plan);
     if (!given || !etch_check_assumptions(session, given))
         return NULL;
@@ -333,7 +375,8 @@ static etch_status answer(void *data)
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
     a->answer->unit = a->unit;
     a->answer->count = session->options.count ? etch_count_text(session->arena, &session->count) : NULL;
-    a->answer->amount = amount_of(a, value);
+    a->answer->amount = a->within.low ? etch_amount_within(session, a->within.low, a->within.high, a->unit)
+                                      : amount_of(a, value);
     return ETCH_OK;
 }
 
@@ -342,8 +385,12 @@ etch_status etch_session_query(etch_session *session, const char *expression,
 {
     asking a = {.session = session, .text = expression};
     const char *unfit = etch_options_read(options, &a.options, sizeof a.options);
+    const bool defaults = session->options.defaults;
+    session->machine = a.options.machine;
     const etch_status status =
         unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, answer, &a);
+    session->machine = NULL;
+    session->options.defaults = defaults;
     *result = status == ETCH_OK ? a.answer : NULL;
     return status;
 }

@@ -23,35 +23,46 @@ enum {
 
 /* clang-format off */
 static const etch_quantity_row rows[] = {
-    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, ETCH_UNIT_ELEMENTS, "weights"},
+    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, ETCH_UNIT_ELEMENTS, "weights",
+     ETCH_NOT_TIMED},
     {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, ETCH_UNIT_ELEMENTS,
-     "weights that have a gradient"},
+     "weights that have a gradient", ETCH_NOT_TIMED},
     {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, ETCH_UNIT_ELEMENTS,
-     "weights that one token uses"},
+     "weights that one token uses", ETCH_NOT_TIMED},
     {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, ETCH_UNIT_FLOP,
-     "work of the whole job; a multiply-add is 2"},
+     "work of the whole job; a multiply-add is 2", ETCH_NOT_TIMED},
     {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, ETCH_UNIT_FLOP,
-     "of it, the products"},
+     "of it, the products", ETCH_NOT_TIMED},
     {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, ETCH_UNIT_FLOP,
-     "of it, all but the products"},
-    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, ETCH_UNIT_FLOP, "work of one rank"},
+     "of it, all but the products", ETCH_NOT_TIMED},
+    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, ETCH_UNIT_FLOP, "work of one rank",
+     ETCH_NOT_TIMED},
     {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, ETCH_UNIT_BYTES,
-     "memory that one rank reads and writes"},
-    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, ETCH_UNIT_BYTES, "of it, what is read"},
+     "memory that one rank reads and writes", ETCH_NOT_TIMED},
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, ETCH_UNIT_BYTES, "of it, what is read",
+     ETCH_NOT_TIMED},
     {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, ETCH_UNIT_BYTES,
-     "of it, what is written"},
+     "of it, what is written", ETCH_NOT_TIMED},
     {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, ETCH_UNIT_BYTES,
-     "payload of the collectives of one rank"},
+     "payload of the collectives of one rank", ETCH_NOT_TIMED},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, ETCH_UNIT_BYTES,
-     "what one rank sends for them, in rings"},
+     "what one rank sends for them, in rings", ETCH_NOT_TIMED},
     {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, ETCH_UNIT_ELEMENTS,
-     "weights that one rank holds"},
+     "weights that one rank holds", ETCH_NOT_TIMED},
     {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, ETCH_UNIT_BYTES,
-     "what one rank holds: memory(peak), or of it C"},
+     "what one rank holds: memory(peak), or of it C", ETCH_NOT_TIMED},
     {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, ETCH_UNIT_BYTES,
-     "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
+     "what a microbatch keeps of the forward pass for the backward pass; of the whole job", ETCH_NOT_TIMED},
     {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, ETCH_UNIT_BYTES,
-     "the same, of one rank"},
+     "the same, of one rank", ETCH_NOT_TIMED},
+    {"time", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_SECONDS,
+     "of a step on a machine", ETCH_TIMED_SECONDS},
+    {"tokens_per_second", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_TOKENS_A_SECOND,
+     "of the whole job in a step", ETCH_TIMED_TOKENS},
+    {"mfu", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
+     "FLOP of products, without recomputation, over what all devices could do in a step", ETCH_TIMED_MFU},
+    {"hfu", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
+     "the same with recomputation", ETCH_TIMED_HFU},
 };
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -66,8 +77,8 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->measure != ETCH_PARAMS && row->measure != ETCH_ACTIVE && row->measure != ETCH_FLOPS &&
-           row->measure != ETCH_SAVED;
+    return row->timing || (row->measure != ETCH_PARAMS && row->measure != ETCH_ACTIVE &&
+                           row->measure != ETCH_FLOPS && row->measure != ETCH_SAVED);
 }
 
 static bool of_collectives(const etch_quantity_row *row)
@@ -88,7 +99,7 @@ static void describe_row(const etch_quantity_row *row, etch_buf *out)
     static const char *const subjects[] = {
         [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CALL] = "(of=X)", [ETCH_OF_CLASS] = "(C)"};
     etch_buf call = {.arena = out->arena};
-    etch_buf_printf(&call, "%s%s", row->name, subjects[row->subject]);
+    etch_buf_printf(&call, "%s%s", row->name, row->timing ? "(step)" : subjects[row->subject]);
     etch_buf_printf(out, "%-18s %-9s %s\n", call.text, etch_unit_name(row->unit), row->help);
 }
 
@@ -630,6 +641,9 @@ static etch_expr quantity_value(void *data, const etch_quantity *q)
     const etch_quantity_row *row = etch_quantity_row_of(q->name);
     etch_shares shares = {0};
     uint32_t which;
+    etch_within within;
+    if (row && row->timing)
+        return etch_timed_of(session, q, row, &within) ? within.value : NULL;
     if (!row || !etch_quantity_pick(session, q, row, &shares))
         return NULL;
     return etch_shares_most(session, &shares, &which);

@@ -26,6 +26,14 @@ typedef struct etch_quantity_row {
     unsigned breakdowns;
     etch_unit unit;
     const char *help;
+    /* of a run of the step on a machine; else it is a sum of items */
+    enum {
+        ETCH_NOT_TIMED,
+        ETCH_TIMED_SECONDS,
+        ETCH_TIMED_MFU,
+        ETCH_TIMED_HFU,
+        ETCH_TIMED_TOKENS
+    } timing;
 } etch_quantity_row;
 
 const etch_quantity_row *etch_quantity_row_of(const char *name);
@@ -88,6 +96,22 @@ const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_comp
 /* The amount of the item in all steps of a served model, with the values in force. */
 etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount);
+
+/* ---- times --------------------------------------------------------------------------------------------- */
+
+/* Numbers, with low <= value <= high: what the formulas say lies between the ends. */
+typedef struct etch_within {
+    etch_expr low, value, high;
+} etch_within;
+
+/* The value of a timed quantity, by a run of the step on the session's machine. False after a reported
+ * error. */
+bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
+                   etch_within *out);
+/* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
+const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
+/* Says which kinds of kernels of the job the device has no line for. */
+void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job);
 
 /* ---- items in tables, and what they come from ---------------------------------------------------------- */
 

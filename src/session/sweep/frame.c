@@ -116,6 +116,13 @@ static etch_expr note_quantity(void *data, const etch_quantity *q)
 {
     framing *f = data;
     const etch_quantity_row *row = etch_quantity_row_of(q->name);
+    if (row && row->timing) {
+        etch_diag *diag =
+            etch_error(f->session->diags, ETCH_E_QUERY_ARGUMENT, q->span,
+                       "'%s' is the result of a run, and no formula that a sweep could compute", q->name);
+        etch_help(diag, "`etch query` and `etch simulate` answer it for one configuration");
+        return NULL;
+    }
     f->asks = f->asked = true;
     f->asks_rank = f->asks_rank || (row && etch_quantity_of_rank(row));
     f->names_other = f->names_other || q->plan || q->run;
