@@ -92,8 +92,8 @@ class Published(Import):
 
     def test_active(self):
         """What a token uses: of the experts those that it is sent to."""
-        for name in ("mixtral_8x7b", "qwen3_30b_a3b", "gpt_oss_20b", "deepseek_v3", "llama3_8b", "deepseek_v2",
-                     "kimi_k2", "glm4_5_air", "llama4_scout", "llama4_maverick"):
+        for name in ("mixtral_8x7b", "qwen3_30b_a3b", "gpt_oss_20b", "deepseek_v3", "llama3_8b",
+                     "deepseek_v2", "kimi_k2", "glm4_5_air", "llama4_scout", "llama4_maverick"):
             found = self.ask(config(name), "active_params(model)")[0]
             self.assertEqual(found, oracle.active(config(name)), name)
 
