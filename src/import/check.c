@@ -15,7 +15,7 @@ static bool means(const char *word, const etch_config_value *value)
                             : strspn(word, "-.0123456789") == strlen(word) &&
                                   etch_config_same_number(word, value->text);
     case ETCH_CONFIG_TEXT:
-        return !etch_has_word("true false null none [] {} [..] {..} +", word) &&
+        return !etch_has_word("true false null [] {} [..] {..} +", word) &&
                strcmp(word, value->text) == 0;
     case ETCH_CONFIG_NULL:
     case ETCH_CONFIG_FLAG:
@@ -161,6 +161,29 @@ static void check_steps(etch_config *config, const etch_field_row *row)
         etch_error(config->diags, ETCH_E_CONFIG_FEATURE, field->value.span,
                    "'%s' lists other layers than the last of every %" PRIu64 ", which %s says, and %s %s",
                    field->name, step, row->fits, config->file, row->why);
+}
+
+static void check_set(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = etch_config_said(config, row);
+    if (!field || field->value.kind == ETCH_CONFIG_NULL)
+        return;
+    const char *words = row->fits;
+    size_t length;
+    uint32_t count = 0, found = 0;
+    for (const char *word; (word = etch_next_word(&words, &length)) != NULL; count++) {
+        const char *copy = etch_copy_text(config->arena, word, length);
+        bool is_there = false;
+        for (uint32_t i = 0; i < field->value.members.count && !is_there; i++)
+            is_there = means(copy, &field->value.members.at[i]->value);
+        found += is_there;
+    }
+    if (field->value.kind == ETCH_CONFIG_LIST && found == count && field->value.members.count == count)
+        return;
+    etch_diag *diag =
+        etch_error(config->diags, ETCH_E_CONFIG_FEATURE, field->value.span, "'%s' is %s, and %s %s",
+                   field->name, etch_config_shown(config->arena, &field->value), config->file, row->why);
+    etch_help(diag, "it takes a list of: %s", row->fits);
 }
 
 static void check_object(etch_config *config, const etch_field_row *row)
@@ -331,6 +354,8 @@ void etch_config_check(etch_config *config)
             check_kinds(config, row);
         else if (row->kind == ETCH_FIELD_STEPS)
             check_steps(config, row);
+        else if (row->kind == ETCH_FIELD_SET)
+            check_set(config, row);
         else if (row->kind == ETCH_FIELD_OBJECT)
             check_object(config, row);
         else if (row->kind == ETCH_FIELD_CODE)

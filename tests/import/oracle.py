@@ -505,6 +505,27 @@ def llava(given):
     yield from llama(t)
 
 
+def dit(given):
+    """As Diffusers stores it; positions are computed, and norms have no weights."""
+    c = Config(given, num_attention_heads=16, attention_head_dim=72, in_channels=4, out_channels=None,
+               num_layers=28, patch_size=2, num_embeds_ada_norm=1000)
+    h, patch = c.num_attention_heads * c.attention_head_dim, c.patch_size
+    yield "pos_embed.proj.weight", (h, c.in_channels, patch, patch)
+    yield "pos_embed.proj.bias", (h,)
+    for i in range(c.num_layers):
+        block = f"transformer_blocks.{i}"
+        yield from linear(f"{block}.norm1.emb.timestep_embedder.linear_1", h, 256)
+        yield from linear(f"{block}.norm1.emb.timestep_embedder.linear_2", h, h)
+        yield f"{block}.norm1.emb.class_embedder.embedding_table.weight", (c.num_embeds_ada_norm + 1, h)
+        yield from linear(f"{block}.norm1.linear", 6 * h, h)
+        for name in ("to_q", "to_k", "to_v", "to_out.0"):
+            yield from linear(f"{block}.attn1.{name}", h, h)
+        yield from linear(f"{block}.ff.net.0.proj", 4 * h, h)
+        yield from linear(f"{block}.ff.net.2", h, 4 * h)
+    yield from linear("proj_out_1", 2 * h, h)
+    yield from linear("proj_out_2", patch * patch * (c.out_channels or c.in_channels), h)
+
+
 FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3,
             "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3, "gemma3": gemma3,
             "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
@@ -515,7 +536,8 @@ FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwe
 
 def elements(config):
     """Of all tensors of a config's checkpoint."""
-    family = FAMILIES[config["model_type"]] if "model_type" in config else mamba2_ssm
+    family = FAMILIES[config["model_type"]] if "model_type" in config else (
+        dit if "_class_name" in config else mamba2_ssm)
     tensors = dict(family(config))
     return sum(math.prod(shape) for shape in tensors.values())
 

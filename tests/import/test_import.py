@@ -241,6 +241,37 @@ class Fields(Import):
         self.assertEqual(self.ask({**config("llava_1_5_7b"), "text_config": {}})[0],
                          oracle.elements({**config("llava_1_5_7b"), "text_config": {}}))
 
+    def test_diffusers(self):
+        """The class of its own takes other values for what is left out than the one that held all kinds."""
+        plain = {"_class_name": "DiTTransformer2DModel", "out_channels": 8}
+        self.assertEqual(self.ask(plain)[0], self.ask(config("dit_xl_2"))[0])
+        self.refused({"_class_name": "DiTTransformer2DModel"}, "E0286", "out_channels, 4, is not")
+        self.refused(config("dit_xl_2", norm_type=...), "E0285", "left out, which means layer_norm")
+        self.refused(config("dit_xl_2", norm_type="ada_norm_single"), "E0285", "from time and class")
+        self.refused(config("dit_xl_2", patch_size=...), "E0284", "'patch_size' is missing")
+        self.refused(config("dit_xl_2", cross_attention_dim=1152), "E0285", "image alone")
+        self.refused(config("dit_xl_2", _class_name="PixArtTransformer2DModel"), "E0282", "'PixArt")
+
+    def test_adapters(self):
+        """What PEFT writes has a rank, and no sizes: those of its base are for the command line."""
+        fields = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-2-7b-hf", "r": 16,
+                  "lora_alpha": 32, "lora_dropout": 0.05, "bias": "none", "task_type": "CAUSAL_LM",
+                  "target_modules": ["v_proj", "q_proj"], "inference_mode": True, "modules_to_save": None}
+        self.assertEqual(self.bound(fields), {"rank": "16", "alpha": "32"})
+        sizes = "layers=32,hidden=4096,heads=32,kv_heads=32,head_dim=128,ffn=11008,vocab=32000"
+        number, messages = self.ask(fields, "trainable(model)", "--set", sizes)
+        self.assertEqual(number, 2 * 4194304)  # what PEFT prints of rank 8, twice
+        self.assertEqual([(m["kind"], "Llama-2-7b" in m["text"]) for m in messages], [("remark", True)])
+        self.assertEqual(self.bound({"peft_type": "LORA"}), {"rank": "8", "alpha": "8"})
+        for changes, says in (({"target_modules": ["q_proj"]}, "queries and of values"),
+                              ({"target_modules": ["q_proj", "v_proj", "k_proj"]}, "queries and of values"),
+                              ({"target_modules": ["q_proj", "q_proj"]}, "queries and of values"),
+                              ({"target_modules": "all-linear"}, "queries and of values"),
+                              ({"use_dora": True}, "magnitudes"), ({"bias": "all"}, "no biases"),
+                              ({"rank_pattern": {"k_proj": 4}}, "one rank"),
+                              ({"peft_type": "IA3"}, "narrow")):
+            self.refused({**fields, **changes}, "E0285", says)
+
     def test_code_of_tokenizers(self):
         """Code that makes tokens computes nothing of the model."""
         code = {"AutoTokenizer": "some/one--tokenization_mine.Mine", "AutoProcessor": None}

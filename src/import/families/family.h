@@ -24,6 +24,8 @@ typedef enum etch_field_kind {
     ETCH_FIELD_KINDS,
     /* a list of layers, which are the last of every so many: the field that `fits` names says of how many */
     ETCH_FIELD_STEPS,
+    /* a list with the words of `fits`, in any order */
+    ETCH_FIELD_SET,
     /* an object that has to be there, and whose members have rows of their own */
     ETCH_FIELD_OBJECT,
     /* the dtype of what is computed and of weights */
@@ -101,7 +103,7 @@ typedef struct etch_import_families {
 
 /* In the order of docs/import.md. */
 #define ETCH_IMPORT_FAMILIES(FILE) \
-    FILE(decoders) FILE(older) FILE(experts) FILE(latent) FILE(others) FILE(towers)
+    FILE(decoders) FILE(older) FILE(experts) FILE(latent) FILE(others) FILE(towers) FILE(adapted)
 #define ETCH_IMPORT_DECLARE(file) extern const etch_import_families etch_import_##file;
 ETCH_IMPORT_FAMILIES(ETCH_IMPORT_DECLARE)
 #undef ETCH_IMPORT_DECLARE
