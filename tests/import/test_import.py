@@ -182,7 +182,7 @@ class Fields(Import):
 
     def test_parts_of_heads(self):
         """A part of a head is rotated, in numbers that computers cannot write in full."""
-        for said, size in ((0.25, "16"), (1, "0"), (1.0, "0"), (..., "16"), (0.5, "32"), (0.4, "25"),
+        for said, size in ((0.25, "16"), (1, "0"), (1.0, "0"), (..., "16"), (0.5, "32"), (0.38, "24"),
                            ("1e-1", "6")):
             text = json.dumps(config("pythia_160m", rotary_pct=said)).replace('"1e-1"', "1e-1")
             self.assertEqual(self.bound(text)["rotary_dim"], size, said)
@@ -190,6 +190,8 @@ class Fields(Import):
         nested = {"partial_rotary_factor": 0.5}
         nested = config("phi4_mini", partial_rotary_factor=..., rope_parameters=nested)
         self.assertEqual(self.bound(nested)["rotary_dim"], "64")
+        self.refused(config("pythia_160m", rotary_pct=0.4), "E0286", "2, 2, does not divide head_dim *")
+        self.refused(config("pythia_160m", rotary_pct=0.01), "E0286", "is more than head_dim *")
         for wrong in (0, -0.25, 1.5, "0.25", None, 0.1234567891):
             self.refused(config("pythia_160m", rotary_pct=wrong), "E0283", "takes a number above 0")
 
@@ -335,7 +337,10 @@ class Fields(Import):
         self.assertIn("--force", again.stderr)
         self.assertEqual(run("import", "-", "-o", target, "--force", text=text).returncode, 0)
         for command in (["check"], ["show"], ["prove", "vocab == 128256"],
-                        ["lower", "--plan", "ddp", "--set", "batch=1,seq=128", "-n"]):
+                        ["lower", "--plan", "ddp", "--set", "batch=1,seq=128", "-n"],
+                        ["sweep", "--select", "params(model)", "--over", "layers=1,2"],
+                        ["simulate", "--machine", "h100_sxm", "--plan", "ddp",
+                         "--set", "batch=2,seq=8,dp=2"]):
             done = run(command[0], CONFIGS / "llama3_8b.json", *command[1:], "-q")
             self.assertIn(done.returncode, (0, 5), done.stderr)
         self.assertEqual(run("import", self.folder).returncode, 3)
@@ -463,6 +468,8 @@ class Refused(Import):
                 ("vit_b_16", {"patch_size": 15}, "E0286", "does not divide"),
                 ("whisper_tiny", {"d_model": ...}, "E0284", "'d_model' is missing"),
                 ("whisper_tiny", {"decoder_ffn_dim": 384}, "E0286", "is not"),
+                ("clip_b_32", {"text_config": {"hidden_size": -1}}, "E0283", "'hidden_size' is -1"),
+                ("llama4_scout", {"text_config": {"num_hidden_layers": 10**12}}, "E0283", "is 10000000"),
                 ("llama3_8b", {"model_type": "lama"}, "E0282", "'lama'"),
                 ("llama3_8b", {"model_type": 3}, "E0283", "takes a text"),
                 ("llama3_8b", {"model_type": ..., "architectures": ...}, "E0282", "does not say"),
@@ -474,6 +481,27 @@ class Refused(Import):
                 here = [i for i, text in enumerate(lines, 1) for key, value in changes.items()
                         if isinstance(value, (int, float, str)) and f'"{key}"' in text]
                 self.assertTrue(line in here or not here or code == "E0286", (line, here))
+
+    def test_every_field_spoilt(self):
+        """Each field of each config in turn has a value that it cannot have: an error names a line, or the
+        field changes nothing, and the spec loads."""
+        values = (-1, "x", 1.5, 10**12, [], {}, None, 0, True)
+        turn = 0
+        for path in sorted(CONFIGS.glob("*.json")):
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            places = [(fields, name) for name in fields] + [
+                (part, name) for part in fields.values() if isinstance(part, dict) for name in part]
+            for part, name in places:
+                kept, part[name] = part[name], values[turn % len(values)]
+                turn += 1
+                done = run("query", self.write(fields), "params(model)", "-q", "--defaults")
+                with self.subTest(f"{path.stem}: {name} = {part[name]}"):
+                    self.assertIn(done.returncode, (0, 1), done.stderr)
+                    lines = [m["line"] for m in MESSAGE.finditer(done.stderr) if m["kind"] == "error"]
+                    self.assertEqual(done.returncode == 0, not lines, done.stderr)
+                    self.assertTrue(all(lines), done.stderr)
+                    self.assertEqual("config.json:" in done.stderr, done.returncode == 1, done.stderr)
+                part[name] = kept
 
     def test_texts(self):
         good = (CONFIGS / "llama3_8b.json").read_text(encoding="utf-8")

@@ -144,7 +144,8 @@ static const etch_import_family families[] = {
                      {"biased", "1"}},
         .rules = {"num_key_value_heads | num_attention_heads", "num_experts_per_tok <= n_routed_experts",
                   "first_k_dense_replace <= num_hidden_layers", "n_group | n_routed_experts",
-                  "topk_group <= n_group"},
+                  "topk_group <= n_group", "1 <= head_dim * partial_rotary_factor",
+                  "2 | head_dim * partial_rotary_factor"},
     },
     {
         .types = "llama4_text",

@@ -125,7 +125,8 @@ static const etch_import_family families[] = {
         .fields = {phi3, etch_fields_gated},
         .bindings = {{"rotary_dim", "0", "partial_rotary_factor", "1"},
                      {"rotary_dim", "head_dim * partial_rotary_factor"}},
-        .rules = {"num_key_value_heads | num_attention_heads"},
+        .rules = {"num_key_value_heads | num_attention_heads", "1 <= head_dim * partial_rotary_factor",
+                  "2 | head_dim * partial_rotary_factor"},
     },
     {
         .types = "bloom",
@@ -143,7 +144,8 @@ static const etch_import_family families[] = {
         .fields = {gpt_neox},
         .bindings = {{"head_dim", "hidden_size / num_attention_heads"},
                      {"rotary_dim", "0", "partial_rotary_factor", "1"},
-                     {"rotary_dim", "hidden_size / num_attention_heads * partial_rotary_factor"}},
+                     {"rotary_dim", "head_dim * partial_rotary_factor"}},
+        .rules = {"1 <= head_dim * partial_rotary_factor", "2 | head_dim * partial_rotary_factor"},
     },
 };
 
