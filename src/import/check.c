@@ -15,8 +15,7 @@ static bool means(const char *word, const etch_config_value *value)
                             : strspn(word, "-.0123456789") == strlen(word) &&
                                   etch_config_same_number(word, value->text);
     case ETCH_CONFIG_TEXT:
-        return !etch_has_word("true false null [] {} [..] {..} +", word) &&
-               strcmp(word, value->text) == 0;
+        return !etch_has_word("true false null [] {} [..] {..} +", word) && strcmp(word, value->text) == 0;
     case ETCH_CONFIG_NULL:
     case ETCH_CONFIG_FLAG:
     case ETCH_CONFIG_LIST:

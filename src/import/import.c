@@ -300,6 +300,9 @@ static bool read_config(etch_config *config, const etch_source *source)
     choose_file(config);
     etch_config_check(config);
     etch_config_check_unread(config);
+    if (config->family->lacks)
+        etch_remark(config->diags, ETCH_E_CONFIG_APART, config->root->span, "%s leaves out %s", config->file,
+                    config->family->lacks);
     return true;
 }
 

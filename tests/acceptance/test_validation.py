@@ -63,8 +63,6 @@ END = """
   estimates are from measured ones.
 - Rates that hold only measured numbers, such as the aggregate of arXiv 2104.04473 (GPUs times what one of
   them reaches), and times of single messages at a given bandwidth.
-- Elements that the checkpoint of DeepSeek-V3 stores besides weights: scales of its packed numbers, and what
-  the module that predicts a further token repeats.
 - The most loaded stage of two cases of Megatron's tests (bytes of weights and optimizer under expert tensor
   parallelism, parameters of stages of unlike sizes): their settings are not among the published ones.
 """

@@ -236,6 +236,9 @@ class Fields(Import):
         self.assertEqual([m["code"] for m in messages], ["E0288"])
         self.assertIn("'vision_config.novelty', 'vision_config.num_key_value_heads'", messages[0]["text"])
         self.refused(config("clip_b_32", text_config={"is_encoder_decoder": True}), "E0285", "no encoder")
+        _, messages = self.ask(config("llava_1_5_7b"))
+        self.assertEqual([(m["kind"], "leaves out the last layer of the tower" in m["text"])
+                          for m in messages], [("remark", True)])
         self.refused(config("llava_1_5_7b", vision_config=...), "E0284", "'vision_config' is missing")
         self.refused(config("llava_1_5_7b", vision_config=3), "E0283", "takes an object")
         mistral = {"model_type": "mistral"}

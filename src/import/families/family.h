@@ -88,6 +88,8 @@ typedef struct etch_import_family {
     /* modules of code that was published with it, and that is what the file describes */
     const char *code;
     const char *file, *model;
+    /* what the file leaves out of every checkpoint, for a remark; NULL: nothing */
+    const char *lacks;
     etch_family_variant variants[ETCH_FAMILY_VARIANTS];
     /* tables of fields, each ends with a row without names; of a field the first row counts */
     const etch_field_row *fields[ETCH_FAMILY_TABLES];

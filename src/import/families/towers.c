@@ -219,6 +219,7 @@ static const etch_import_family families[] = {
         .architectures = "LlavaForConditionalGeneration",
         .file = "llava.etch",
         .model = "llava",
+        .lacks = "the last layer of the tower, and the norm behind it, which nothing reads",
         .fields = {llava},
         .bindings = {{"image_layers", "vision_config.num_hidden_layers - 1"},
                      {"image_head_dim", "vision_config.hidden_size / vision_config.num_attention_heads"}},
