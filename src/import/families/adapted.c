@@ -52,13 +52,11 @@ static const etch_field_row transformer_2d[] = {
     ETCH_NO_FIELD,
 };
 
-#define DIT_SIZES                                                           \
-    {"hidden", "num_attention_heads * attention_head_dim"},                 \
-        {"ffn", "4 * num_attention_heads * attention_head_dim"},            \
-        {"kinds", "num_embeds_ada_norm + 1"}, /* that of no class is one */ \
-    {                                                                       \
-        "waves", "256"                                                      \
-    }
+#define DIT_SIZES                                                                    \
+    ETCH_BIND("hidden", "num_attention_heads * attention_head_dim"),                 \
+        ETCH_BIND("ffn", "4 * num_attention_heads * attention_head_dim"),            \
+        ETCH_BIND("kinds", "num_embeds_ada_norm + 1"), /* that of no class is one */ \
+        ETCH_BIND("waves", "256")
 #define DIT_RULES "patch_size | sample_size", "out_channels == 2 * in_channels"
 
 /* ---- LoRA, as PEFT writes it --------------------------------------------------------------------------- */

@@ -6,10 +6,7 @@
 #define DIVIDES "num_key_value_heads | num_attention_heads"
 #define OWN_HEAD ETCH_FITS("tie_word_embeddings", "false", "false", "has a head of its own")
 /* The width of an MLP that the models do not have. */
-#define NO_MLP     \
-    {              \
-        "ffn", "1" \
-    }
+#define NO_MLP ETCH_BIND("ffn", "1")
 
 static const etch_field_row mixtral[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "32"),
@@ -138,7 +135,7 @@ static const etch_import_family families[] = {
         .file = "deepseek_v3.etch",
         .model = "deepseek_v3",
         .fields = {deepseek_v3, etch_fields_gated},
-        .bindings = {{"biased", "1"}, {"mtp", "0"}},
+        .bindings = {ETCH_BIND("biased", "1"), ETCH_BIND("mtp", "0")},
         .rules = {"num_experts_per_tok <= n_routed_experts", "first_k_dense_replace <= num_hidden_layers",
                   "n_group | n_routed_experts", "topk_group <= n_group",
                   "num_key_value_heads == num_attention_heads"},
@@ -150,7 +147,7 @@ static const etch_import_family families[] = {
         .file = "deepseek_v3.etch",
         .model = "deepseek_v3",
         .fields = {deepseek_v3, etch_fields_gated},
-        .bindings = {{"biased", "1"}, {"mtp", "0"}},
+        .bindings = {ETCH_BIND("biased", "1"), ETCH_BIND("mtp", "0")},
         .rules = {"num_experts_per_tok <= n_routed_experts", "first_k_dense_replace <= num_hidden_layers",
                   "n_group | n_routed_experts", "topk_group <= n_group",
                   "num_key_value_heads == num_attention_heads"},

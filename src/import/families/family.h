@@ -159,6 +159,15 @@ extern const etch_field_row etch_fields_common[], etch_fields_gated[];
     {                                                                   \
         .names = (name), .kind = ETCH_FIELD_PART, .absent = (otherwise) \
     }
+/* Params that are computed; where a field has one of these values. */
+#define ETCH_BIND(to, of)            \
+    {                                \
+        .param = (to), .value = (of) \
+    }
+#define ETCH_BIND_WHERE(to, of, name, words)                             \
+    {                                                                    \
+        .param = (to), .value = (of), .field = (name), .values = (words) \
+    }
 #define ETCH_NO_FIELD \
     {                 \
         .names = NULL \
