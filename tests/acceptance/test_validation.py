@@ -63,8 +63,8 @@ END = """
   estimates are from measured ones.
 - Rates that hold only measured numbers, such as the aggregate of arXiv 2104.04473 (GPUs times what one of
   them reaches), and times of single messages at a given bandwidth.
-- The most loaded stage of two cases of Megatron's tests (bytes of weights and optimizer under expert tensor
-  parallelism, parameters of stages of unlike sizes): their settings are not among the published ones.
+- The most loaded rank of a case of Megatron's tests (3,195 bytes of weights and optimizer under expert tensor
+  parallelism): it is that of an average stage, which no rank has.
 """
 
 
