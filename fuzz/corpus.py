@@ -92,7 +92,8 @@ def pack(source, folder):
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    specs = sorted(source.glob("models/*.etch")) + sorted(source.glob("tests/**/*.etch"))
+    places = ("models/*.etch", "models/*/*.etch", "tests/**/*.etch")
+    specs = [path for place in places for path in sorted(source.glob(place))]
     for spec, run, plan in uses_of(shipped, specs):
         name = ".".join(part for part in (spec.stem, run, plan) if part)
         options = [("plan", plan), ("run", run), ("set", values_of(shipped, spec, plan))]

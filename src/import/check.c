@@ -15,8 +15,7 @@ static bool means(const char *word, const etch_config_value *value)
                             : strspn(word, "-.0123456789") == strlen(word) &&
                                   etch_config_same_number(word, value->text);
     case ETCH_CONFIG_TEXT:
-        return !etch_has_word("true false null none [] {} [..] {..} +", word) &&
-               strcmp(word, value->text) == 0;
+        return !etch_has_word("true false null [] {} [..] {..} +", word) && strcmp(word, value->text) == 0;
     case ETCH_CONFIG_NULL:
     case ETCH_CONFIG_FLAG:
     case ETCH_CONFIG_LIST:
@@ -56,24 +55,6 @@ static etch_diag *report(etch_config *config, const etch_field_row *row, etch_sp
     return etch_error(config->diags, ETCH_E_CONFIG_FEATURE, span, "%s", message);
 }
 
-static const char *shown(etch_arena *arena, const etch_config_value *value)
-{
-    switch (value->kind) {
-    case ETCH_CONFIG_TEXT:
-        return strlen(value->text) > 60 ? "another text" : etch_text(arena, "\"%s\"", value->text);
-    case ETCH_CONFIG_LIST:
-        return value->members.count ? "a list with elements" : "[]";
-    case ETCH_CONFIG_OBJECT:
-        return value->members.count ? "an object with fields" : "{}";
-    case ETCH_CONFIG_NULL:
-    case ETCH_CONFIG_FLAG:
-        return value->text;
-    case ETCH_CONFIG_NUMBER:
-        break;
-    }
-    return strlen(value->text) > 60 ? "another number" : value->text;
-}
-
 static void check_fits(etch_config *config, const etch_field_row *row)
 {
     const etch_config_field *field = etch_config_said(config, row);
@@ -85,7 +66,7 @@ static void check_fits(etch_config *config, const etch_field_row *row)
         etch_diag *diag =
             report(config, row, field->value.span,
                    etch_text(config->arena, "'%s' is %s, and %s %s", field->name,
-                             shown(config->arena, &field->value), config->file,
+                             etch_config_shown(config->arena, &field->value), config->file,
                              row->why ? row->why : etch_text(config->arena, "takes only: %s", row->fits)));
         if (row->verdict == ETCH_FIELD_REFUSED && row->why)
             etch_help(diag, "it takes: %s", row->fits);
@@ -115,19 +96,34 @@ static const char *repeated(etch_config *config, const char *words, uint32_t i)
     return etch_copy_text(config->arena, word, length);
 }
 
-static void check_kinds(etch_config *config, const etch_field_row *row)
+/* The list that a row is of; NULL: it says nothing, or an error was reported. */
+static const etch_config_field *list_of(etch_config *config, const etch_field_row *row)
 {
     const etch_config_field *field = etch_config_said(config, row);
     if (!field || field->value.kind == ETCH_CONFIG_NULL)
-        return;
-    if (field->value.kind != ETCH_CONFIG_LIST) {
-        etch_error(config->diags, ETCH_E_CONFIG_VALUE, field->value.span, "'%s' takes a list", field->name);
-        return;
-    }
-    uint64_t layers = 0;
+        return NULL;
+    if (field->value.kind == ETCH_CONFIG_LIST)
+        return field;
+    etch_error(config->diags, ETCH_E_CONFIG_VALUE, field->value.span, "'%s' takes a list", field->name);
+    return NULL;
+}
+
+static uint64_t layers_of(etch_config *config)
+{
     for (uint32_t i = 0; i < config->rows.count; i++)
-        if (config->rows.at[i]->kind == ETCH_FIELD_LAYERS && layers == 0)
-            layers = etch_config_answer_of(config, config->rows.at[i])->number;
+        if (config->rows.at[i]->kind == ETCH_FIELD_LAYERS)
+            return etch_config_answer_of(config, config->rows.at[i])->number;
+    return 0;
+}
+
+static void check_kinds(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = list_of(config, row);
+    const uint64_t layers = layers_of(config);
+    if (!field)
+        return;
+    if (field->value.members.count == 0 && row->absent)
+        return;
     if (layers > 0 && field->value.members.count != layers) {
         etch_error(config->diags, ETCH_E_CONFIG_DISAGREE, field->value.span,
                    "'%s' has %" PRIu32 " elements for %" PRIu64 " layers", field->name,
@@ -137,14 +133,69 @@ static void check_kinds(etch_config *config, const etch_field_row *row)
     for (uint32_t i = 0; i < field->value.members.count; i++) {
         const etch_config_value *kind = &field->value.members.at[i]->value;
         const char *wanted = repeated(config, row->fits, i);
-        if (kind->kind == ETCH_CONFIG_TEXT && strcmp(kind->text, wanted) == 0)
+        if (means(wanted, kind))
             continue;
         etch_diag *diag =
             etch_error(config->diags, ETCH_E_CONFIG_FEATURE, kind->span, "layer %" PRIu32 " is %s, and %s %s",
-                       i, shown(config->arena, kind), config->file, row->why);
+                       i, etch_config_shown(config->arena, kind), config->file, row->why);
         etch_help(diag, "its layers repeat: %s", row->fits);
         return;
     }
+}
+
+static void check_steps(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = list_of(config, row);
+    uint64_t step;
+    if (!field || !etch_config_compute(config, row->fits, row, &step))
+        return;
+    const uint64_t count = layers_of(config) / step;
+    bool fit = field->value.members.count == count;
+    for (uint32_t i = 0; fit && i < count; i++) {
+        const etch_config_value *layer = &field->value.members.at[i]->value;
+        fit = layer->kind == ETCH_CONFIG_NUMBER &&
+              etch_config_same_number(layer->text, etch_text(config->arena, "%" PRIu64, (i + 1) * step - 1));
+    }
+    if (!fit)
+        etch_error(config->diags, ETCH_E_CONFIG_FEATURE, field->value.span,
+                   "'%s' lists other layers than the last of every %" PRIu64 ", which %s says, and %s %s",
+                   field->name, step, row->fits, config->file, row->why);
+}
+
+static void check_set(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = etch_config_said(config, row);
+    if (!field || field->value.kind == ETCH_CONFIG_NULL)
+        return;
+    const char *words = row->fits;
+    size_t length;
+    uint32_t count = 0, found = 0;
+    for (const char *word; (word = etch_next_word(&words, &length)) != NULL; count++) {
+        const char *copy = etch_copy_text(config->arena, word, length);
+        bool is_there = false;
+        for (uint32_t i = 0; i < field->value.members.count && !is_there; i++)
+            is_there = means(copy, &field->value.members.at[i]->value);
+        found += is_there;
+    }
+    if (field->value.kind == ETCH_CONFIG_LIST && found == count && field->value.members.count == count)
+        return;
+    etch_diag *diag =
+        etch_error(config->diags, ETCH_E_CONFIG_FEATURE, field->value.span, "'%s' is %s, and %s %s",
+                   field->name, etch_config_shown(config->arena, &field->value), config->file, row->why);
+    etch_help(diag, "it takes a list of: %s", row->fits);
+}
+
+static void check_object(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = etch_config_said(config, row);
+    if (field && field->value.kind == ETCH_CONFIG_OBJECT)
+        return;
+    if (field && field->value.kind != ETCH_CONFIG_NULL)
+        etch_error(config->diags, ETCH_E_CONFIG_VALUE, field->value.span, "'%s' takes an object",
+                   field->name);
+    else
+        etch_error(config->diags, ETCH_E_CONFIG_MISSING, field ? field->value.span : config->body->span,
+                   "the field '%s' is missing: %s", row->names, row->why);
 }
 
 /* ---- code, and dtypes ---------------------------------------------------------------------------------- */
@@ -172,12 +223,15 @@ static bool is_known_code(const etch_config *config, const etch_config_value *va
 
 static void check_code(etch_config *config, const etch_field_row *row)
 {
+    static const char before_the_model[] =
+        "AutoTokenizer AutoProcessor AutoImageProcessor AutoFeatureExtractor AutoVideoProcessor";
     const etch_config_field *field = etch_config_said(config, row);
     if (!field || field->value.kind == ETCH_CONFIG_NULL)
         return;
     bool known = field->value.kind == ETCH_CONFIG_OBJECT;
     for (uint32_t i = 0; known && i < field->value.members.count; i++)
-        known = is_known_code(config, &field->value.members.at[i]->value);
+        known = etch_has_word(before_the_model, field->value.members.at[i]->name) ||
+                is_known_code(config, &field->value.members.at[i]->value);
     if (known) {
         etch_remark(config->diags, ETCH_E_CONFIG_APART, field->span,
                     "'%s' names code that comes with the config: %s describes what was published with %s",
@@ -202,7 +256,7 @@ static void check_dtype(etch_config *config, const etch_field_row *row)
     if (field->value.kind != ETCH_CONFIG_TEXT || !etch_has_word(row->fits, text))
         etch_warning(config->diags, ETCH_E_CONFIG_APART, field->value.span,
                      "'%s' is %s: sizes in bytes are those of the dtypes of %s", field->name,
-                     shown(config->arena, &field->value), config->file);
+                     etch_config_shown(config->arena, &field->value), config->file);
 }
 
 /* ---- names that say the same --------------------------------------------------------------------------- */
@@ -232,9 +286,9 @@ static void check_names(etch_config *config, const etch_field_row *row)
                 continue;
             etch_diag *diag = etch_warning(config->diags, ETCH_E_CONFIG_DISAGREE, other->value.span,
                                            "'%s' is %s here: it is not read", other->name,
-                                           shown(config->arena, &other->value));
+                                           etch_config_shown(config->arena, &other->value));
             etch_note(diag, taken->value.span, "'%s' is %s, which counts", taken->name,
-                      shown(config->arena, &taken->value));
+                      etch_config_shown(config->arena, &taken->value));
         }
 }
 
@@ -276,6 +330,17 @@ static void check_rule(etch_config *config, const char *rule)
     }
 }
 
+/* Computes what the spec will bind, so that what has no value is reported. */
+static void check_bindings(etch_config *config)
+{
+    uint64_t value;
+    for (int i = 0; i < ETCH_FAMILY_BINDINGS && config->family->bindings[i].param; i++) {
+        const etch_family_binding *b = &config->family->bindings[i];
+        if (etch_config_binding(config, b->param, strlen(b->param)) == b)
+            (void)etch_config_compute(config, b->value, NULL, &value);
+    }
+}
+
 void etch_config_check(etch_config *config)
 {
     for (uint32_t i = 0; i < config->rows.count; i++) {
@@ -286,117 +351,18 @@ void etch_config_check(etch_config *config)
             check_fits(config, row);
         else if (row->kind == ETCH_FIELD_KINDS)
             check_kinds(config, row);
+        else if (row->kind == ETCH_FIELD_STEPS)
+            check_steps(config, row);
+        else if (row->kind == ETCH_FIELD_SET)
+            check_set(config, row);
+        else if (row->kind == ETCH_FIELD_OBJECT)
+            check_object(config, row);
         else if (row->kind == ETCH_FIELD_CODE)
             check_code(config, row);
         else if (row->kind == ETCH_FIELD_DTYPE)
             check_dtype(config, row);
     }
+    check_bindings(config);
     for (int i = 0; i < ETCH_FAMILY_RULES && config->family->rules[i]; i++)
         check_rule(config, config->family->rules[i]);
-}
-
-/* ---- fields that nothing reads ------------------------------------------------------------------------- */
-
-typedef enum reading { NOT_READ, READ, READ_INSIDE } reading;
-
-/* Is a path the one of a row, or inside of it; or is the row's inside of the path? */
-static reading reads(const etch_field_row *row, const char *path)
-{
-    const char *names = row->names;
-    const size_t path_length = strlen(path);
-    size_t length;
-    reading result = NOT_READ;
-    for (const char *name; (name = etch_next_word(&names, &length)) != NULL;) {
-        const size_t shorter = length < path_length ? length : path_length;
-        if (memcmp(name, path, shorter) != 0)
-            continue;
-        if (length == path_length || (length < path_length && path[length] == '.'))
-            return READ;
-        if (length > path_length && name[path_length] == '.')
-            result = READ_INSIDE;
-    }
-    return result;
-}
-
-/* A value that switches nothing on. */
-static bool is_neutral(const etch_config_value *value)
-{
-    return etch_has_word("null false [] {}", value->text) ||
-           (value->kind == ETCH_CONFIG_NUMBER && etch_config_same_number(value->text, "0"));
-}
-
-/* Has a field of this name a cost in another family? */
-static bool matters_elsewhere(const char *path)
-{
-    static const etch_import_families *const files[] = {
-#define FILE_OF(file) &etch_import_##file,
-        ETCH_IMPORT_FAMILIES(FILE_OF)
-#undef FILE_OF
-    };
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++)
-        for (size_t i = 0; i < files[f]->count; i++)
-            for (int t = 0; t < ETCH_FAMILY_TABLES; t++)
-                for (const etch_field_row *row = files[f]->at[i].fields[t]; row && row->names; row++)
-                    if (row->kind != ETCH_FIELD_ANY && reads(row, path) == READ)
-                        return true;
-    return false;
-}
-
-typedef struct unread {
-    etch_config *config;
-    etch_buf names;
-    etch_span first;
-    uint32_t count, listed;
-} unread;
-
-static void add_unread(unread *u, const char *path, const etch_config_field *field)
-{
-    enum { SHOWN_BYTES = 60, SHOWN_NAMES = 12 };
-    if (matters_elsewhere(path)) {
-        if (!is_neutral(&field->value))
-            etch_warning(u->config->diags, ETCH_E_CONFIG_APART, field->span,
-                         "'%s' is %s, which configs of %s do not have: it is not read", path,
-                         shown(u->config->arena, &field->value), u->config->type);
-        return;
-    }
-    if (u->count++ == 0)
-        u->first = field->span;
-    if (strlen(path) > SHOWN_BYTES || u->listed == SHOWN_NAMES)
-        return;
-    etch_buf_printf(&u->names, "%s'%s'", u->listed ? ", " : "", path);
-    u->listed++;
-}
-
-static void check_object(unread *u, const etch_config_value *object, const char *prefix)
-{
-    for (uint32_t i = 0; i < object->members.count; i++) {
-        const etch_config_field *field = object->members.at[i];
-        const char *path = *prefix ? etch_text(u->config->arena, "%s.%s", prefix, field->name) : field->name;
-        reading read = NOT_READ;
-        for (uint32_t k = 0; k < u->config->rows.count && read != READ; k++) {
-            const reading by = reads(u->config->rows.at[k], path);
-            read = by == NOT_READ ? read : by;
-        }
-        if (&field->value == u->config->body || read == READ)
-            continue;
-        if (read == NOT_READ)
-            add_unread(u, path, field);
-        else if (field->value.kind == ETCH_CONFIG_OBJECT)
-            check_object(u, &field->value, path); /* paths of the tables end */
-    }
-}
-
-void etch_config_check_unread(etch_config *config)
-{
-    unread u = {.config = config, .names = {.arena = config->arena}};
-    check_object(&u, config->body, "");
-    if (config->root != config->body)
-        check_object(&u, config->root, "");
-    if (u.count == 0)
-        return;
-    etch_diag *diag = etch_remark(config->diags, ETCH_E_CONFIG_UNREAD, u.first,
-                                  "%" PRIu32 " %s not known, and not read: %s%s", u.count,
-                                  u.count == 1 ? "field is" : "fields are", u.listed ? u.names.text : "",
-                                  u.count > u.listed ? (u.listed ? ", .." : "with long names") : "");
-    etch_help(diag, "fields that no table has are taken to change nothing that is counted");
 }

@@ -62,17 +62,22 @@ static bool refuse_computed(const computing *c, const char *why)
     return false;
 }
 
-/* A number, or the value of a field. */
-static bool read_factor(const computing *c, const char *word, size_t length, uint64_t *value)
+/* A number, the value of a field, or a param that is computed. */
+static bool read_factor(const computing *c, const char *word, size_t length, uint64_t *value, uint64_t *per)
 {
     const char *copy = etch_copy_text(c->config->arena, word, length);
+    *per = 0;
     if (etch_config_integer(copy, ETCH_CONFIG_MOST_SIZE, value))
         return true;
     const etch_field_row *row = etch_config_row(c->config, word, length);
+    const etch_family_binding *binding = row ? NULL : etch_config_binding(c->config, word, length);
+    if (binding)
+        return etch_config_compute(c->config, binding->value, c->row, value);
     const etch_config_answer *answer = row ? etch_config_answer_of(c->config, row) : NULL;
     if (!answer || answer->broken || answer->none)
         return false; /* which has been reported */
     *value = answer->number;
+    *per = answer->per;
     return true;
 }
 
@@ -82,6 +87,16 @@ static bool apply(const computing *c, const char *op, uint64_t factor, uint64_t 
         if (factor > 0 && *value > (uint64_t)INT64_MAX / factor)
             return refuse_computed(c, "is too large");
         *value *= factor;
+        return true;
+    }
+    if (*op == '+') {
+        *value += factor; /* both are far below 2^62 */
+        return true;
+    }
+    if (*op == '-') {
+        if (factor > *value)
+            return refuse_computed(c, "is below 0");
+        *value -= factor;
         return true;
     }
     if (factor == 0)
@@ -103,9 +118,11 @@ bool etch_config_compute(etch_config *config, const char *text, const etch_field
     const char *word = etch_next_word(&text, &length), *op = NULL;
     *value = 1;
     for (; word; word = etch_next_word(&text, &length)) {
-        uint64_t factor;
-        if (!read_factor(&c, word, length, &factor) || !apply(&c, op ? op : "*", factor, value))
+        uint64_t factor, per;
+        if (!read_factor(&c, word, length, &factor, &per) || !apply(&c, op ? op : "*", factor, value))
             return false;
+        if (per > 0)
+            *value /= per;
         op = etch_next_word(&text, &length);
         if (!op)
             return true;
@@ -113,11 +130,42 @@ bool etch_config_compute(etch_config *config, const char *text, const etch_field
     return false;
 }
 
+/* ---- params that are computed ------------------------------------------------------------------------- */
+
+bool etch_config_holds(etch_config *config, const char *field, const char *values)
+{
+    const etch_field_row *row = etch_config_row(config, field, strlen(field));
+    const etch_config_answer *a = row ? etch_config_answer_of(config, row) : NULL;
+    if (!a || a->broken)
+        return false;
+    const char *text = a->none ? "null" : a->text;
+    const bool is_number = strspn(text, "-.0123456789") == strlen(text);
+    size_t length;
+    for (const char *word; (word = etch_next_word(&values, &length)) != NULL;) {
+        const char *copy = etch_copy_text(config->arena, word, length);
+        if (strcmp(copy, text) == 0 || (is_number && etch_config_same_number(copy, text)))
+            return true;
+    }
+    return false;
+}
+
+const etch_family_binding *etch_config_binding(etch_config *config, const char *param, size_t length)
+{
+    for (int i = 0; i < ETCH_FAMILY_BINDINGS && config->family->bindings[i].param; i++) {
+        const etch_family_binding *b = &config->family->bindings[i];
+        if (strlen(b->param) == length && memcmp(b->param, param, length) == 0 &&
+            (!b->field || etch_config_holds(config, b->field, b->values)))
+            return b;
+    }
+    return NULL;
+}
+
 /* ---- what a field comes to ----------------------------------------------------------------------------- */
 
 static bool is_size(const etch_field_row *row)
 {
-    return row->kind == ETCH_FIELD_SIZE || row->kind == ETCH_FIELD_LAYERS || row->kind == ETCH_FIELD_COUNT;
+    return row->kind == ETCH_FIELD_SIZE || row->kind == ETCH_FIELD_LAYERS || row->kind == ETCH_FIELD_COUNT ||
+           row->kind == ETCH_FIELD_MEMBERS;
 }
 
 static void refuse_size(etch_config *config, const etch_field_row *row, const etch_config_field *field)
@@ -151,6 +199,31 @@ static void read_size(etch_config *config, const etch_field_row *row, const etch
         refuse_size(config, row, field);
 }
 
+/* Of a list or object how many members it has. */
+static void read_members(etch_config *config, const etch_field_row *row, const etch_config_field *field,
+                         etch_config_answer *a)
+{
+    const etch_config_value *value = &field->value;
+    if (value->kind != ETCH_CONFIG_LIST && value->kind != ETCH_CONFIG_OBJECT) {
+        read_size(config, row, field, a);
+        return;
+    }
+    a->number = value->members.count;
+    a->broken = a->number == 0;
+    if (a->broken)
+        etch_error(config->diags, ETCH_E_CONFIG_VALUE, value->span, "'%s' is empty", field->name);
+}
+
+static void read_part(etch_config *config, const etch_config_field *field, etch_config_answer *a)
+{
+    a->broken = (field && field->value.kind != ETCH_CONFIG_NUMBER) ||
+                !etch_config_fraction(a->text, &a->number, &a->per);
+    if (a->broken && field)
+        etch_error(config->diags, ETCH_E_CONFIG_VALUE, field->value.span,
+                   "'%s' is %s: it takes a number above 0, at most 1, with at most 9 digits behind the point",
+                   field->name, etch_config_shown(config->arena, &field->value));
+}
+
 /* Takes what the row says of what is left out, or null. */
 static void read_otherwise(etch_config *config, const etch_field_row *row, etch_config_answer *a)
 {
@@ -160,6 +233,10 @@ static void read_otherwise(etch_config *config, const etch_field_row *row, etch_
         a->broken = !etch_config_compute(config, a->text + 2, row, &a->number);
     else if (is_size(row))
         read_size(config, row, NULL, a);
+    else if (row->kind == ETCH_FIELD_PART)
+        read_part(config, NULL, a);
+    if (row->kind == ETCH_FIELD_PART)
+        return;
     a->number = !is_size(row) && strcmp(a->text, "true") == 0 ? 1 : a->number;
 }
 
@@ -190,6 +267,10 @@ static void read_said(etch_config *config, const etch_field_row *row, const etch
     if (field->value.kind == ETCH_CONFIG_NULL && row->null) {
         a->text = row->null;
         read_otherwise(config, row, a);
+    } else if (row->kind == ETCH_FIELD_MEMBERS) {
+        read_members(config, row, field, a);
+    } else if (row->kind == ETCH_FIELD_PART) {
+        read_part(config, field, a);
     } else if (is_size(row)) {
         read_size(config, row, field, a);
     } else {

@@ -78,9 +78,11 @@ static void refuse_family(etch_config *config, etch_span span, const char *said)
     etch_help(diag, "model types are %s", list.text);
 }
 
-/* By the model_type; without one by the classes, or a field that only one family has. */
+/* By the model_type; without one by the classes, the class as Diffusers writes it, or a field that only one
+ * family has. */
 static const etch_import_family *find_family(etch_config *config)
 {
+    static const char diffusers[] = "_class_name";
     const etch_config_field *type = etch_config_find(config->root, "model_type", strlen("model_type"));
     const etch_import_family *family;
     if (type && type->value.kind == ETCH_CONFIG_TEXT) {
@@ -95,6 +97,8 @@ static const etch_import_family *find_family(etch_config *config)
         return NULL;
     }
     const etch_config_field *class = class_at(config, 0);
+    if (!class)
+        class = etch_config_find(config->root, diffusers, strlen(diffusers));
     if (class && class->value.kind == ETCH_CONFIG_TEXT) {
         family = family_of_class(class->value.text);
         if (!family)
@@ -162,6 +166,21 @@ static void check_classes(etch_config *config)
 
 /* ---- its rows and its file ----------------------------------------------------------------------------- */
 
+/* A row of all configs for an object that is one as well. */
+static void list_inside(etch_config *config, const char *part, const etch_field_row *row)
+{
+    etch_field_row *inside = ETCH_NEW(config->arena, etch_field_row);
+    etch_buf names = {.arena = config->arena};
+    const char *list = row->names;
+    size_t length;
+    for (const char *name; (name = etch_next_word(&list, &length)) != NULL;)
+        etch_buf_printf(&names, "%s%s.%.*s", names.text && *names.text ? " " : "", part, (int)length, name);
+    *inside = *row;
+    inside->names = names.text;
+    if (!etch_config_row(config, inside->names, strcspn(inside->names, " ")))
+        ETCH_PUSH(config->arena, &config->rows, inside);
+}
+
 static void list_rows(etch_config *config)
 {
     const etch_field_row *tables[ETCH_FAMILY_TABLES + 1] = {NULL};
@@ -172,6 +191,11 @@ static void list_rows(etch_config *config)
         for (const etch_field_row *row = tables[t]; row && row->names; row++)
             if (!etch_config_row(config, row->names, strcspn(row->names, " ")))
                 ETCH_PUSH(config->arena, &config->rows, row);
+    const char *parts = config->family->parts;
+    size_t length;
+    for (const char *part; (part = etch_next_word(&parts, &length)) != NULL;)
+        for (const etch_field_row *row = etch_fields_common; row->names; row++)
+            list_inside(config, etch_copy_text(config->arena, part, length), row);
     config->answers = ETCH_NEW_ARRAY(config->arena, config->rows.count, etch_config_answer);
 }
 
@@ -182,9 +206,7 @@ static void choose_file(etch_config *config)
     config->model = family->model;
     for (int i = 0; i < ETCH_FAMILY_VARIANTS && family->variants[i].field; i++) {
         const etch_family_variant *v = &family->variants[i];
-        const etch_field_row *row = etch_config_row(config, v->field, strlen(v->field));
-        const etch_config_answer *a = row ? etch_config_answer_of(config, row) : NULL;
-        if (!a || a->broken || !has(v->values, a->none ? "null" : a->text))
+        if (!etch_config_holds(config, v->field, v->values))
             continue;
         config->file = v->file;
         config->model = v->model;
@@ -210,9 +232,11 @@ static void write_params(etch_config *config, etch_buf *out)
             add_param(out, &more, row->param, a->number);
     }
     for (int i = 0; i < ETCH_FAMILY_BINDINGS && config->family->bindings[i].param; i++) {
+        const etch_family_binding *b = &config->family->bindings[i];
         uint64_t value;
-        if (etch_config_compute(config, config->family->bindings[i].value, NULL, &value))
-            add_param(out, &more, config->family->bindings[i].param, value);
+        if (etch_config_binding(config, b->param, strlen(b->param)) == b &&
+            etch_config_compute(config, b->value, NULL, &value))
+            add_param(out, &more, b->param, value);
     }
 }
 
@@ -276,6 +300,9 @@ static bool read_config(etch_config *config, const etch_source *source)
     choose_file(config);
     etch_config_check(config);
     etch_config_check_unread(config);
+    if (config->family->lacks)
+        etch_remark(config->diags, ETCH_E_CONFIG_APART, config->root->span, "%s leaves out %s", config->file,
+                    config->family->lacks);
     return true;
 }
 

@@ -47,6 +47,10 @@ bool etch_config_same_number(const char *a, const char *b);
 bool etch_config_is_positive(const char *number);
 /* The number, at most `most`. False where the text is no whole number from 0 to that. */
 bool etch_config_integer(const char *number, uint64_t most, uint64_t *value);
+/* The number as a fraction of whole numbers of at most 10^9, above 0 and at most 1. False: it is none. */
+bool etch_config_fraction(const char *number, uint64_t *above, uint64_t *below);
+/* A value for a message: quoted, short. */
+const char *etch_config_shown(etch_arena *arena, const etch_config_value *value);
 
 /* ---- words of tables ----------------------------------------------------------------------------------- */
 
@@ -68,8 +72,8 @@ typedef struct etch_config_answer {
     bool left_out;
     /* a value as `text` above */
     const char *text;
-    /* where the row is a size */
-    uint64_t number;
+    /* where the row is a size; of a part it is divided by `per`, which is else 0 */
+    uint64_t number, per;
 } etch_config_answer;
 
 typedef struct etch_config {
@@ -93,8 +97,13 @@ const etch_field_row *etch_config_row(const etch_config *config, const char *nam
 const etch_config_field *etch_config_said(const etch_config *config, const etch_field_row *row);
 /* What a field comes to. What is wrong with it is reported once. */
 const etch_config_answer *etch_config_answer_of(etch_config *config, const etch_field_row *row);
-/* The value of "4 * n_embd", "vocab_size up 16": words of numbers, fields and * / up, from the left. `row`:
- * whose value it is to be, for messages; may be NULL. False after a reported error. */
+/* Does a field come to one of these words? "null" is one of them. */
+bool etch_config_holds(etch_config *config, const char *field, const char *values);
+/* What the family computes of a param, of `length` bytes; NULL: it does not. */
+const etch_family_binding *etch_config_binding(etch_config *config, const char *param, size_t length);
+/* The value of "4 * n_embd", "vocab_size up 16": words of numbers, fields, params that are computed, and
+ * * / up + - between them, from the left; what is multiplied by a part is rounded down. `row`: whose value it
+ * is to be, for messages; may be NULL. False after a reported error. */
 bool etch_config_compute(etch_config *config, const char *text, const etch_field_row *row, uint64_t *value);
 /* Holds values against what the model file can do, and with each other. */
 void etch_config_check(etch_config *config);

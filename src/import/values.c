@@ -23,6 +23,24 @@ const etch_config_field *etch_config_find(const etch_config_value *object, const
     return NULL;
 }
 
+const char *etch_config_shown(etch_arena *arena, const etch_config_value *value)
+{
+    switch (value->kind) {
+    case ETCH_CONFIG_TEXT:
+        return strlen(value->text) > 60 ? "another text" : etch_text(arena, "\"%s\"", value->text);
+    case ETCH_CONFIG_LIST:
+        return value->members.count ? "a list with elements" : "[]";
+    case ETCH_CONFIG_OBJECT:
+        return value->members.count ? "an object with fields" : "{}";
+    case ETCH_CONFIG_NULL:
+    case ETCH_CONFIG_FLAG:
+        return value->text;
+    case ETCH_CONFIG_NUMBER:
+        break;
+    }
+    return strlen(value->text) > 60 ? "another number" : value->text;
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
 /* A number as digits without zeros at their ends, and how often ten multiplies them. */
@@ -117,6 +135,25 @@ bool etch_config_integer(const char *number, uint64_t most, uint64_t *value)
             return false;
     }
     return true;
+}
+
+bool etch_config_fraction(const char *number, uint64_t *above, uint64_t *below)
+{
+    enum { MOST_DIGITS = 9 };
+    decimal d;
+    if (!read_decimal(number, &d) || d.negative || d.length == 0 || d.power > 0 || d.power < -MOST_DIGITS)
+        return false;
+    *above = 0;
+    *below = 1;
+    char digit;
+    for (const char *at = d.first; next_digit(&at, d.first + d.length, &digit);) {
+        *above = 10 * *above + (uint64_t)(digit - '0');
+        if (*above > ETCH_CONFIG_MOST_SIZE)
+            return false;
+    }
+    for (long i = d.power; i < 0; i++)
+        *below *= 10;
+    return *above <= *below;
 }
 
 /* ---- words --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 """What counts as FLOP: presets against the numbers of the programs and papers that they are named after (more
-of them are rows of ground_truth.tsv), and each item of a convention against a count by hand."""
+of them are rows of validation.tsv), and each item of a convention against a count by hand."""
 
 import decoder
 from etchtest import GPT, LLAMA, MODELS, Case, ask, main, run, succeed, table, value

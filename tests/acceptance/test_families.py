@@ -119,10 +119,15 @@ def resnet(blocks):
     return total + linear(inputs, 1000)
 
 
+def embeddings(width):
+    """Of time and of classes."""
+    return linear(256, width) + linear(width, width) + 1001 * width
+
+
 def dit(layers, width):
     """Norms have no weights of their own; positions are a table that is not trained."""
     block = gpt_block(width, 4 * width, norms=0) + linear(width, 6 * width)
-    ends = linear(2 * 2 * 4, width) + linear(256, width) + linear(width, width) + 1001 * width
+    ends = linear(2 * 2 * 4, width) + embeddings(width)
     return layers * block + ends + linear(width, 2 * width) + linear(width, 2 * 2 * 8)
 
 
@@ -186,6 +191,7 @@ COUNTS = {
     "lora": {name: llama(*sizes) + adapters(*sizes) for name, sizes in LLAMAS.items()},
     "dpo": {name: 2 * llama(*sizes) for name, sizes in LLAMAS.items()},
     "distillation": {"llama3_70b_to_8b": llama(*LLAMAS["llama3_8b"]) + llama(*LLAMAS["llama3_70b"])},
+    "dit_blocks": {"dit_xl_2": dit(28, 1152) + 27 * embeddings(1152)},
     "dit": {"dit_s_2": dit(12, 384), "dit_b_2": dit(12, 768), "dit_xl_2": dit(28, 1152)},
 }
 

@@ -52,7 +52,7 @@ class Shipped(Case):
     def test_tokens(self):
         """Tokens of a step give the batch: those that are judged of each sequence are as many as here."""
         lengths = {"t5": "tgt", "whisper": "tgt", "chunk": "new", "decode": None, "vit": None, "clip": None,
-                   "resnet": None, "dit": None}
+                   "resnet": None, "dit": None, "dit_blocks": None}
         for spec in SPECS:
             for of_run in runs_of(spec):
                 length = lengths.get(of_run or spec.stem, "seq")

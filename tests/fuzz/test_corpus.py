@@ -35,8 +35,7 @@ def answer(*command):
 def origin(name):
     """The spec that an input is made of."""
     stem = name.split(".")[0] + ".etch"
-    found = sorted(SOURCE.glob(f"models/{stem}")) + sorted(SOURCE.glob(f"tests/**/{stem}"))
-    return found[0]
+    return next(path for place in ("models", "tests") for path in sorted((SOURCE / place).rglob(stem)))
 
 
 class Corpus(unittest.TestCase):

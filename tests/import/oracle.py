@@ -278,25 +278,279 @@ def t5(given):
         yield f"{stack}.final_layer_norm.weight", (h,)
 
 
+# ---- older decoders ----------------------------------------------------------------------------------------
+
+
+def linear(name, rows, columns, bias=True):
+    yield f"{name}.weight", (rows, columns)
+    if bias:
+        yield f"{name}.bias", (rows,)
+
+
+def layer_norm(name, h):
+    yield f"{name}.weight", (h,)
+    yield f"{name}.bias", (h,)
+
+
+def falcon(given):
+    c = Config(given, vocab_size=65024, hidden_size=4544, num_hidden_layers=32, num_attention_heads=71,
+               num_kv_heads=None, multi_query=True, new_decoder_architecture=False,
+               num_ln_in_parallel_attn=None, ffn_hidden_size=None)
+    h, a = c.hidden_size, c.num_attention_heads
+    d, f = h // a, c.ffn_hidden_size or 4 * h
+    kv = c.num_kv_heads or a
+    if c.multi_query and not c.new_decoder_architecture:
+        kv = 1
+    two = c.new_decoder_architecture and (c.num_ln_in_parallel_attn or 2) == 2
+    yield "word_embeddings.weight", (c.vocab_size, h)
+    for i in range(c.num_hidden_layers):
+        yield from linear(f"h.{i}.query_key_value", (a + 2 * kv) * d, h, False)
+        yield from linear(f"h.{i}.dense", h, a * d, False)
+        yield from linear(f"h.{i}.dense_h_to_4h", f, h, False)
+        yield from linear(f"h.{i}.dense_4h_to_h", h, f, False)
+        for name in ("ln_attn", "ln_mlp") if two else ("input_layernorm",):
+            yield from layer_norm(f"h.{i}.{name}", h)
+    yield from layer_norm("ln_f", h)
+
+
+def phi3(given):
+    c = Config(given, vocab_size=32064, hidden_size=3072, intermediate_size=8192, num_hidden_layers=32,
+               num_attention_heads=32, tie_word_embeddings=False)
+
+    def layer(_):
+        yield from attention(c)
+        yield from gated(c.hidden_size, c.intermediate_size)
+        yield from norms(c.hidden_size, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
+def gpt_like(layers, h, f):
+    """Blocks with one product for queries, keys and values, and biases everywhere."""
+    for i in range(layers):
+        yield from linear(f"h.{i}.query_key_value", 3 * h, h)
+        yield from linear(f"h.{i}.dense", h, h)
+        yield from linear(f"h.{i}.dense_h_to_4h", f, h)
+        yield from linear(f"h.{i}.dense_4h_to_h", h, f)
+        yield from layer_norm(f"h.{i}.input_layernorm", h)
+        yield from layer_norm(f"h.{i}.post_attention_layernorm", h)
+
+
+def bloom(given):
+    c = Config(given, vocab_size=250880, hidden_size=64, n_layer=2)
+    h = c.get("n_embed", c.hidden_size)
+    yield "word_embeddings.weight", (c.vocab_size, h)
+    yield from layer_norm("word_embeddings_layernorm", h)
+    yield from gpt_like(c.n_layer, h, 4 * h)
+    yield from layer_norm("ln_f", h)
+
+
+def gpt_neox(given):
+    c = Config(given, vocab_size=50432, hidden_size=6144, num_hidden_layers=44, intermediate_size=24576)
+    yield "embed_in.weight", (c.vocab_size, c.hidden_size)
+    yield from gpt_like(c.num_hidden_layers, c.hidden_size, c.intermediate_size)
+    yield from layer_norm("final_layer_norm", c.hidden_size)
+    yield "embed_out.weight", (c.vocab_size, c.hidden_size)
+
+
+# ---- experts -----------------------------------------------------------------------------------------------
+
+
+def expert_layers(c, mixer, corrected):
+    """Dense layers first, then a shared expert and routed ones; `corrected`: the choice has a bias."""
+    def layer(i):
+        yield from mixer()
+        yield from norms(c.hidden_size, 2)
+        if i < c.first_k_dense_replace:
+            yield from gated(c.hidden_size, c.intermediate_size)
+            return
+        yield "gate.weight", (c.n_routed_experts, c.hidden_size)
+        if corrected:
+            yield "gate.e_score_correction_bias", (c.n_routed_experts,)
+        for e in range(c.n_routed_experts):
+            yield from gated(c.hidden_size, c.moe_intermediate_size, f"experts.{e}")
+        yield from gated(c.hidden_size, c.n_shared_experts * c.moe_intermediate_size, "shared_experts")
+    return decoder(c, layer, False)
+
+
+def deepseek_v2(given):
+    c = Config(given, vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+               num_attention_heads=32, first_k_dense_replace=0, kv_lora_rank=512, q_lora_rank=1536,
+               n_routed_experts=64, n_shared_experts=2, qk_nope_head_dim=128, qk_rope_head_dim=64,
+               v_head_dim=128, moe_intermediate_size=1407)
+    return expert_layers(c, lambda: latent_attention(c), False)
+
+
+def glm4_moe(given):
+    c = Config(given, vocab_size=151552, hidden_size=4096, intermediate_size=10944, num_hidden_layers=46,
+               num_attention_heads=96, num_key_value_heads=8, moe_intermediate_size=1408,
+               n_shared_experts=1, n_routed_experts=128, first_k_dense_replace=1, use_qk_norm=False)
+    d = heads_of(c)[2]
+    each_head = {"q_norm": (d,), "k_norm": (d,)} if c.use_qk_norm else None
+    return expert_layers(c, lambda: attention(c, ("q_proj", "k_proj", "v_proj"), each_head), True)
+
+
+def llama4(given):
+    c = Config(given.get("text_config", given), vocab_size=202048, hidden_size=5120, intermediate_size=8192,
+               intermediate_size_mlp=16384, num_hidden_layers=48, num_attention_heads=40,
+               num_key_value_heads=8, head_dim=128, num_local_experts=16, interleave_moe_layer_step=1)
+    h, f, e = c.hidden_size, c.intermediate_size, c.num_local_experts
+
+    def layer(i):
+        yield from attention(c)
+        yield from norms(h, 2)
+        if (i + 1) % c.interleave_moe_layer_step:
+            yield from gated(h, c.intermediate_size_mlp)
+            return
+        yield "router.weight", (e, h)
+        yield "experts.gate_up_proj", (e, h, 2 * f)
+        yield "experts.down_proj", (e, f, h)
+        yield from gated(h, f, "shared_expert")
+    return decoder(c, layer, False)
+
+
+# ---- encoders ----------------------------------------------------------------------------------------------
+
+
+def encoder_layers(prefix, layers, h, f, crossed=False, key_bias=True):
+    for i in range(layers):
+        for attended in ("self_attn", "encoder_attn") if crossed else ("self_attn",):
+            for name in ("q", "k", "v", "out"):
+                yield from linear(f"{prefix}.{i}.{attended}.{name}", h, h, key_bias or name != "k")
+            yield from layer_norm(f"{prefix}.{i}.{attended}.norm", h)
+        yield from linear(f"{prefix}.{i}.fc1", f, h)
+        yield from linear(f"{prefix}.{i}.fc2", h, f)
+        yield from layer_norm(f"{prefix}.{i}.norm", h)
+
+
+def bert(given):
+    c = Config(given, vocab_size=30522, hidden_size=768, num_hidden_layers=12, intermediate_size=3072,
+               max_position_embeddings=512, type_vocab_size=2)
+    h = c.hidden_size
+    yield "word_embeddings.weight", (c.vocab_size, h)
+    yield "position_embeddings.weight", (c.max_position_embeddings, h)
+    yield "token_type_embeddings.weight", (c.type_vocab_size, h)
+    yield from layer_norm("embeddings.LayerNorm", h)
+    yield from encoder_layers("layer", c.num_hidden_layers, h, c.intermediate_size)
+    yield from linear("pooler.dense", h, h)
+    yield "cls.predictions.bias", (c.vocab_size,)
+    yield from linear("cls.predictions.transform.dense", h, h)
+    yield from layer_norm("cls.predictions.transform.LayerNorm", h)
+    yield from linear("cls.seq_relationship", 2, h)
+
+
+def images(c, prefix, layers):
+    """A token for the whole, squares of an image, and layers."""
+    h, patch = c.hidden_size, c.patch_size
+    yield f"{prefix}.class_embedding", (h,)
+    yield f"{prefix}.patch_embedding.weight", (h, c.num_channels, patch, patch)
+    yield f"{prefix}.position_embedding.weight", ((c.image_size // patch) ** 2 + 1, h)
+    yield from encoder_layers(prefix, layers, h, c.intermediate_size)
+
+
+def vit(given):
+    c = Config(given, hidden_size=768, num_hidden_layers=12, intermediate_size=3072, image_size=224,
+               patch_size=16, num_channels=3)
+    labels = len(c["id2label"]) if "id2label" in c else c.get("num_labels", 2)
+    yield from images(c, "vit", c.num_hidden_layers)
+    yield "vit.patch_embedding.bias", (c.hidden_size,)
+    yield from layer_norm("layernorm", c.hidden_size)
+    yield from linear("classifier", labels, c.hidden_size)
+
+
+def whisper(given):
+    c = Config(given, vocab_size=51865, num_mel_bins=80, max_target_positions=448)
+    h = c.d_model
+    yield "conv1.weight", (h, c.num_mel_bins, 3)
+    yield "conv1.bias", (h,)
+    yield "conv2.weight", (h, h, 3)
+    yield "conv2.bias", (h,)
+    yield from encoder_layers("encoder", c.encoder_layers, h, c.encoder_ffn_dim, key_bias=False)
+    yield from layer_norm("encoder.layer_norm", h)
+    yield "embed_tokens.weight", (c.vocab_size, h)
+    yield "embed_positions.weight", (c.max_target_positions, h)
+    yield from encoder_layers("decoder", c.decoder_layers, h, c.decoder_ffn_dim, True, key_bias=False)
+    yield from layer_norm("decoder.layer_norm", h)
+
+
+CLIP_IMAGES = dict(hidden_size=768, num_hidden_layers=12, intermediate_size=3072, image_size=224,
+                   patch_size=32, num_channels=3)
+
+
+def clip(given):
+    v = Config({**given.get("vision_config", {}), **(given.get("vision_config_dict") or {})}, **CLIP_IMAGES)
+    t = Config({**given.get("text_config", {}), **(given.get("text_config_dict") or {})}, vocab_size=49408,
+               hidden_size=512, intermediate_size=2048, num_hidden_layers=12, max_position_embeddings=77)
+    width = given.get("projection_dim", 512)
+    yield from images(v, "vision", v.num_hidden_layers)
+    yield from layer_norm("vision.pre_layrnorm", v.hidden_size)
+    yield from layer_norm("vision.post_layernorm", v.hidden_size)
+    yield from linear("visual_projection", width, v.hidden_size, False)
+    yield "text.token_embedding.weight", (t.vocab_size, t.hidden_size)
+    yield "text.position_embedding.weight", (t.max_position_embeddings, t.hidden_size)
+    yield from encoder_layers("text", t.num_hidden_layers, t.hidden_size, t.intermediate_size)
+    yield from layer_norm("text.final_layer_norm", t.hidden_size)
+    yield from linear("text_projection", width, t.hidden_size, False)
+    yield "logit_scale", ()
+
+
+def llava(given):
+    """Without the layer of the tower behind the one that is read, and the norm behind that."""
+    v = Config(given["vision_config"], **CLIP_IMAGES)
+    t = given.get("text_config", {})
+    h = t.get("hidden_size", 4096)
+    yield from images(v, "vision", v.num_hidden_layers - 1)
+    yield from layer_norm("vision.pre_layrnorm", v.hidden_size)
+    yield from linear("projector.linear_1", h, v.hidden_size)
+    yield from linear("projector.linear_2", h, h)
+    yield from llama(t)
+
+
+def dit(given):
+    """As Diffusers stores it; positions are computed, and norms have no weights."""
+    c = Config(given, num_attention_heads=16, attention_head_dim=72, in_channels=4, out_channels=None,
+               num_layers=28, patch_size=2, num_embeds_ada_norm=1000)
+    h, patch = c.num_attention_heads * c.attention_head_dim, c.patch_size
+    yield "pos_embed.proj.weight", (h, c.in_channels, patch, patch)
+    yield "pos_embed.proj.bias", (h,)
+    for i in range(c.num_layers):
+        block = f"transformer_blocks.{i}"
+        yield from linear(f"{block}.norm1.emb.timestep_embedder.linear_1", h, 256)
+        yield from linear(f"{block}.norm1.emb.timestep_embedder.linear_2", h, h)
+        yield f"{block}.norm1.emb.class_embedder.embedding_table.weight", (c.num_embeds_ada_norm + 1, h)
+        yield from linear(f"{block}.norm1.linear", 6 * h, h)
+        for name in ("to_q", "to_k", "to_v", "to_out.0"):
+            yield from linear(f"{block}.attn1.{name}", h, h)
+        yield from linear(f"{block}.ff.net.0.proj", 4 * h, h)
+        yield from linear(f"{block}.ff.net.2", h, 4 * h)
+    yield from linear("proj_out_1", 2 * h, h)
+    yield from linear("proj_out_2", patch * patch * (c.out_channels or c.in_channels), h)
+
+
 FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3,
             "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3, "gemma3": gemma3,
             "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
-            "t5": t5}
+            "t5": t5, "falcon": falcon, "phi3": phi3, "bloom": bloom, "gpt_neox": gpt_neox,
+            "deepseek_v2": deepseek_v2, "kimi_k2": deepseek_v3, "glm4_moe": glm4_moe, "llama4_text": llama4,
+            "llama4": llama4, "bert": bert, "vit": vit, "whisper": whisper, "clip": clip, "llava": llava}
 
 
 def elements(config):
     """Of all tensors of a config's checkpoint."""
-    family = FAMILIES[config["model_type"]] if "model_type" in config else mamba2_ssm
+    family = FAMILIES[config["model_type"]] if "model_type" in config else (
+        dit if "_class_name" in config else mamba2_ssm)
     tensors = dict(family(config))
     return sum(math.prod(shape) for shape in tensors.values())
 
 
 def active(config):
     """Of the tensors that one token meets: topk of the experts of a layer."""
+    inner = config.get("text_config", config)
     names = ("num_local_experts", "num_experts", "n_routed_experts")
-    count = next((config[name] for name in names if name in config), 1)
-    total = 0
+    count = next((inner[name] for name in names if name in inner), 1)
+    met = routed = 0
     for name, shape in dict(FAMILIES[config["model_type"]](config)).items():
-        routed = re.search(r"(^|\.)experts\.", name)
-        total += math.prod(shape) * config["num_experts_per_tok"] // count if routed else math.prod(shape)
-    return total
+        if re.search(r"(^|\.)experts\.", name):
+            routed += math.prod(shape)
+        else:
+            met += math.prod(shape)
+    return met + routed * inner.get("num_experts_per_tok", count) // count

@@ -32,6 +32,19 @@ def config(name, **changes):
     return {key: value for key, value in fields.items() if value is not ...}
 
 
+# What a config of a type cannot leave out: the class has no value, or the file of the family does not do it.
+NEEDED = {
+    "gemma3": {"text_config": {}},
+    "llama4": {"text_config": {}},
+    "llava": {"vision_config": {}},
+    "qwen3_moe": {"norm_topk_prob": True},
+    "deepseek_v2": {"num_experts_per_tok": 6, "first_k_dense_replace": 1},
+    "glm4_moe": {"attention_bias": True, "head_dim": 128},
+    "whisper": {"d_model": 256, "encoder_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 4,
+                "decoder_attention_heads": 4, "encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536},
+}
+
+
 class Import(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -79,24 +92,21 @@ class Published(Import):
 
     def test_active(self):
         """What a token uses: of the experts those that it is sent to."""
-        for name in ("mixtral_8x7b", "qwen3_30b_a3b", "gpt_oss_20b", "deepseek_v3", "llama3_8b"):
+        for name in ("mixtral_8x7b", "qwen3_30b_a3b", "gpt_oss_20b", "deepseek_v3", "llama3_8b",
+                     "deepseek_v2", "kimi_k2", "glm4_5_air", "llama4_scout", "llama4_maverick"):
             found = self.ask(config(name), "active_params(model)")[0]
             self.assertEqual(found, oracle.active(config(name)), name)
 
     def test_what_is_left_out(self):
         """A config that says nothing but its type is that of the class's own values."""
         for name in oracle.FAMILIES:
-            fields = {"model_type": name}
-            if name == "gemma3":
-                fields["text_config"] = {}
-            if name == "qwen3_moe":
-                fields["norm_topk_prob"] = True
+            fields = {"model_type": name, **NEEDED.get(name, {})}
             with self.subTest(name):
                 self.assertEqual(self.ask(fields)[0], oracle.elements(fields))
 
     def test_every_field_is_optional(self):
         """Each field of each config in turn: what it is left out for is the class's value, or refused."""
-        for name in ("llama3_2_1b", "gemma2_2b", "gpt2", "t5_small"):
+        for name in ("llama3_2_1b", "gemma2_2b", "gpt2", "t5_small", "falcon_40b", "pythia_160m"):
             for field in config(name):
                 fields = config(name, **{field: ...})
                 done = run("query", self.write(fields), "params(model)", "-q")
@@ -151,6 +161,126 @@ class Fields(Import):
         fewer = 4096 * 4097 // 2  # pairs of queries 4097 to 8192 with keys before the window
         saved = flops["mistral_7b_v3", 8192] - flops["mistral_7b_v1", 8192]
         self.assertEqual(saved, 32 * 4 * 32 * 128 * fewer)
+
+    def test_falcon(self):
+        """New blocks have as many heads with keys as they say, and two norms but where they say one; old ones
+        have one such head, or one each."""
+        for changes, kv_heads, count in (({}, "8", "2"), ({"num_ln_in_parallel_attn": 1}, "8", "1"),
+                                         ({"num_ln_in_parallel_attn": None}, "8", "2"),
+                                         ({"multi_query": False}, "8", "2"),
+                                         ({"new_decoder_architecture": False}, "1", "1"),
+                                         ({"new_decoder_architecture": ...}, "1", "1"),
+                                         ({"new_decoder_architecture": ..., "multi_query": False}, "8", "1"),
+                                         ({"num_kv_heads": None}, "128", "2")):
+            fields = config("falcon_40b", **changes)
+            bound = self.bound(fields)
+            self.assertEqual((bound["kv_heads"], bound["norms"]), (kv_heads, count), changes)
+            self.assertEqual(self.ask(fields)[0], oracle.elements(fields), changes)
+        self.assertEqual(self.bound(config("falcon_40b", ffn_hidden_size=1000))["ffn"], "1000")
+        old = config("falcon_7b", n_layer=32, n_head=71, num_hidden_layers=..., num_attention_heads=...)
+        self.assertEqual(self.spec(old), self.spec(config("falcon_7b")))
+
+    def test_parts_of_heads(self):
+        """A part of a head is rotated, in numbers that computers cannot write in full."""
+        for said, size in ((0.25, "16"), (1, "0"), (1.0, "0"), (..., "16"), (0.5, "32"), (0.38, "24"),
+                           ("1e-1", "6")):
+            text = json.dumps(config("pythia_160m", rotary_pct=said)).replace('"1e-1"', "1e-1")
+            self.assertEqual(self.bound(text)["rotary_dim"], size, said)
+        self.assertEqual(self.bound(config("phi4_mini"))["rotary_dim"], "96")
+        nested = {"partial_rotary_factor": 0.5}
+        nested = config("phi4_mini", partial_rotary_factor=..., rope_parameters=nested)
+        self.assertEqual(self.bound(nested)["rotary_dim"], "64")
+        self.refused(config("pythia_160m", rotary_pct=0.4), "E0286", "2, 2, does not divide head_dim *")
+        self.refused(config("pythia_160m", rotary_pct=0.01), "E0286", "is more than head_dim *")
+        for wrong in (0, -0.25, 1.5, "0.25", None, 0.1234567891):
+            self.refused(config("pythia_160m", rotary_pct=wrong), "E0283", "takes a number above 0")
+
+    def test_groups_of_experts(self):
+        """Chosen from only where the way of choosing says so."""
+        self.assertEqual(self.bound(config("deepseek_v2"))["groups"], "8")
+        greedy = self.bound(config("deepseek_v2", topk_method="greedy"))
+        self.assertEqual((greedy["groups"], greedy["top_groups"]), ("1", "1"))
+        self.assertEqual(self.bound(config("deepseek_v2_lite", n_group=None, topk_group=None))["groups"], "1")
+
+    def test_layers_of_llama4(self):
+        def text(name, **changes):
+            return config(name, text_config={**config(name)["text_config"], **changes})
+        spec = self.spec(config("llama4_maverick"))
+        self.assertEqual(self.spec(text("llama4_maverick", moe_layers=list(range(1, 48, 2)))), spec)
+        self.assertEqual(self.spec(text("llama4_maverick", no_rope_layers=[1, 1, 1, 0] * 12)), spec)
+        self.assertEqual(self.spec(text("llama4_maverick", layer_types=(
+            ["chunked_attention"] * 3 + ["full_attention"]) * 12)), spec)
+        self.refused(text("llama4_maverick", moe_layers=list(range(48))), "E0285", "'moe_layers' lists other")
+        self.refused(text("llama4_maverick", moe_layers=[1, 3]), "E0285", "'moe_layers' lists other")
+        self.refused(text("llama4_maverick", no_rope_layers=[0, 1, 1, 1] * 12), "E0285", "layer 0 is 0")
+        self.refused(text("llama4_scout", no_rope_layer_interval=2), "E0285", "three of four")
+        self.refused(text("llama4_scout", attention_chunk_size=None), "E0283", "is null")
+
+    def test_labels(self):
+        """Classes are the labels that a config lists."""
+        labels = {str(i): f"label {i}" for i in range(21)}
+        self.assertEqual(self.bound(config("vit_b_16", num_labels=..., id2label=labels))["classes"], "21")
+        self.assertEqual(self.bound(config("vit_b_16", num_labels=...))["classes"], "2")
+        self.refused(config("vit_b_16", num_labels=..., id2label={}), "E0283", "is empty")
+
+    def test_objects_of_towers(self):
+        """Old configs have objects twice, and those that end with _dict count; each may have the fields that
+        all configs have."""
+        fields = config("clip_b_32", text_config_dict={"hidden_size": 256, "num_attention_heads": 4})
+        number, messages = self.ask(fields)
+        self.assertEqual(number, oracle.elements(fields))
+        self.assertIn("E0286", [m["code"] for m in messages])
+        self.assertEqual(self.ask(config("clip_l_14"))[1], [])
+        _, messages = self.ask(config("clip_b_32", vision_config={
+            **config("clip_b_32")["vision_config"], "novelty": 1, "num_key_value_heads": 2}))
+        self.assertEqual([m["code"] for m in messages], ["E0288"])
+        self.assertIn("'vision_config.novelty', 'vision_config.num_key_value_heads'", messages[0]["text"])
+        self.refused(config("clip_b_32", text_config={"is_encoder_decoder": True}), "E0285", "no encoder")
+        _, messages = self.ask(config("llava_1_5_7b"))
+        self.assertEqual([(m["kind"], "leaves out the last layer of the tower" in m["text"])
+                          for m in messages], [("remark", True)])
+        self.refused(config("llava_1_5_7b", vision_config=...), "E0284", "'vision_config' is missing")
+        self.refused(config("llava_1_5_7b", vision_config=3), "E0283", "takes an object")
+        mistral = {"model_type": "mistral"}
+        self.refused(config("llava_1_5_7b", text_config=mistral), "E0285", "blocks of Llama")
+        self.assertEqual(self.ask({**config("llava_1_5_7b"), "text_config": {}})[0],
+                         oracle.elements({**config("llava_1_5_7b"), "text_config": {}}))
+
+    def test_diffusers(self):
+        """The class of its own takes other values for what is left out than the one that held all kinds."""
+        plain = {"_class_name": "DiTTransformer2DModel", "out_channels": 8}
+        self.assertEqual(self.ask(plain)[0], self.ask(config("dit_xl_2"))[0])
+        self.refused({"_class_name": "DiTTransformer2DModel"}, "E0286", "out_channels, 4, is not")
+        self.refused(config("dit_xl_2", norm_type=...), "E0285", "left out, which means layer_norm")
+        self.refused(config("dit_xl_2", norm_type="ada_norm_single"), "E0285", "from time and class")
+        self.refused(config("dit_xl_2", patch_size=...), "E0284", "'patch_size' is missing")
+        self.refused(config("dit_xl_2", cross_attention_dim=1152), "E0285", "image alone")
+        self.refused(config("dit_xl_2", _class_name="PixArtTransformer2DModel"), "E0282", "'PixArt")
+
+    def test_adapters(self):
+        """What PEFT writes has a rank, and no sizes: those of its base are for the command line."""
+        fields = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-2-7b-hf", "r": 16,
+                  "lora_alpha": 32, "lora_dropout": 0.05, "bias": "none", "task_type": "CAUSAL_LM",
+                  "target_modules": ["v_proj", "q_proj"], "inference_mode": True, "modules_to_save": None}
+        self.assertEqual(self.bound(fields), {"rank": "16", "alpha": "32"})
+        sizes = "layers=32,hidden=4096,heads=32,kv_heads=32,head_dim=128,ffn=11008,vocab=32000"
+        number, messages = self.ask(fields, "trainable(model)", "--set", sizes)
+        self.assertEqual(number, 2 * 4194304)  # what PEFT prints of rank 8, twice
+        self.assertEqual([(m["kind"], "Llama-2-7b" in m["text"]) for m in messages], [("remark", True)])
+        self.assertEqual(self.bound({"peft_type": "LORA"}), {"rank": "8", "alpha": "8"})
+        for changes, says in (({"target_modules": ["q_proj"]}, "queries and of values"),
+                              ({"target_modules": ["q_proj", "v_proj", "k_proj"]}, "queries and of values"),
+                              ({"target_modules": ["q_proj", "q_proj"]}, "queries and of values"),
+                              ({"target_modules": "all-linear"}, "queries and of values"),
+                              ({"use_dora": True}, "magnitudes"), ({"bias": "all"}, "no biases"),
+                              ({"rank_pattern": {"k_proj": 4}}, "one rank"),
+                              ({"peft_type": "IA3"}, "narrow")):
+            self.refused({**fields, **changes}, "E0285", says)
+
+    def test_code_of_tokenizers(self):
+        """Code that makes tokens computes nothing of the model."""
+        code = {"AutoTokenizer": "some/one--tokenization_mine.Mine", "AutoProcessor": None}
+        self.assertEqual(self.spec(config("llama3_8b", auto_map=code)), self.spec(config("llama3_8b")))
 
     def test_old_and_new_names(self):
         names = {"n_layer": "num_hidden_layers", "n_embd": "hidden_size", "n_head": "num_attention_heads"}
@@ -210,7 +340,10 @@ class Fields(Import):
         self.assertIn("--force", again.stderr)
         self.assertEqual(run("import", "-", "-o", target, "--force", text=text).returncode, 0)
         for command in (["check"], ["show"], ["prove", "vocab == 128256"],
-                        ["lower", "--plan", "ddp", "--set", "batch=1,seq=128", "-n"]):
+                        ["lower", "--plan", "ddp", "--set", "batch=1,seq=128", "-n"],
+                        ["sweep", "--select", "params(model)", "--over", "layers=1,2"],
+                        ["simulate", "--machine", "h100_sxm", "--plan", "ddp",
+                         "--set", "batch=2,seq=8,dp=2"]):
             done = run(command[0], CONFIGS / "llama3_8b.json", *command[1:], "-q")
             self.assertIn(done.returncode, (0, 5), done.stderr)
         self.assertEqual(run("import", self.folder).returncode, 3)
@@ -241,7 +374,7 @@ class Remarks(Import):
         table = [line for line in (SOURCE / "docs/import.md").read_text(encoding="utf-8").splitlines()
                  if line.startswith("| ")]
         for name in types:
-            spec = self.spec({"model_type": name, "norm_topk_prob": True})
+            spec = self.spec({"model_type": name, **NEEDED.get(name, {})})
             file = re.search(r'import "(.*)"', spec)[1]
             self.assertTrue(any(f"`{name}`" in row and f"`{file}`" in row for row in table), (name, file))
 
@@ -292,6 +425,22 @@ class Refused(Import):
                 ("t5_small", {"feed_forward_proj": "gated-gelu"}, "relu"),
                 ("t5_small", {"tie_word_embeddings": False}, "no head but the embedding"),
                 ("llama3_8b", {"is_encoder_decoder": True}, "no encoder"),
+                ("falcon_7b", {"alibi": True}, "rotary positions"),
+                ("falcon_7b", {"parallel_attn": False}, "side by side"),
+                ("falcon_7b", {"bias": True}, "no biases"),
+                ("phi4_mini", {"lm_head_bias": True}, "no bias in its head"),
+                ("bloom_560m", {"apply_residual_connection_post_layernorm": True}, "norm is given"),
+                ("pythia_160m", {"use_parallel_residual": False}, "side by side"),
+                ("pythia_160m", {"attention_bias": False}, "has biases in attention"),
+                ("deepseek_v2", {"norm_topk_prob": True}, "as they are"),
+                ("deepseek_v2", {"scoring_func": "sigmoid"}, "softmax"),
+                ("glm4_5", {"attention_bias": ...}, "left out, which means false"),
+                ("bert_base_uncased", {"position_embedding_type": "relative_key"}, "learned positions"),
+                ("bert_base_uncased", {"architectures": ["BertForQuestionAnswering"]}, "another head"),
+                ("vit_b_16", {"qkv_bias": False}, "has biases"),
+                ("whisper_tiny", {"activation_function": "relu"}, "computes gelu"),
+                ("llava_1_5_7b", {"vision_feature_layer": -1}, "last layer but one"),
+                ("llava_1_5_7b", {"vision_feature_select_strategy": "full"}, "token of the class"),
                 ("llama3_8b", {"attention_bias": "false"}, "'attention_bias' is \"false\"")):
             with self.subTest(f"{name} {changes}"):
                 self.refused(config(name, **changes), "E0285", says)
@@ -314,6 +463,16 @@ class Refused(Import):
                 ("deepseek_v3", {"first_k_dense_replace": 62}, "E0286", "is more than"),
                 ("mamba_codestral_7b", {"num_heads": 64}, "E0286", "is not"),
                 ("gpt_oss_20b", {"layer_types": ["sliding_attention"]}, "E0286", "for 24 layers"),
+                ("falcon_7b", {"num_attention_heads": 70}, "E0286", "is no whole number"),
+                ("falcon_40b", {"num_kv_heads": 7}, "E0286", "does not divide"),
+                ("deepseek_v2", {"num_experts_per_tok": ...}, "E0284", "'num_experts_per_tok' is missing"),
+                ("deepseek_v2", {"first_k_dense_replace": ...}, "E0286", "first_k_dense_replace"),
+                ("deepseek_v2", {"n_group": 7}, "E0286", "does not divide"),
+                ("vit_b_16", {"patch_size": 15}, "E0286", "does not divide"),
+                ("whisper_tiny", {"d_model": ...}, "E0284", "'d_model' is missing"),
+                ("whisper_tiny", {"decoder_ffn_dim": 384}, "E0286", "is not"),
+                ("clip_b_32", {"text_config": {"hidden_size": -1}}, "E0283", "'hidden_size' is -1"),
+                ("llama4_scout", {"text_config": {"num_hidden_layers": 10**12}}, "E0283", "is 10000000"),
                 ("llama3_8b", {"model_type": "lama"}, "E0282", "'lama'"),
                 ("llama3_8b", {"model_type": 3}, "E0283", "takes a text"),
                 ("llama3_8b", {"model_type": ..., "architectures": ...}, "E0282", "does not say"),
@@ -325,6 +484,27 @@ class Refused(Import):
                 here = [i for i, text in enumerate(lines, 1) for key, value in changes.items()
                         if isinstance(value, (int, float, str)) and f'"{key}"' in text]
                 self.assertTrue(line in here or not here or code == "E0286", (line, here))
+
+    def test_every_field_spoilt(self):
+        """Each field of each config in turn has a value that it cannot have: an error names a line, or the
+        field changes nothing, and the spec loads."""
+        values = (-1, "x", 1.5, 10**12, [], {}, None, 0, True)
+        turn = 0
+        for path in sorted(CONFIGS.glob("*.json")):
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            places = [(fields, name) for name in fields] + [
+                (part, name) for part in fields.values() if isinstance(part, dict) for name in part]
+            for part, name in places:
+                kept, part[name] = part[name], values[turn % len(values)]
+                turn += 1
+                done = run("query", self.write(fields), "params(model)", "-q", "--defaults")
+                with self.subTest(f"{path.stem}: {name} = {part[name]}"):
+                    self.assertIn(done.returncode, (0, 1), done.stderr)
+                    lines = [m["line"] for m in MESSAGE.finditer(done.stderr) if m["kind"] == "error"]
+                    self.assertEqual(done.returncode == 0, not lines, done.stderr)
+                    self.assertTrue(all(lines), done.stderr)
+                    self.assertEqual("config.json:" in done.stderr, done.returncode == 1, done.stderr)
+                part[name] = kept
 
     def test_texts(self):
         good = (CONFIGS / "llama3_8b.json").read_text(encoding="utf-8")

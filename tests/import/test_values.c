@@ -41,6 +41,27 @@ START_TEST(whole_numbers)
 }
 END_TEST
 
+START_TEST(parts_of_one)
+{
+    static const struct {
+        const char *text;
+        uint64_t above, below;
+    } parts[] = {
+        {"0.25", 25, 100}, {"1", 1, 1},         {"1.0", 1, 1},   {"1e-1", 1, 10},
+        {"0.50", 5, 10},   {"2.5e-1", 25, 100}, {"10e-1", 1, 1}, {"0.123456789", 123456789, 1000000000}};
+    static const char *const others[] = {"0",   "-0.5",     "1.01",  "2",           "1e1",
+                                         "NaN", "Infinity", "1e-10", "0.1234567891"};
+    uint64_t above, below;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        ck_assert_msg(etch_config_fraction(parts[i].text, &above, &below), "%s", parts[i].text);
+        ck_assert_uint_eq(above, parts[i].above);
+        ck_assert_uint_eq(below, parts[i].below);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!etch_config_fraction(others[i], &above, &below), "%s", others[i]);
+}
+END_TEST
+
 START_TEST(words_of_tables)
 {
     ck_assert(etch_has_word("silu swish", "swish"));
@@ -57,6 +78,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("import values");
-    ETCH_ADD_TESTS(suite, numbers_that_are_the_same, numbers_above_zero, whole_numbers, words_of_tables);
+    ETCH_ADD_TESTS(suite, numbers_that_are_the_same, numbers_above_zero, whole_numbers, parts_of_one,
+                   words_of_tables);
     return suite;
 }

@@ -6,10 +6,7 @@
 #define DIVIDES "num_key_value_heads | num_attention_heads"
 #define OWN_HEAD ETCH_FITS("tie_word_embeddings", "false", "false", "has a head of its own")
 /* The width of an MLP that the models do not have. */
-#define NO_MLP     \
-    {              \
-        "ffn", "1" \
-    }
+#define NO_MLP ETCH_BIND("ffn", "1")
 
 static const etch_field_row mixtral[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "32"),
@@ -91,7 +88,7 @@ static const etch_field_row deepseek_v3[] = {
     ETCH_FITS("norm_topk_prob", "true", "true", "makes the weights of the chosen experts add up to 1"),
     ETCH_FITS("scoring_func", "sigmoid", "sigmoid", "scores experts by sigmoid"),
     ETCH_FITS("topk_method", "noaux_tc", "noaux_tc", "chooses experts by scores with a bias"),
-    ETCH_REMARK_ON("num_nextn_predict_layers", "0 null", "0",
+    ETCH_REMARK_ON("num_nextn_predict_layers num_mtp_layers", "0 null", "0",
                    "leaves out modules that predict further tokens: `--set mtp=1` counts one"),
     ETCH_ANY("routed_scaling_factor"),
     ETCH_ANY("aux_loss_alpha"),
@@ -138,7 +135,19 @@ static const etch_import_family families[] = {
         .file = "deepseek_v3.etch",
         .model = "deepseek_v3",
         .fields = {deepseek_v3, etch_fields_gated},
-        .bindings = {{"biased", "1"}, {"mtp", "0"}},
+        .bindings = {ETCH_BIND("biased", "1"), ETCH_BIND("mtp", "0")},
+        .rules = {"num_experts_per_tok <= n_routed_experts", "first_k_dense_replace <= num_hidden_layers",
+                  "n_group | n_routed_experts", "topk_group <= n_group",
+                  "num_key_value_heads == num_attention_heads"},
+    },
+    {
+        .types = "kimi_k2",
+        .architectures = "DeepseekV3ForCausalLM KimiK2ForCausalLM",
+        .code = "configuration_deepseek modeling_deepseek",
+        .file = "deepseek_v3.etch",
+        .model = "deepseek_v3",
+        .fields = {deepseek_v3, etch_fields_gated},
+        .bindings = {ETCH_BIND("biased", "1"), ETCH_BIND("mtp", "0")},
         .rules = {"num_experts_per_tok <= n_routed_experts", "first_k_dense_replace <= num_hidden_layers",
                   "n_group | n_routed_experts", "topk_group <= n_group",
                   "num_key_value_heads == num_attention_heads"},

@@ -14,10 +14,20 @@ typedef enum etch_field_kind {
     ETCH_FIELD_LAYERS,
     /* an integer of at least 0 */
     ETCH_FIELD_COUNT,
+    /* how many members a list or object has, or a size */
+    ETCH_FIELD_MEMBERS,
+    /* a part of something: a number above 0, at most 1 */
+    ETCH_FIELD_PART,
     /* one of the words of `fits` */
     ETCH_FIELD_FITS,
     /* a list with a kind for each layer, which repeats the words of `fits` */
     ETCH_FIELD_KINDS,
+    /* a list of layers, which are the last of every so many: the field that `fits` names says of how many */
+    ETCH_FIELD_STEPS,
+    /* a list with the words of `fits`, in any order */
+    ETCH_FIELD_SET,
+    /* an object that has to be there, and whose members have rows of their own */
+    ETCH_FIELD_OBJECT,
     /* the dtype of what is computed and of weights */
     ETCH_FIELD_DTYPE,
     /* classes of code that comes with the config: only modules of the family's `code` */
@@ -33,7 +43,7 @@ typedef enum etch_field_verdict {
 
 /* What a field means. Values are words: of a text what it says, `true`, `null`, numbers, `[]` and `{}`,
  * `+` for every number above 0, `[..]` and `{..}` for what is not empty; "= 4 * n_embd" is computed of
- * other fields. */
+ * other fields. A list of kinds that may be empty is "[]" where it is left out. */
 typedef struct etch_field_row {
     /* its name, and those that it has or had elsewhere; "ssm_cfg.d_state" is a member of an object */
     const char *names;
@@ -51,9 +61,12 @@ typedef struct etch_field_row {
     etch_field_verdict verdict;
 } etch_field_row;
 
-/* A param that is computed: "ffn", "1". */
+/* A param that is computed: "ffn", "1"; of several for a param the first one counts whose field has one of
+ * its values. Rules may name these params. */
 typedef struct etch_family_binding {
     const char *param, *value;
+    /* NULL: always */
+    const char *field, *values;
 } etch_family_binding;
 
 /* Another file where a field has one of these values; the first that holds counts. */
@@ -61,18 +74,22 @@ typedef struct etch_family_variant {
     const char *field, *values, *file, *model;
 } etch_family_variant;
 
-enum { ETCH_FAMILY_TABLES = 3, ETCH_FAMILY_BINDINGS = 4, ETCH_FAMILY_VARIANTS = 3, ETCH_FAMILY_RULES = 6 };
+enum { ETCH_FAMILY_TABLES = 3, ETCH_FAMILY_BINDINGS = 8, ETCH_FAMILY_VARIANTS = 3, ETCH_FAMILY_RULES = 7 };
 
 typedef struct etch_import_family {
     /* model_type: of the language model itself, and of configs that have it in `text_config`; NULL: none */
     const char *types, *wrappers;
     /* a field that says so where there is no model_type */
     const char *mark;
+    /* objects that are configs themselves, of towers of a model: they may have the fields of all configs */
+    const char *parts;
     /* classes of models that have its head */
     const char *architectures;
     /* modules of code that was published with it, and that is what the file describes */
     const char *code;
     const char *file, *model;
+    /* what the file leaves out of every checkpoint, for a remark; NULL: nothing */
+    const char *lacks;
     etch_family_variant variants[ETCH_FAMILY_VARIANTS];
     /* tables of fields, each ends with a row without names; of a field the first row counts */
     const etch_field_row *fields[ETCH_FAMILY_TABLES];
@@ -87,7 +104,8 @@ typedef struct etch_import_families {
 } etch_import_families;
 
 /* In the order of docs/import.md. */
-#define ETCH_IMPORT_FAMILIES(FILE) FILE(decoders) FILE(experts) FILE(others)
+#define ETCH_IMPORT_FAMILIES(FILE) \
+    FILE(decoders) FILE(older) FILE(experts) FILE(latent) FILE(others) FILE(towers) FILE(adapted)
 #define ETCH_IMPORT_DECLARE(file) extern const etch_import_families etch_import_##file;
 ETCH_IMPORT_FAMILIES(ETCH_IMPORT_DECLARE)
 #undef ETCH_IMPORT_DECLARE
@@ -136,6 +154,19 @@ extern const etch_field_row etch_fields_common[], etch_fields_gated[];
 #define ETCH_KINDS(name, values, reason)                                             \
     {                                                                                \
         .names = (name), .kind = ETCH_FIELD_KINDS, .fits = (values), .why = (reason) \
+    }
+#define ETCH_PART(name, otherwise)                                      \
+    {                                                                   \
+        .names = (name), .kind = ETCH_FIELD_PART, .absent = (otherwise) \
+    }
+/* Params that are computed; where a field has one of these values. */
+#define ETCH_BIND(to, of)            \
+    {                                \
+        .param = (to), .value = (of) \
+    }
+#define ETCH_BIND_WHERE(to, of, name, words)                             \
+    {                                                                    \
+        .param = (to), .value = (of), .field = (name), .values = (words) \
     }
 #define ETCH_NO_FIELD \
     {                 \

@@ -91,7 +91,7 @@ static const etch_import_family families[] = {
         .model = "mamba2_untied",
         .variants = {{"tie_word_embeddings", "true", "mamba2.etch", "mamba2"}},
         .fields = {mamba2},
-        .bindings = {{"inner", "expand * hidden_size"}},
+        .bindings = {ETCH_BIND("inner", "expand * hidden_size")},
         .rules = {"num_heads * head_dim == expand * hidden_size", "n_groups | num_heads"},
     },
     {
@@ -101,8 +101,8 @@ static const etch_import_family families[] = {
         .model = "mamba2_untied",
         .variants = {{"tie_embeddings", "true", "mamba2.etch", "mamba2"}},
         .fields = {mamba2_first},
-        .bindings = {{"inner", "ssm_cfg.expand * d_model"},
-                     {"vocab", "vocab_size up pad_vocab_size_multiple"}},
+        .bindings = {ETCH_BIND("inner", "ssm_cfg.expand * d_model"),
+                     ETCH_BIND("vocab", "vocab_size up pad_vocab_size_multiple")},
         .rules = {"ssm_cfg.headdim * ssm_cfg.ngroups | ssm_cfg.expand * d_model"},
     },
     {
