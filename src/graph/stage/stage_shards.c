@@ -27,8 +27,7 @@ static void put(etch_value **value, const etch_value *from, etch_value *to)
         *value = to;
 }
 
-/* Whatever reads one value in a region reads the other one. */
-static void exchange(const etch_placed_region *region, const etch_value *from, etch_value *to)
+void etch_stage_exchange(const etch_placed_region *region, const etch_value *from, etch_value *to)
 {
     for (uint32_t i = 0; i < region->carries.count; i++) {
         put(&region->carries.at[i].init, from, to);
@@ -39,7 +38,7 @@ static void exchange(const etch_placed_region *region, const etch_value *from, e
         for (uint32_t k = 0; item->step && k < item->step->in_count; k++)
             put(&item->step->ins[k], from, to);
         for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-            exchange(item->loop->bodies.at[k], from, to);
+            etch_stage_exchange(item->loop->bodies.at[k], from, to);
     }
 }
 
@@ -51,7 +50,7 @@ static bool read_instead(const etch_staging *s, const etch_step *step)
     const bool is_behind = made != ETCH_NO_POSITION && first != ETCH_NO_POSITION && first > made;
     etch_value *shard = is_behind ? cut_forward(s, step) : NULL;
     if (shard)
-        exchange(s->placed->backward, step->outs[0], shard);
+        etch_stage_exchange(s->placed->backward, step->outs[0], shard);
     return shard;
 }
 
