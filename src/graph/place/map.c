@@ -356,17 +356,38 @@ static bool may_lack_pairs(const etch_placer *p, const etch_dim *dim, uint32_t a
     return divided;
 }
 
+static bool pair_over(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    require_of(p, dim, axes);
+    etch_map_require_pairs(p, dim, axes);
+    return !may_lack_pairs(p, dim, axes);
+}
+
+/* Where some of the axes divide the dim, and others may, a shard is chunks of several ranks that share the
+ * sequence: as many from either end. */
+static bool pair_over_some(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement r = p->placed->requirements.at[i];
+        if (r.dim == dim && (r.axes & axes) && (axes & ~r.axes) && may_lack_pairs(p, dim, r.axes))
+            changed = pair_over(p, dim, r.axes) || changed;
+    }
+    return changed;
+}
+
 /* Shards of `known` are shards of `other`: has this one two chunks for that reason? */
 static bool pair_as(etch_placer *p, const etch_dim *known, const etch_dim *other)
 {
     bool changed = false;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement need = p->placed->requirements.at[i];
-        if (!need.paired || first_of(need.dim) != first_of(known) || !may_lack_pairs(p, other, need.axes))
+        if (!need.paired || first_of(need.dim) != first_of(known))
             continue;
-        require_of(p, other, need.axes);
-        etch_map_require_pairs(p, other, need.axes);
-        changed = !may_lack_pairs(p, other, need.axes) || changed;
+        if (may_lack_pairs(p, other, need.axes))
+            changed = pair_over(p, other, need.axes) || changed;
+        else if (first_of(other) != first_of(known))
+            changed = pair_over_some(p, other, need.axes) || changed;
     }
     return changed;
 }
