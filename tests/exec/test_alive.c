@@ -105,7 +105,11 @@ static void seeds(etch_arena *arena)
         /* what a loop adds up, and a term of the same sum that is known before it */
         1804, 2590, 2946, 6162, 17616, 23174, 37630, 39297, 42474, 46328, 49672, 58240, 61910, 70508,
         /* a sequence in chunks that is merged, and split so that fewer ranks share its outer dim */
-        20866,
+        20866, 86414, 94056,
+        /* sums of what cancels out, and of what is very large */
+        56572, 101268,
+        /* shards of weights, and parts that are recomputed, read in several units; parts that nobody reads */
+        62610, 75988, 81447,
         /* experts' tokens of a rank in one sequence only */
         41094};
     tally t = {0};

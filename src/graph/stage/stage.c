@@ -286,6 +286,8 @@ void etch_stages_find(etch_placer *p)
     find_positions(&s);
     if (etch_stage_share_shards(&s))
         find_positions(&s);
+    if (etch_stage_cut_where_read(&s))
+        find_positions(&s);
     if (etch_stage_begin_with_terms(&s))
         find_positions(&s);
     if (etch_stage_add_on_the_way(&s))
