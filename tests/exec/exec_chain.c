@@ -117,7 +117,37 @@ const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position)
     return NULL;
 }
 
-bool exec_is_nowhere(const etch_step *step)
+static bool is_idle(const etch_placed *placed, const etch_step *step);
+
+/* Does a step other than one that is a name or a part, or a loop, read the value, or a part of it? */
+static bool is_read(const etch_placed *placed, const etch_value *value)
 {
-    return etch_step_shows(step) && (etch_op_is_view(step->op) || step->outs[0]->tensor->region->loop);
+    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
+         etch_placed_cursor_next(&at);) {
+        const etch_step *step = at.item->step;
+        const etch_placed_loop *loop = at.item->loop;
+        for (uint32_t i = 0; step && i < step->in_count; i++)
+            if (step->ins[i] == value && (!etch_step_shows(step) || !is_idle(placed, step)))
+                return true;
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++)
+            for (uint32_t k = 0; k < loop->bodies.at[b]->carries.count; k++)
+                if (loop->bodies.at[b]->carries.at[k].init == value ||
+                    loop->bodies.at[b]->carries.at[k].out == value)
+                    return true;
+    }
+    return false;
+}
+
+static bool is_idle(const etch_placed *placed, const etch_step *step)
+{
+    for (uint32_t i = 0; i < step->out_count; i++)
+        if (is_read(placed, step->outs[i]))
+            return false;
+    return true;
+}
+
+bool exec_is_nowhere(const etch_placed *placed, const etch_step *step)
+{
+    return etch_step_shows(step) &&
+           (etch_op_is_view(step->op) || step->outs[0]->tensor->region->loop || is_idle(placed, step));
 }

@@ -34,8 +34,8 @@ uint32_t exec_chain_position(const exec_chain *chain, etch_position home);
 bool exec_chain_has(exec_interval interval, uint32_t position);
 /* The cut of the placed graph before a stage position. */
 const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position);
-/* Views are nowhere on stages, nor are parts that an iteration cuts off: what they show may be on another
- * one, when nobody reads them. */
-bool exec_is_nowhere(const etch_step *step);
+/* Views are nowhere on stages, nor are parts that an iteration cuts off or that nobody reads: what they show
+ * may be on another one. */
+bool exec_is_nowhere(const etch_placed *placed, const etch_step *step);
 
 #endif

@@ -296,13 +296,19 @@ static bool are_chunks_whole(const exec_env *env, const etch_placed *placed, con
         const etch_dim *query = attends ? exec_causal_query(step->op) : NULL;
         for (uint32_t d = 0; query && d < value->tensor->rank; d++) {
             const etch_dim *dim = value->tensor->dims[d];
-            uint32_t parts = 1;
-            bool alike = exec_are_outermost(env, query, dim);
+            uint32_t held = 1, all = 1;
+            bool within = true; /* is it held over axes that divide the queries? */
             for (uint32_t a = 0; a < placed->plan->mesh.count; a++) {
-                parts *= step->factor[a] == query ? exec_integer(placed->plan->mesh.at[a].size) : 1;
-                alike = alike && (step->factor[a] != query || value->place[a] == dim);
+                const uint32_t ranks = exec_integer(placed->plan->mesh.at[a].size);
+                const bool divides = step->factor[a] == query, holds = value->place[a] == dim;
+                all *= divides ? ranks : 1;
+                held *= holds ? ranks : 1;
+                within = within && (divides || !holds);
             }
-            if (alike && parts > 1 && exec_size(env, dim) % (2 * parts))
+            /* of fewer ranks a shard is those of several */
+            const uint32_t parts = within ? held : all;
+            if (exec_are_outermost(env, query, dim) && held > 1 && all > 1 &&
+                exec_size(env, dim) % (2 * parts))
                 return false;
         }
     }

@@ -3,6 +3,7 @@
  * behind the last. */
 #include "end_work.h"
 #include "exec_ranks.h"
+#include "exec_summed.h"
 
 #include "graph/step/kernel.h"
 
@@ -359,7 +360,7 @@ static void run_bucket(const ending *e, const end_work *bucket)
 static void compare(const ending *e, const instance *x, const exec_array *expected, bool whole,
                     const char *what)
 {
-    const double allowed = 1e-9 * (exec_array_largest(expected) + 1e-3);
+    const double allowed = exec_allowed(expected);
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         const flat *f = &x->ranks[r];
         const exec_array *right = part_of(e, x->gradient->of, r, expected);

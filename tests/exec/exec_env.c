@@ -128,9 +128,12 @@ void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t p
         const etch_dim *like = graph->dims.at[i];
         const uint32_t first = first_of(env, like);
         const uint32_t size = first == first_of(env, dim) ? padded : env->size[first];
-        if (!exec_are_outermost(env, dim, like) || size % (2 * pairs) != 0 || env->pairs[first] >= pairs)
+        uint32_t fitting = pairs; /* fewer are halves, or thirds, of those, as where fewer ranks share it */
+        while (fitting > 1 && (pairs % fitting || size % (2 * fitting)))
+            fitting--;
+        if (!exec_are_outermost(env, dim, like) || fitting == 1 || env->pairs[first] >= fitting)
             continue;
-        env->pairs[first] = pairs;
+        env->pairs[first] = fitting;
         env->padded[first] = size;
     }
 }

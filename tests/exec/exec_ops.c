@@ -277,7 +277,7 @@ static double unary(const char *name, double x)
         return tanh(x);
     if (strcmp(name, "exp") == 0)
         return exp(x);
-    return log1p(exp(x)); /* softplus */
+    return fmax(x, 0) + log1p(exp(-fabs(x))); /* softplus */
 }
 
 static double unary_dx(const char *name, double x)

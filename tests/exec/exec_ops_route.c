@@ -4,14 +4,25 @@
 
 /* ---- who goes where ------------------------------------------------------------------------------------ */
 
-/* The expert of a choice: cyclic in tokens and choices, so that every block of enough of them that is aligned
- * chooses all experts equally often, and a token never the same twice. `index` is by dim of the indices, in
- * the whole batch. */
-static uint32_t expert_of(const uint32_t *index, uint32_t rank, uint32_t experts)
+/* The dim along which indices have the choices of a token: what scores have in its place are experts. */
+static uint32_t choices_at(const etch_tensor *idx)
 {
+    for (uint32_t i = 0; idx->producer && i < idx->rank; i++)
+        if (!etch_has_dim(idx->producer->ins[0], idx->dims[i]))
+            return i;
+    return idx->rank - 1;
+}
+
+/* The expert of a choice: cyclic in tokens and choices, so that every block of enough tokens, whatever dims
+ * it extends along, chooses all experts equally often, and a token never the same twice. `index` is by dim of
+ * the indices, in the whole batch. */
+static uint32_t expert_of(const exec_env *env, const etch_tensor *idx, const uint32_t *index,
+                          uint32_t experts)
+{
+    const uint32_t choices = choices_at(idx), each = exec_size(env, idx->dims[choices]);
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < rank; i++)
-        sum += index[i] * (i + 3 == rank ? 2 : 1);
+    for (uint32_t i = 0; i < idx->rank; i++)
+        sum += index[i] * (i == choices ? 1 : each);
     return sum % experts;
 }
 
@@ -116,6 +127,7 @@ static const etch_dim *experts_dim(const etch_tensor *of_slots, const etch_tenso
 static routing route_all(exec_call *call, const etch_tensor *of_slots, const etch_tensor *of_tokens)
 {
     const etch_op *op = call->op;
+    const etch_tensor *indices = exec_route_indices(op);
     routing r = {.idx = op->ins[1], .slots = op->attrs.to.at[0]};
     r.experts = experts_dim(of_slots, of_tokens, r.slots);
     const exec_route *route = route_in(call);
@@ -142,7 +154,7 @@ static routing route_all(exec_call *call, const etch_tensor *of_slots, const etc
                 group = group * exec_size(call->env, r.idx->dims[i]) + index[i];
         }
         uint32_t cell = cell_of(call, route, r.idx, index);
-        r.expert[k] = expert_of(global, r.idx->rank, experts);
+        r.expert[k] = expert_of(call->env, indices, global, experts);
         uint32_t *n = &filled[(group * cells + cell) * experts + r.expert[k]];
         r.slot[k] = *n < each ? slot_of(call, route, r.idx, index, *n, each) : 0;
         ++*n;
@@ -253,7 +265,7 @@ void exec_run_topk(exec_call *call)
         uint32_t index[EXEC_MAX_RANK];
         for (uint32_t i = 0; i < idx->rank; i++)
             index[i] = in_job(call->env, idx->dims[i], exec_walk_index(&w, idx->dims[i]));
-        call->outs[0]->at[w.at[0]] = expert_of(index, idx->rank, exec_size(call->env, over));
+        call->outs[0]->at[w.at[0]] = expert_of(call->env, idx, index, exec_size(call->env, over));
         call->flop += exec_size(call->env, over); /* one comparison with each score */
     }
 }

@@ -1,14 +1,13 @@
 #include "exec_ranks.h"
 #include "exec_made.h"
 #include "exec_ops_route.h"
+#include "exec_summed.h"
 #include "exec_traffic.h"
 
 #include "graph/step/kernel.h"
 
 #include <math.h>
 #include <string.h>
-
-static const double tolerance = 1e-9;
 
 /* "step `dx = all_reduce(..)` in the backward pass" */
 static const char *step_text(const exec_ranks *ranks, const etch_step *step)
@@ -65,7 +64,7 @@ bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor)
 
 static bool is_nowhere(const exec_ranks *ranks, const etch_step *step)
 {
-    return ranks->chain && exec_is_nowhere(step);
+    return ranks->chain && exec_is_nowhere(ranks->placed, step);
 }
 
 /* Is it made when it is asked for: what is no node, and on stages a view? */
@@ -160,7 +159,7 @@ static exec_array **parts_of(exec_ranks *ranks, const etch_value *value)
 static void compare_part(exec_ranks *ranks, const exec_array *part, uint32_t rank, const exec_array *expected,
                          const char *what)
 {
-    double allowed = tolerance * (exec_array_largest(expected) + 1e-3);
+    const double allowed = exec_allowed(expected);
     exec_walk w = exec_walk_over(1, (const exec_array *[]){part});
     while (exec_walk_next(&w)) {
         double right = *exec_walk_lookup(&w, expected, NULL, 0), now = part->at[w.at[0]];

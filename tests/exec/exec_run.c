@@ -1,9 +1,11 @@
 #include "exec_run.h"
 
 #include "exec_made.h"
+#include "exec_summed.h"
 
 #include "graph/ir/row.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- data ---------------------------------------------------------------------------------------------- */
@@ -127,6 +129,7 @@ static void add_to_gradient(exec_run *run, const etch_tensor *gradient, const ex
 {
     exec_array *sum = exec_run_gradient(run, &run->env, gradient);
     exec_walk w = exec_walk_over(2, (const exec_array *[]){sum, part});
+    sum->summed += fmax(part->summed, exec_array_largest(part));
     while (exec_walk_next(&w))
         sum->at[w.at[0]] += part->at[w.at[1]];
 }
@@ -218,6 +221,7 @@ static void run_op(exec_run *run, const etch_op *op)
         return;
     exec_op(&call);
     exec_note_made(&call);
+    exec_note_summed(&call);
     if (op->phase == ETCH_FORWARD)
         stop_gradient(run, op, call.outs[0]);
     if (run->flop_matters)

@@ -449,7 +449,7 @@ static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t
     for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (step && !exec_is_nowhere(step) && runs_of(s, step) != times)
+        if (step && !exec_is_nowhere(s->placed, step) && runs_of(s, step) != times)
             s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
                                    runs_of(s, step), times);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {

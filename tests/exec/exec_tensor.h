@@ -31,6 +31,7 @@ typedef struct exec_array {
     size_t size;
     double *at; /* the last dim runs fastest */
     exec_made made;
+    double summed; /* of one rank: of the sums that its elements are, the largest of absolute values */
     /* Of what backward reads: */
     struct exec_array *memory;  /* the array whose memory it is; NULL: its own */
     const etch_tensor *made_as; /* by an op of the forward pass, and not only as a view */

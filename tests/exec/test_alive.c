@@ -94,11 +94,24 @@ static void random_models(etch_arena *arena)
     ck_assert_msg(2 * t.loose <= t.chunked, "%u of %u are said to keep more", t.loose, t.chunked);
 }
 
-/* Models and plans of which something was said wrong once: parts in messages, slices that nobody reads,
- * copies and parts of weights, and, in the last, zeros that go through a stage. */
+/* Models and plans of which something was said wrong once. */
 static void seeds(etch_arena *arena)
 {
-    static const uint64_t once[] = {2739, 4564, 5354, 6891, 8114, 10828, 13809, 25398, 31118, 43896};
+    static const uint64_t once[] = {
+        /* parts in messages, slices that nobody reads, copies and parts of weights */
+        2739, 4564, 5354, 6891, 8114, 10828, 13809, 25398, 31118,
+        /* zeros that go through a stage */
+        43896,
+        /* what a loop adds up, and a term of the same sum that is known before it */
+        1804, 2590, 2946, 6162, 17616, 23174, 37630, 39297, 42474, 46328, 49672, 58240, 61910, 70508,
+        /* a sequence in chunks that is merged, and split so that fewer ranks share its outer dim */
+        20866, 86414, 94056,
+        /* sums of what cancels out, and of what is very large */
+        56572, 101268,
+        /* shards of weights, and parts that are recomputed, read in several units; parts that nobody reads */
+        62610, 75988, 81447,
+        /* experts' tokens of a rank in one sequence only */
+        41094};
     tally t = {0};
     for (uint32_t i = 0; i < 2 * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

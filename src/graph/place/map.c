@@ -356,17 +356,51 @@ static bool may_lack_pairs(const etch_placer *p, const etch_dim *dim, uint32_t a
     return divided;
 }
 
+static bool pair_over(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    require_of(p, dim, axes);
+    etch_map_require_pairs(p, dim, axes);
+    return !may_lack_pairs(p, dim, axes);
+}
+
+/* Does a size that as many ranks or more divide in two chunks each say so? */
+static bool has_pairs(const etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        if (r->paired && !(axes & ~r->axes) && r->size == dim->size)
+            return true;
+    }
+    return false;
+}
+
+/* The dim lies as a sequence does that the ranks of `axes` share, and other ranks divide it. Those of some of
+ * these axes have chunks of several ranks, as many from either end; of all others a shard is any of it, which
+ * is whole where the chunks are. */
+static bool pair_otherwise(etch_placer *p, const etch_dim *dim, uint32_t axes)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement r = p->placed->requirements.at[i];
+        const uint32_t sharing = r.axes & ~axes ? axes : r.axes;
+        if (r.dim == dim && r.axes && !has_pairs(p, dim, sharing))
+            changed = pair_over(p, dim, sharing) || changed;
+    }
+    return changed;
+}
+
 /* Shards of `known` are shards of `other`: has this one two chunks for that reason? */
 static bool pair_as(etch_placer *p, const etch_dim *known, const etch_dim *other)
 {
     bool changed = false;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement need = p->placed->requirements.at[i];
-        if (!need.paired || first_of(need.dim) != first_of(known) || !may_lack_pairs(p, other, need.axes))
+        if (!need.paired || first_of(need.dim) != first_of(known))
             continue;
-        require_of(p, other, need.axes);
-        etch_map_require_pairs(p, other, need.axes);
-        changed = !may_lack_pairs(p, other, need.axes) || changed;
+        if (may_lack_pairs(p, other, need.axes) && !has_pairs(p, other, need.axes))
+            changed = pair_over(p, other, need.axes) || changed;
+        else
+            changed = pair_otherwise(p, other, need.axes) || changed;
     }
     return changed;
 }

@@ -95,6 +95,8 @@ etch_value *etch_place_sum(etch_placer *p, const etch_op *op, etch_value **summa
                            uint32_t taken);
 /* How often it adds two of them, as etch_additions. */
 etch_expr etch_place_additions(const etch_placer *p, etch_value *const *terms, uint32_t count);
+/* Moves once more, in the place in work, what was moved to give the value, and gives it the same names. */
+etch_value *etch_place_again(etch_placer *p, const etch_value *value);
 bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b);
 
 #endif

@@ -360,3 +360,13 @@ etch_value *etch_reshard_reduce(etch_placer *p, etch_value *value, uint32_t axes
 {
     return reshard_once(p, value, value->place, axes, ETCH_ALL_REDUCE, provenance);
 }
+
+etch_value *etch_place_again(etch_placer *p, const etch_value *value)
+{
+    const etch_step *step = value->step;
+    if (!step->op)
+        return reshard_once(p, step->ins[0], value->place, step->axes, step->collective, step->provenance);
+    etch_value *shown = etch_place_again(p, step->ins[0]);
+    return etch_step_alike(p, (etch_op *)(uintptr_t)step->op, &shown, 1, value->tensor, value->place)
+        ->outs[0];
+}

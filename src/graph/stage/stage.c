@@ -286,6 +286,10 @@ void etch_stages_find(etch_placer *p)
     find_positions(&s);
     if (etch_stage_share_shards(&s))
         find_positions(&s);
+    if (etch_stage_cut_where_read(&s))
+        find_positions(&s);
+    if (etch_stage_begin_with_terms(&s))
+        find_positions(&s);
     if (etch_stage_add_on_the_way(&s))
         find_positions(&s);
     visit_backward(&s, make_copies_early);

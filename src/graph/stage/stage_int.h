@@ -67,6 +67,11 @@ etch_position etch_stage_loop_end(const etch_staging *s, etch_position position)
 void etch_stage_find_reads(etch_staging *s);
 /* The items of a region, NULL: of none, with what they read. */
 etch_stage_pass etch_stage_pass_of(const etch_staging *s, const etch_placed_region *region);
+/* Lets whatever reads one value in a region, however deep, read the other one. */
+void etch_stage_exchange(const etch_placed_region *region, const etch_value *from, etch_value *to);
+/* Lets loops of the chain begin what they add up with terms of the same sum that are known where they begin.
+ * True when there were any: positions are then to be found again. */
+bool etch_stage_begin_with_terms(const etch_staging *s);
 /* Splits sums whose terms come from several later units. True when there were any: positions are then to be
  * found again. */
 bool etch_stage_add_on_the_way(const etch_staging *s);
@@ -75,6 +80,9 @@ bool etch_stage_is_own_shard(const etch_staging *s, const etch_step *step);
 /* Lets backward read the shards that forward has cut, behind the unit that makes the whole. True when there
  * were any: positions are then to be found again. */
 bool etch_stage_share_shards(const etch_staging *s);
+/* Lets every unit cut the shards of weights and inputs that it reads. True when there were any that another
+ * one had cut: positions are then to be found again. */
+bool etch_stage_cut_where_read(etch_staging *s);
 /* Finds the cuts, and where weights are used. */
 void etch_stage_find_alive(etch_staging *s);
 

@@ -90,7 +90,7 @@ void etch_stage_find_reads(etch_staging *s)
                 s->is_read[shown.at[shown.count]->ins[0]->id] = true;
 }
 
-/* Is it a part that an iteration cuts off for nobody? That is no kernel, and needs no operand. */
+/* Is it a part that is cut off for nobody? That is no kernel, and needs no operand. */
 static bool is_idle(const etch_staging *s, const etch_step *step)
 {
     bool is_read = false;
@@ -154,7 +154,7 @@ static etch_stage_reads reads_of(const etch_staging *s, const etch_placed_item *
 {
     etch_stage_reads out = {0};
     const etch_stage_read begins = {.how = ETCH_READ_BEGINS}, plain = {.how = ETCH_READ};
-    if (item->step)
+    if (item->step && !is_idle(s, item->step))
         add_operands(s, item, plain, &out);
     for (uint32_t i = 0; item->loop && i < etch_loop_carries(item->loop)->count; i++) {
         etch_stage_read like = begins;
