@@ -39,6 +39,7 @@
 #include "etch/pipeline.h"
 #include "etch/query.h"
 #include "etch/session.h"
+#include "etch/solve.h"
 #include "etch/status.h"
 #include "etch/sweep.h"
 #include "etch/time.h"

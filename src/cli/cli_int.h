@@ -70,6 +70,8 @@ typedef struct cli_arguments {
     /* of a sweep: `over` and `where` have room for every word of the command line */
     etch_sweep_options sweep;
     const char **over, **where;
+    /* what to solve for; its names stand in `over` */
+    etch_solve_options solve;
     /* --format, as far as it is one of rows, or of other results */
     const char *of_rows, *not_of_rows;
     /* the spec of the machine */
@@ -113,8 +115,11 @@ enum {
     CLI_SIMULATE = 1 << 10,
     CLI_IMPORT = 1 << 11,
     CLI_SWEEP = 1 << 12,
+    CLI_SOLVE = 1 << 13,
+    /* what computes rows of a spec */
+    CLI_ROWS = CLI_SWEEP | CLI_SOLVE,
     CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
-    CLI_EVERY = CLI_SPEC | CLI_SWEEP | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
+    CLI_EVERY = CLI_SPEC | CLI_ROWS | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
 };
 
 /* The i-th command, NULL after the last. */
@@ -133,6 +138,7 @@ cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_simulate(const cli_arguments *arguments);
 cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_sweep(const cli_arguments *arguments);
+cli_exit cli_solve(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 /* Prints the specs that come with etch, "models" or "machines", each with the first line of its comment. */

@@ -185,6 +185,22 @@ static const cli_command commands[] = {
      "\n"
      "  etch simulate models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 --machine h100_sxm\n"},
+    {"solve", CLI_SOLVE, "SPEC STATEMENT", 2, 2, "the largest value for which a statement holds",
+     "Finds the largest, or the least, value of a param or mesh axis for which a statement\n"
+     "holds, of those that a query does not refuse: 'memory(peak) <= 80 GB' --for batch. What\n"
+     "has no value takes its default. Prints the value, the sides of the statement there, and\n"
+     "the next value, for which it does not hold.\n"
+     "\n"
+     "The place where both sides are equal is computed where their difference is linear. Else\n"
+     "it is searched by bisection, if the difference is proved to rise or to fall; or all\n"
+     "values are looked at, where they are finitely many. Otherwise etch says that it cannot\n"
+     "tell, and exits with 5.\n"
+     "\n"
+     "--for 'tp = 1, 2, 4' takes only these values. Of several --for all but the last have\n"
+     "values: the answers that no other is better than are printed, a line each.\n"
+     "\n"
+     "  etch solve models/llama.etch 'memory(peak) <= 80 GB' --config llama3_8b --plan fsdp\n"
+     "      --set dp=8,seq=8192 --for batch\n"},
     {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"

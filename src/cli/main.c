@@ -38,6 +38,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_import(arguments);
     case CLI_SWEEP:
         return cli_sweep(arguments);
+    case CLI_SOLVE:
+        return cli_solve(arguments);
     case CLI_HELP:
         return cli_help(arguments);
     default:

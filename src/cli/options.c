@@ -28,6 +28,8 @@ typedef enum option_id {
     OPT_PARETO,
     OPT_EXPLAIN,
     OPT_YES,
+    OPT_FOR,
+    OPT_METHOD,
     OPT_PIPELINE,
     OPT_AFTER,
     OPT_BY,
@@ -82,15 +84,15 @@ typedef struct option_row {
 
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
-    [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC | CLI_SWEEP,
+    [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC | CLI_ROWS, "a config of the spec: a named set of values"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC | CLI_ROWS,
                  "a plan of the spec; needed where it has several;\n"
                  "`show` then shows what is where, and collectives"},
-    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a train or infer block of the spec"},
+    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_ROWS, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0,
                  "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest (`show --plan`: all)"},
-    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_SWEEP,
+    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_ROWS,
                  "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
                  "NAME=NAME leaves it without a value;\n"
@@ -109,13 +111,16 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_EXPLAIN] = {"explain", 0, NULL, CLI_SWEEP, "what a query says of the first row of each reason for\n"
                      "which rows are refused"},
     [OPT_YES] = {"yes", 0, NULL, CLI_SWEEP, "also more than 100000000 rows"},
+    [OPT_FOR] = {"for", 0, "NAME", CLI_SOLVE, "the param or mesh axis to solve for; with values, only\n"
+                 "these: 'tp = 1, 2, 4'; repeatable"},
+    [OPT_METHOD] = {"method", 0, "WHAT", CLI_SOLVE, "only in this way: closed, bisection, each"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_AFTER] = {"after", 0, "PASS", CLI_SHOW, "what a pass of the compiler has made: model, train,\n"
                    "place, stage, shard, fuse, step"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage, term, layer, class"},
     [OPT_COUNT_BY] = {"count", 0,
-                 "LIST", CLI_QUERY | CLI_PROVE | CLI_SWEEP, "what counts as FLOP: megatron, narayanan, or\n"
+                 "LIST", CLI_QUERY | CLI_PROVE | CLI_ROWS, "what counts as FLOP: megatron, narayanan, or\n"
                      "causal=full, router=no, ...: `etch help counts`"},
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
                  "behind each part of it"},
@@ -124,7 +129,7 @@ static const option_row rows[OPT_COUNT] = {
                  "without a value, to 1"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0,
-                 "FORMAT", CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
+                 "FORMAT", CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot; of a\n"
                     "sweep csv (the default), jsonl, table"},
@@ -138,7 +143,7 @@ static const option_row rows[OPT_COUNT] = {
                         "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
-    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_SWEEP,
+    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_ROWS,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block"},
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
@@ -165,14 +170,14 @@ static const option_row rows[OPT_COUNT] = {
                    "write into a folder that holds files; of `import`:\n"
                    "replace a file"},
     [OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE, "end before the files are on the disk"},
-    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_SWEEP,
+    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,
                   "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL,
-                  CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+                  CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
                   "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
     [OPT_QUIET] = {"quiet", 'q', NULL,
-                   CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+                   CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
                  "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
@@ -363,6 +368,20 @@ static bool choose_streams(cli_arguments *a, const char *text)
     return true;
 }
 
+static const char *method_at(size_t i)
+{
+    return etch_solving_name((etch_solving)i);
+}
+
+static bool choose_method(cli_arguments *a, const char *text)
+{
+    int chosen;
+    if (!choose_listed(a, OPT_METHOD, text, method_at, &chosen))
+        return false;
+    a->solve.method = (etch_solving)chosen;
+    return true;
+}
+
 static bool choose_color(cli_arguments *a, const char *text)
 {
     static const char *const names[] = {"auto", "always", "never"};
@@ -485,6 +504,11 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_EXPLAIN:
     case OPT_YES:
         return store_sweep(a, id, value);
+    case OPT_FOR:
+        a->over[a->solve.name_count++] = value;
+        return true;
+    case OPT_METHOD:
+        return choose_method(a, value);
     case OPT_PIPELINE:
         a->view = CLI_VIEW_PIPELINE;
         return true;
@@ -634,8 +658,8 @@ static option_id option_of(int value)
  * how many threads there are may come from an alias that is overruled. */
 static bool may_repeat(option_id id)
 {
-    return !rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE || id == OPT_COLOR ||
-           id == OPT_JOBS;
+    return !rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE || id == OPT_FOR ||
+           id == OPT_COLOR || id == OPT_JOBS;
 }
 
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
@@ -682,7 +706,7 @@ static cli_exit add_word(cli_arguments *a, const char *word)
 }
 
 /* Options may stand before the command: only now is known whether it takes them. */
-static cli_exit check_words(const cli_arguments *a, unsigned long given)
+static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
 {
     const cli_command *c = a->command;
     if (a->help || a->version)
@@ -692,7 +716,7 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
         return CLI_USAGE;
     }
     for (int i = 0; i < OPT_COUNT; i++)
-        if ((given >> i & 1) && !(rows[i].commands & c->bit))
+        if (given[i] && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
     if (a->of_rows && c->bit != CLI_SWEEP)
         return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name,
@@ -714,10 +738,11 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)
-        return cli_usage_error(c, c->bit & (CLI_SPEC | CLI_SWEEP) ? "no spec given" : "no file given");
+        return cli_usage_error(c, c->bit & (CLI_SPEC | CLI_ROWS) ? "no spec given" : "no file given");
     if (a->word_count < c->least)
-        return cli_usage_error(c, "no %s given", c->bit == CLI_PROVE ? "statement" : "expression");
-    if ((c->bit & (CLI_SPEC | CLI_SWEEP)) && !*a->words[0])
+        return cli_usage_error(c, "no %s given",
+                               c->bit & (CLI_PROVE | CLI_SOLVE) ? "statement" : "expression");
+    if ((c->bit & (CLI_SPEC | CLI_ROWS)) && !*a->words[0])
         return cli_usage_error(c, "SPEC is the path of a file, or - for the standard input");
     return CLI_DONE;
 }
@@ -731,7 +756,7 @@ static unsigned processors(void)
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
 {
     tables t;
-    unsigned long given = 0;
+    bool given[OPT_COUNT + 1] = {false};
     int value;
     cli_exit status = CLI_DONE;
     *a = (cli_arguments){.session.sets = sets,
@@ -749,11 +774,11 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
             status = cli_usage_error(a->command, "--%s needs a value", rows[option_of(optopt)].name);
         } else {
             const option_id id = option_of(value);
-            if ((given >> id & 1) && !may_repeat(id))
+            if (given[id] && !may_repeat(id))
                 status = cli_usage_error(a->command, "--%s is given twice", rows[id].name);
             else if (!store(a, id, optarg, sets))
                 status = CLI_USAGE;
-            given |= 1ul << id;
+            given[id] = true;
         }
     }
     while (status == CLI_DONE && optind < argc)

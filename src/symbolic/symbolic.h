@@ -234,6 +234,26 @@ etch_expr etch_leading(etch_sym *sym, etch_expr a, etch_expr var);
  * count as R; a quotient by a sum keeps its denominator. NULL: undefined. */
 etch_expr etch_dominant(etch_sym *sym, etch_expr a);
 
+/* How an expression moves. */
+typedef enum etch_trend {
+    /* this way and that, or nobody can tell */
+    ETCH_TREND_UNKNOWN,
+    ETCH_TREND_CONSTANT,
+    /* never falls */
+    ETCH_TREND_RISING,
+    /* never rises */
+    ETCH_TREND_FALLING
+} etch_trend;
+
+/* How `a` moves as the integer variable `var` grows by 1 at a time, wherever it is, the other variables held:
+ * for all values that the facts allow the others. Sound, incomplete. */
+etch_trend etch_trend_of(etch_sym *sym, etch_expr a, etch_expr var);
+
+/* Where `a` is 0, a quotient of which the numerator is linear in `var` and the denominator is never 0: in
+ * `*root`. RISING: it is negative before and positive after; FALLING: the other way round; CONSTANT: its sign
+ * is that of one value everywhere, and there is no root; UNKNOWN: `a` is nothing like that. */
+etch_trend etch_linear_root(etch_sym *sym, etch_expr a, etch_expr var, etch_expr *root);
+
 /* A monomial in some variables, and what stands before it. */
 typedef struct etch_collected {
     etch_expr mono, coef;

@@ -85,6 +85,8 @@ typedef struct compiling {
     etch_quantities inner;
     /* models whose quantities were asked for: of a job, of ranks */
     etch_compiled *of_job, *of_rank;
+    /* of the expressions, of the conditions */
+    expr_list exprs, musts;
     /* what the values do not allow has been reported */
     bool refused;
 } compiling;
@@ -233,7 +235,6 @@ static bool compile_musts(compiling *c)
     etch_session *session = c->session;
     etch_compiled *p = c->of_rank ? c->of_rank : c->of_job;
     const etch_settings *settings = etch_session_settings(session, c->plan);
-    expr_list formulas = {0};
     etch_musts all = {0};
     etch_values values = {0};
     if (p)
@@ -246,9 +247,9 @@ static bool compile_musts(compiling *c)
     etch_case_must *list = ETCH_NEW_ARRAY(self->arena, all.count, etch_case_must);
     bool fine = true;
     for (uint32_t i = 0; fine && i < all.count; i++)
-        fine = add_must(c, &all.at[i], &formulas, list, &self->must_count);
+        fine = add_must(c, &all.at[i], &c->musts, list, &self->must_count);
     self->must = list;
-    return fine && compile(c, &formulas, &self->musts);
+    return fine && compile(c, &c->musts, &self->musts);
 }
 
 /* ---- expressions --------------------------------------------------------------------------------------- */
@@ -282,15 +283,14 @@ static bool compile_claims(compiling *c, const etch_quantities *quantities)
 static bool compile_exprs(compiling *c, const etch_quantities *quantities)
 {
     const etch_sweep_frame *frame = c->self->key.frame;
-    expr_list formulas = {0};
     for (uint32_t i = 0; i < c->self->sweep->request.exprs.count; i++) {
         const etch_expr value =
             apply(c, etch_spec_value(c->session->spec, frame->exprs[i], "expression", c->plan, quantities));
         if (!value)
             return false;
-        ETCH_PUSH(c->session->arena, &formulas, value);
+        ETCH_PUSH(c->session->arena, &c->exprs, value);
     }
-    return compile(c, &formulas, &c->self->exprs);
+    return compile(c, &c->exprs, &c->self->exprs);
 }
 
 static etch_status compile_case(void *data)
@@ -307,8 +307,13 @@ static etch_status compile_case(void *data)
     etch_forget_open(session);
     const etch_quantities quantities = quantities_of(c);
     const bool fine = compile_claims(c, &quantities) && compile_exprs(c, &quantities) && compile_musts(c);
-    if (fine && session->open_stages.count == 0 && etch_error_count(session->diags) == errors)
+    if (fine && session->open_stages.count == 0 && etch_error_count(session->diags) == errors) {
+        const etch_case_look look = {session,    settings, c->exprs.at, c->self->must, c->self->must_count,
+                                     c->musts.at};
+        if (c->self->look)
+            c->self->look(c->self->look_data, &look);
         return ETCH_OK;
+    }
     if (etch_error_count(session->diags) == errors)
         etch_error(session->diags, ETCH_E_QUERY_UNDEFINED, (etch_span){0, 0},
                    "an expression is undefined: a divisor is 0");

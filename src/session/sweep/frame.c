@@ -1,27 +1,7 @@
 /* One plan and config of a sweep: its axes, the statements about them, and which of them decide structure. */
-#include "session/sweep/sweep_int.h"
+#include "session/sweep/frame_int.h"
 
 #include <string.h>
-
-/* A frame while it is made, in a session of its own. */
-typedef struct framing {
-    etch_sweep *sweep;
-    etch_sweep_frame *frame;
-    etch_session *session;
-    const etch_plan *plan;
-    const etch_settings *settings;
-    /* by axis */
-    ETCH_VEC(etch_expr) vars;
-    ETCH_VEC(etch_sweep_axis) axes;
-    ETCH_VEC(etch_values_list) lists;
-    /* of statements */
-    etch_claim *claims;
-    etch_where_kind *kinds;
-    /* some expression asks for quantities: at all, of ranks, under a plan or run that it names */
-    bool asks, asks_rank, names_other;
-    /* the one that is read does */
-    bool asked;
-} framing;
 
 /* ---- sessions ------------------------------------------------------------------------------------------ */
 
@@ -105,7 +85,7 @@ const char *etch_frame_ranks(etch_session *session, const etch_plan *plan, const
 }
 
 /* The text as this plan understands it. */
-static const char *text_of(const framing *f, const char *text)
+static const char *text_of(const etch_framing *f, const char *text)
 {
     return etch_frame_ranks(f->session, f->plan, etch_units_expand(f->session->arena, text));
 }
@@ -114,7 +94,7 @@ static const char *text_of(const framing *f, const char *text)
 
 static etch_expr note_quantity(void *data, const etch_quantity *q)
 {
-    framing *f = data;
+    etch_framing *f = data;
     const etch_quantity_row *row = etch_quantity_row_of(q->name);
     if (row && row->timing) {
         etch_diag *diag =
@@ -129,7 +109,7 @@ static etch_expr note_quantity(void *data, const etch_quantity *q)
     return etch_var(f->session->sym, "(quantity)");
 }
 
-static etch_quantities noting(framing *f)
+static etch_quantities noting(etch_framing *f)
 {
     etch_quantities all = etch_session_quantities(f->session);
     all.value = note_quantity;
@@ -137,7 +117,7 @@ static etch_quantities noting(framing *f)
     return all;
 }
 
-static bool read_expressions(framing *f)
+static bool read_expressions(etch_framing *f)
 {
     const etch_sweep_request *r = &f->sweep->request;
     etch_arena *arena = f->sweep->arena;
@@ -152,7 +132,7 @@ static bool read_expressions(framing *f)
     return true;
 }
 
-static bool read_statements(framing *f)
+static bool read_statements(etch_framing *f)
 {
     const etch_sweep_request *r = &f->sweep->request;
     etch_arena *arena = f->sweep->arena;
@@ -184,7 +164,7 @@ static uint32_t column_of(etch_sweep *sweep, const char *name)
     return sweep->columns.count - 1;
 }
 
-static void add_axis(framing *f, const char *name, etch_expr var, const etch_values_list *list)
+static void add_axis(etch_framing *f, const char *name, etch_expr var, const etch_values_list *list)
 {
     etch_sweep_axis axis = {.name = etch_copy_string(f->sweep->arena, name), .least = 1};
     axis.column = column_of(f->sweep, name);
@@ -199,7 +179,7 @@ static void add_axis(framing *f, const char *name, etch_expr var, const etch_val
 }
 
 /* The values in force with all axes open. */
-static bool apply_axes(framing *f)
+static bool apply_axes(etch_framing *f)
 {
     etch_session *session = f->session;
     session->options.sets = sets_of(f->sweep, session->arena, f->axes.at, f->axes.count, NULL);
@@ -209,7 +189,7 @@ static bool apply_axes(framing *f)
     return f->settings != NULL;
 }
 
-static bool read_axes(framing *f)
+static bool read_axes(etch_framing *f)
 {
     const etch_sweep_request *r = &f->sweep->request;
     for (uint32_t i = 0; i < r->over.count; i++) {
@@ -234,17 +214,8 @@ static bool read_axes(framing *f)
 
 /* ---- the equation -------------------------------------------------------------------------------------- */
 
-static bool is_size(const framing *f, etch_expr var)
-{
-    for (uint32_t i = 0; f->plan && i < f->plan->mesh.count; i++)
-        if (etch_settings_apply(f->session->sym, f->settings, f->plan->mesh.at[i].size) == var ||
-            f->plan->mesh.at[i].size == var)
-            return true;
-    return false;
-}
-
 /* The axis that a variable is; a new one where it is of the mesh and has no value. UINT32_MAX: neither. */
-static uint32_t factor_of(framing *f, etch_expr var, bool *has_value)
+static uint32_t factor_of(etch_framing *f, etch_expr var, bool *has_value)
 {
     *has_value = false;
     for (uint32_t i = 0; i < f->vars.count; i++)
@@ -253,14 +224,14 @@ static uint32_t factor_of(framing *f, etch_expr var, bool *has_value)
     for (uint32_t i = 0; i < f->settings->count; i++)
         if (f->settings->at[i].var == var)
             *has_value = f->settings->at[i].from != ETCH_GIVEN_BY_DEFAULT;
-    if (!is_size(f, var) || *has_value)
+    if (!etch_framing_is_size(f, var) || *has_value)
         return UINT32_MAX;
     add_axis(f, etch_var_name(var), var, NULL);
     return f->vars.count - 1;
 }
 
 /* Is the statement a product of mesh axes that is a number? Then its axes are the factors. */
-static bool solve(framing *f, const etch_claim *claim)
+static bool solve(etch_framing *f, const etch_claim *claim)
 {
     etch_sym *sym = f->session->sym;
     const uint32_t before = f->axes.count;
@@ -274,7 +245,7 @@ static bool solve(framing *f, const etch_claim *claim)
     bool fine = count > 0, has_value;
     for (uint32_t i = 0; fine && i < count; i++) {
         const uint32_t axis = factor_of(f, vars[i], &has_value);
-        fine = axis != UINT32_MAX ? is_size(f, vars[i]) : has_value;
+        fine = axis != UINT32_MAX ? etch_framing_is_size(f, vars[i]) : has_value;
         if (fine && axis != UINT32_MAX) {
             axes[found++] = axis;
             factors = etch_mul(sym, factors, vars[i]);
@@ -299,7 +270,7 @@ static bool solve(framing *f, const etch_claim *claim)
     return true;
 }
 
-static void solve_one(framing *f)
+static void solve_one(etch_framing *f)
 {
     etch_where_kind *kinds = f->kinds;
     for (uint32_t i = 0; i < f->sweep->request.where.count && f->frame->product == 0; i++)
@@ -324,8 +295,8 @@ const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *fra
 }
 
 /* Compiles formulas over the axes before `limit`. False after an error: one speaks of what has no value. */
-static bool compile(framing *f, const etch_expr *formulas, uint32_t count, uint32_t limit, const char *what,
-                    etch_program **program, const uint32_t **inputs)
+static bool compile(etch_framing *f, const etch_expr *formulas, uint32_t count, uint32_t limit,
+                    const char *what, etch_program **program, const uint32_t **inputs)
 {
     etch_session *session = f->session;
     f->frame->axes = f->axes.at;
@@ -353,7 +324,7 @@ static bool compile(framing *f, const etch_expr *formulas, uint32_t count, uint3
     return true;
 }
 
-static bool compile_statements(framing *f)
+static bool compile_statements(etch_framing *f)
 {
     etch_sym *sym = f->session->sym;
     const uint32_t count = f->sweep->request.where.count;
@@ -374,7 +345,7 @@ static bool compile_statements(framing *f)
 }
 
 /* Values that depend on nothing, all at once. */
-static bool constant_values(framing *f, const etch_values_list *list, const etch_expr *formulas,
+static bool constant_values(etch_framing *f, const etch_values_list *list, const etch_expr *formulas,
                             etch_sweep_axis *axis)
 {
     etch_arena *arena = f->sweep->arena;
@@ -404,7 +375,7 @@ static bool constant_values(framing *f, const etch_values_list *list, const etch
     return all.count > 0;
 }
 
-static bool compile_axis(framing *f, uint32_t index)
+static bool compile_axis(etch_framing *f, uint32_t index)
 {
     const etch_values_list *list = &f->lists.at[index];
     etch_sweep_axis *axis = &f->axes.at[index];
@@ -429,94 +400,11 @@ static bool compile_axis(framing *f, uint32_t index)
     return compile(f, formulas.at, formulas.count, index, axis->name, &axis->program, &axis->inputs);
 }
 
-/* ---- structure ----------------------------------------------------------------------------------------- */
-
-/* The axes that a value speaks of decide. */
-static void decide(framing *f, etch_expr value)
-{
-    const etch_expr *vars;
-    value = etch_settings_apply(f->session->sym, f->settings, value);
-    const uint32_t count = value ? etch_vars_of(f->session->sym, value, &vars) : 0;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < f->vars.count; k++)
-            if (f->vars.at[k] == vars[i])
-                f->axes.at[k].decides = true;
-}
-
-static void decide_loops(framing *f, const etch_graph *graph)
-{
-    for (etch_cursor at = {.root = graph->forward}; etch_cursor_next(&at);)
-        if (at.item->loop)
-            decide(f, at.item->loop->count);
-    for (uint32_t i = 0; i < graph->idle_loops.count; i++)
-        decide(f, graph->idle_loops.at[i]->count);
-    for (uint32_t i = 0; i < graph->decisive.count; i++)
-        decide(f, graph->decisive.at[i]);
-}
-
-static void decide_stages(framing *f, const etch_compiled *p)
-{
-    const etch_stage_line *line = p->plan->stage;
-    for (uint32_t i = 0; i < line->axis_count; i++)
-        decide(f, p->plan->mesh.at[line->axes[i]].size);
-    decide(f, line->chunks);
-    for (uint32_t i = 0; i < line->count_count; i++)
-        decide(f, line->counts[i]);
-    for (uint32_t i = 0; p->placed->stages && i < p->placed->stages->segments.count; i++)
-        decide(f, p->placed->stages->segments.at[i].count);
-}
-
-/* Sizes of the mesh that are computed from others may be 1 where none of these is. */
-static void decide_mesh(framing *f)
-{
-    for (uint32_t i = 0; f->plan && i < f->plan->mesh.count; i++) {
-        etch_expr size = etch_settings_apply(f->session->sym, f->settings, f->plan->mesh.at[i].size);
-        if (!size || !etch_var_name(size))
-            decide(f, f->plan->mesh.at[i].size);
-    }
-}
-
-/* A branch was decided by a default, or not at all. */
-static bool is_undecided(const etch_diag *said)
-{
-    for (; said; said = said->next)
-        if (said->code == ETCH_E_UNDECIDED || said->severity == ETCH_ERROR)
-            return true;
-    return false;
-}
-
-/* Builds the model with all axes open, to see which of them must not be. */
-static void find_structure(framing *f)
-{
-    etch_session *session = f->session;
-    const etch_diags_mark mark = etch_diags_now(session->diags);
-    f->frame->by_row = f->names_other;
-    for (uint32_t i = 0; i < f->axes.count; i++) {
-        f->axes.at[i].is_size = is_size(f, f->vars.at[i]);
-        bool real;
-        int64_t least;
-        if (!f->axes.at[i].is_size && !etch_spec_range(session->spec, f->vars.at[i], &real, &least))
-            f->axes.at[i].decides = true; /* the tokens of a step */
-    }
-    if (!f->asks || f->frame->by_row)
-        return;
-    etch_compiled *p = etch_compiled_get(session, NULL, NULL, f->asks_rank, (etch_span){0, 0});
-    const bool placed = p && f->asks_rank && etch_compiled_place(session, p);
-    if (p)
-        decide_loops(f, p->training->graph);
-    if (placed && p->plan->stage)
-        decide_stages(f, p);
-    decide_mesh(f);
-    const etch_diag *said = etch_diags_retract(session->diags, &mark);
-    for (uint32_t i = 0; is_undecided(said) && i < f->axes.count; i++)
-        f->axes.at[i].decides = f->axes.at[i].decides || !f->axes.at[i].is_size;
-}
-
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
 static etch_status read_frame(void *data)
 {
-    framing *f = data;
+    etch_framing *f = data;
     etch_session *session = f->session;
     const uint32_t errors = etch_error_count(session->diags);
     bool fine = etch_session_plan(session, &f->plan) && read_axes(f) && read_statements(f);
@@ -530,7 +418,7 @@ static etch_status read_frame(void *data)
                    "an expression is undefined: a divisor is 0");
     if (!fine || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
-    find_structure(f);
+    etch_framing_structure(f);
     f->frame->axis_count = f->axes.count;
     return ETCH_OK;
 }
@@ -551,7 +439,7 @@ etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char
     *frame = (etch_sweep_frame){.number = sweep->frames.count, .plan = plan, .config = config};
     ETCH_PUSH(arena, &sweep->frames, frame);
     etch_status status;
-    framing f = {.sweep = sweep, .frame = frame};
+    etch_framing f = {.sweep = sweep, .frame = frame};
     f.session = etch_frame_open(sweep, arena, frame, NULL, &status);
     if (status == ETCH_OK)
         status = etch_session_run(f.session, read_frame, &f);

@@ -36,6 +36,13 @@ static void put_exact(etch_buf *out, etch_exact value)
     put_number(out, value.denominator);
 }
 
+const char *etch_exact_text(etch_arena *arena, etch_exact value)
+{
+    etch_buf text = {.arena = arena};
+    put_exact(&text, value);
+    return text.text;
+}
+
 /* ---- cells --------------------------------------------------------------------------------------------- */
 
 /* The columns before those of expressions: plan, config, axes. */

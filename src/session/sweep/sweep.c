@@ -8,112 +8,7 @@
 /* More rows need a word of the user. */
 #define ROWS_UNASKED UINT64_C(100000000)
 
-/* ---- blocks -------------------------------------------------------------------------------------------- */
-
-static etch_status start_block(void *data)
-{
-    etch_sweep_block *b = data;
-    const uint32_t axes = b->frame->axis_count, statements = b->sweep->request.where.count;
-    b->arena = etch_arena_new(b->mem);
-    b->numbers = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
-    b->denominators = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
-    for (uint32_t i = 0; i < axes; i++)
-        b->numbers[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
-    b->asked = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
-    b->met = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
-    return ETCH_OK;
-}
-
-static etch_status next_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block)
-{
-    etch_sweep_block *b = *block = &sweep->blocks[sweep->block_count];
-    *b = (etch_sweep_block){.sweep = sweep, .frame = frame, .first_row = sweep->report->rows};
-    b->mem = etch_mem_new(ETCH_MEMORY_LIMIT);
-    if (!b->mem)
-        return ETCH_ENOMEM;
-    sweep->block_count++;
-    return etch_guard(b->mem, start_block, b);
-}
-
-static void free_blocks(etch_sweep *sweep)
-{
-    for (uint32_t i = 0; i < sweep->block_count; i++)
-        if (sweep->blocks[i].mem)
-            etch_mem_free(sweep->blocks[i].mem);
-    sweep->block_count = 0;
-}
-
-typedef struct adding {
-    etch_sweep_block *block;
-    const etch_exact *row;
-} adding;
-
-static etch_status add_row(void *data)
-{
-    const adding *a = data;
-    etch_sweep_block *b = a->block;
-    for (uint32_t i = 0; i < b->frame->axis_count; i++) {
-        b->numbers[i][b->count] = a->row[i].number;
-        if (a->row[i].denominator != 1 && !b->denominators[i]) {
-            b->denominators[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
-            for (uint32_t k = 0; k < b->count; k++)
-                b->denominators[i][k] = 1;
-        }
-        if (b->denominators[i])
-            b->denominators[i][b->count] = a->row[i].denominator;
-    }
-    b->count++;
-    return ETCH_OK;
-}
-
-/* ---- some blocks at a time ----------------------------------------------------------------------------- */
-
-static etch_status sort_guarded(void *data)
-{
-    return etch_block_sort(data);
-}
-
-static etch_status sort_block(void *data, size_t i)
-{
-    etch_sweep *sweep = data;
-    return etch_guard(sweep->blocks[i].mem, sort_guarded, &sweep->blocks[i]);
-}
-
-static etch_status compute_guarded(void *data)
-{
-    return etch_block_compute(data);
-}
-
-static etch_status compute_block(void *data, size_t i)
-{
-    etch_sweep *sweep = data;
-    return etch_guard(sweep->blocks[i].mem, compute_guarded, &sweep->blocks[i]);
-}
-
-static etch_status compile_case(void *data, size_t i)
-{
-    etch_sweep *sweep = data;
-    return etch_case_compile(sweep->new_cases.at[i]);
-}
-
-/* Until each row has its case, compiled: rows of a case that cannot be compiled get cases of their own. */
-static etch_status find_cases(etch_sweep *sweep, unsigned threads)
-{
-    for (;;) {
-        etch_status status = etch_parallel(threads, sweep->block_count, sort_block, sweep);
-        if (status != ETCH_OK)
-            return status;
-        sweep->new_cases.count = 0;
-        for (uint32_t i = 0; i < sweep->block_count; i++)
-            for (uint32_t k = 0; k < sweep->blocks[i].new_keys.count; k++)
-                etch_case_add(sweep, &sweep->blocks[i].new_keys.at[k]);
-        if (sweep->new_cases.count == 0)
-            return ETCH_OK;
-        status = etch_parallel(threads, sweep->new_cases.count, compile_case, sweep);
-        if (status != ETCH_OK)
-            return status;
-    }
-}
+/* ---- what blocks say ----------------------------------------------------------------------------------- */
 
 static void add_tally(etch_sweep *sweep, const etch_tally *tally)
 {
@@ -159,14 +54,10 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
 static etch_status run_blocks(etch_sweep *sweep)
 {
     const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
-    if (sweep->block_count == 0)
-        return ETCH_OK;
-    etch_status status = find_cases(sweep, threads);
-    if (status == ETCH_OK)
-        status = etch_parallel(threads, sweep->block_count, compute_block, sweep);
+    etch_status status = etch_blocks_compute(sweep, threads);
     for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count; i++)
         status = take_block(sweep, &sweep->blocks[i]);
-    free_blocks(sweep);
+    etch_blocks_free(sweep);
     return status;
 }
 
@@ -221,10 +112,9 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
         if (sweep->report->stopped)
             break;
         if (status == ETCH_OK && !block)
-            status = next_block(sweep, frame, &block);
-        adding a = {block, row};
+            status = etch_blocks_next(sweep, frame, &block);
         if (status == ETCH_OK)
-            status = etch_guard(block->mem, add_row, &a);
+            status = etch_block_add(block, row);
         sweep->report->rows++;
         if (sweep->report->rows > ROWS_UNASKED && !sweep->options->yes)
             status = refuse_rows(sweep, "more than 100000000");
@@ -331,11 +221,17 @@ static etch_status begin(void *data)
     return ETCH_OK;
 }
 
-static void clean_up(etch_sweep *sweep)
+etch_status etch_sweep_begin(etch_sweep *sweep)
+{
+    sweep->mem = etch_mem_new(ETCH_MEMORY_LIMIT);
+    return sweep->mem ? etch_guard(sweep->mem, begin, sweep) : ETCH_ENOMEM;
+}
+
+void etch_sweep_end(etch_sweep *sweep)
 {
     etch_sink_abandon(&sweep->sink);
     etch_walk_end(&sweep->walk);
-    free_blocks(sweep);
+    etch_blocks_free(sweep);
     for (uint32_t i = 0; i < sweep->programs.count; i++)
         etch_program_free(sweep->programs.at[i]);
     for (uint32_t i = 0; i < sweep->case_slots; i++)
@@ -350,12 +246,12 @@ etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *
 {
     etch_sweep_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
-    etch_sweep sweep = {.session = session, .options = &own, .mem = etch_mem_new(ETCH_MEMORY_LIMIT)};
+    etch_sweep sweep = {.session = session, .options = &own};
     sweep.sink = (etch_sweep_sink){.session = session, .options = &own, .folder = -1, .file = -1};
-    etch_status status = !sweep.mem ? ETCH_ENOMEM : etch_guard(sweep.mem, begin, &sweep);
+    etch_status status = etch_sweep_begin(&sweep);
     if (status == ETCH_OK)
         status = unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, run_guarded, &sweep);
-    clean_up(&sweep);
+    etch_sweep_end(&sweep);
     *report = session->broken == ETCH_OK ? sweep.report : NULL;
     return status;
 }

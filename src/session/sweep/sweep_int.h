@@ -1,10 +1,12 @@
 /* What the files of a sweep share.
  *
  *     request.c    what is asked for, as lists of texts
- *     frame.c      one plan and config: axes, conditions on them, and what decides structure
+ *     frame.c      one plan and config: axes, and conditions on them
+ *     structure.c  what decides structure
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
  *     block.c      many rows at once
+ *     blocks.c     some blocks at a time
  *     exact.c      numbers of any size
  *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
@@ -225,8 +227,23 @@ typedef struct etch_case_program {
     const uint32_t *inputs;
 } etch_case_program;
 
+/* Formulas of a case, in the session that they are made in. */
+typedef struct etch_case_look {
+    etch_session *session;
+    const etch_settings *settings;
+    /* of the expressions, with the values of the case */
+    const etch_expr *exprs;
+    const etch_case_must *musts;
+    uint32_t must_count;
+    /* what `left` and `right` of the conditions count */
+    const etch_expr *must_formulas;
+} etch_case_look;
+
 typedef struct etch_sweep_case {
     struct etch_sweep *sweep;
+    /* is shown the formulas once they are known; NULL: nobody is */
+    void (*look)(void *data, const etch_case_look *look);
+    void *look_data;
     struct etch_sweep_case *next;
     etch_case_key key;
     etch_mem *mem;
@@ -307,6 +324,10 @@ typedef struct etch_sweep {
     etch_sweep_report *report;
 } etch_sweep;
 
+/* Gives a sweep memory of its own; and takes all that it has away, whatever has come of it. */
+etch_status etch_sweep_begin(etch_sweep *sweep) ETCH_MUST_CHECK;
+void etch_sweep_end(etch_sweep *sweep);
+
 /* Reads a sweep's request for a plan and a config. NULL after an error. */
 etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char *config);
 /* Opens a session on the spec of the sweep with values for the axes of a frame. `values`, by axis: a
@@ -318,6 +339,15 @@ const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *fra
                                   const etch_program *program);
 /* `ranks` of a text as the product of the plan's axes; the text itself where there is none. */
 const char *etch_frame_ranks(etch_session *session, const etch_plan *plan, const char *text);
+
+/* ---- structure.c --------------------------------------------------------------------------------------- */
+
+typedef void (*etch_structure_fn)(void *data, etch_expr value);
+/* Calls `each` with the values that decide the structure of a model, and of its stages where it is placed. */
+void etch_structure_each(const etch_compiled *compiled, etch_structure_fn each, void *data);
+/* The same of sizes of the mesh that are computed from others, and may be 1 where none of these is. */
+void etch_structure_of_mesh(etch_sym *sym, const etch_settings *settings, const etch_plan *plan,
+                            etch_structure_fn each, void *data);
 
 /* ---- walk.c -------------------------------------------------------------------------------------------- */
 
@@ -355,11 +385,23 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
 /* Do rows go out as they come? */
 bool etch_sweep_streams(const etch_sweep *sweep);
 
+/* ---- blocks.c ------------------------------------------------------------------------------------------ */
+
+/* A block of the sweep for rows of a frame, behind those that there are: there is room for it. */
+etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block);
+/* Adds a row, by axis; there is room for it. */
+etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row);
+/* Computes the blocks of the sweep. */
+etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads);
+void etch_blocks_free(etch_sweep *sweep);
+
 /* ---- rows.c, print.c, sink.c, tell.c ------------------------------------------------------------------- */
 
 /* Keeps what is to be kept of the rows of a block. */
 void etch_rows_take(etch_sweep *sweep, const etch_sweep_block *block);
 
+/* "7/2" */
+const char *etch_exact_text(etch_arena *arena, etch_exact value);
 void etch_print_head(const etch_sweep *sweep, etch_buf *out);
 void etch_print_row(const etch_sweep *sweep, const etch_sweep_frame *frame, const etch_exact *values,
                     const etch_exact *results, etch_buf *out);

@@ -1,0 +1,123 @@
+/* Blocks of rows that are under way, some at a time. */
+#include "session/sweep/sweep_int.h"
+
+/* ---- one after the other ------------------------------------------------------------------------------- */
+
+static etch_status start_block(void *data)
+{
+    etch_sweep_block *b = data;
+    const uint32_t axes = b->frame->axis_count, statements = b->sweep->request.where.count;
+    b->arena = etch_arena_new(b->mem);
+    b->numbers = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
+    b->denominators = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
+    for (uint32_t i = 0; i < axes; i++)
+        b->numbers[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
+    b->asked = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
+    b->met = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
+    return ETCH_OK;
+}
+
+etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block)
+{
+    etch_sweep_block *b = *block = &sweep->blocks[sweep->block_count];
+    *b = (etch_sweep_block){.sweep = sweep, .frame = frame, .first_row = sweep->report->rows};
+    b->mem = etch_mem_new(ETCH_MEMORY_LIMIT);
+    if (!b->mem)
+        return ETCH_ENOMEM;
+    sweep->block_count++;
+    return etch_guard(b->mem, start_block, b);
+}
+
+void etch_blocks_free(etch_sweep *sweep)
+{
+    for (uint32_t i = 0; i < sweep->block_count; i++)
+        if (sweep->blocks[i].mem)
+            etch_mem_free(sweep->blocks[i].mem);
+    sweep->block_count = 0;
+}
+
+typedef struct adding {
+    etch_sweep_block *block;
+    const etch_exact *row;
+} adding;
+
+static etch_status add_row(void *data)
+{
+    const adding *a = data;
+    etch_sweep_block *b = a->block;
+    for (uint32_t i = 0; i < b->frame->axis_count; i++) {
+        b->numbers[i][b->count] = a->row[i].number;
+        if (a->row[i].denominator != 1 && !b->denominators[i]) {
+            b->denominators[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
+            for (uint32_t k = 0; k < b->count; k++)
+                b->denominators[i][k] = 1;
+        }
+        if (b->denominators[i])
+            b->denominators[i][b->count] = a->row[i].denominator;
+    }
+    b->count++;
+    return ETCH_OK;
+}
+
+etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row)
+{
+    adding a = {block, row};
+    return etch_guard(block->mem, add_row, &a);
+}
+
+/* ---- some blocks at a time ----------------------------------------------------------------------------- */
+
+static etch_status sort_guarded(void *data)
+{
+    return etch_block_sort(data);
+}
+
+static etch_status sort_block(void *data, size_t i)
+{
+    etch_sweep *sweep = data;
+    return etch_guard(sweep->blocks[i].mem, sort_guarded, &sweep->blocks[i]);
+}
+
+static etch_status compute_guarded(void *data)
+{
+    return etch_block_compute(data);
+}
+
+static etch_status compute_block(void *data, size_t i)
+{
+    etch_sweep *sweep = data;
+    return etch_guard(sweep->blocks[i].mem, compute_guarded, &sweep->blocks[i]);
+}
+
+static etch_status compile_case(void *data, size_t i)
+{
+    etch_sweep *sweep = data;
+    return etch_case_compile(sweep->new_cases.at[i]);
+}
+
+/* Until each row has its case, compiled: rows of a case that cannot be compiled get cases of their own. */
+static etch_status find_cases(etch_sweep *sweep, unsigned threads)
+{
+    for (;;) {
+        etch_status status = etch_parallel(threads, sweep->block_count, sort_block, sweep);
+        if (status != ETCH_OK)
+            return status;
+        sweep->new_cases.count = 0;
+        for (uint32_t i = 0; i < sweep->block_count; i++)
+            for (uint32_t k = 0; k < sweep->blocks[i].new_keys.count; k++)
+                etch_case_add(sweep, &sweep->blocks[i].new_keys.at[k]);
+        if (sweep->new_cases.count == 0)
+            return ETCH_OK;
+        status = etch_parallel(threads, sweep->new_cases.count, compile_case, sweep);
+        if (status != ETCH_OK)
+            return status;
+    }
+}
+
+etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads)
+{
+    if (sweep->block_count == 0)
+        return ETCH_OK;
+    const etch_status status = find_cases(sweep, threads);
+    return status == ETCH_OK ? etch_parallel(threads, sweep->block_count, compute_block, sweep) : status;
+}

@@ -1,0 +1,185 @@
+"""What `etch solve` answers, held against `etch query`: random statements about the shipped models under
+their plans. The statement holds for the answer and not for the value that is said to fail; values between the
+two are refused. Where no value is said to do, none that is tried does. Closed forms and bisection agree, and
+what they say of values far from the answer is so."""
+
+import json
+import os
+import random
+import re
+from fractions import Fraction
+
+from etchtest import LLAMA, MODELS, Case, main, run, settings, succeed
+from shipped import SMALL, axes_of, params_of, runs_of
+from test_sweeps import OF_JOB, OF_RANK, SERVED, configs_of, is_spec, plans_of
+
+MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
+SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
+STATEMENTS = 200 * MULT
+
+HOLDS = {"<=": lambda a, b: a <= b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b,
+         ">": lambda a, b: a > b}
+SIZES = ["batch", "seq", "context", "hidden", "vocab", "ffn", "micro", "layers", "src", "tgt"]
+
+
+class Solve(Case):
+    def draw(self, rng):
+        """A spec, options, values, the variable, a quantity."""
+        spec = rng.choice([path for path in sorted(MODELS.glob("*.etch"))
+                           if is_spec(path) and plans_of(path) and path.stem != "gpt_memory"])
+        plan = rng.choice(plans_of(spec))
+        axes, params, configs = axes_of(spec, plan), params_of(spec), configs_of(spec)
+        config = rng.choice(configs) if configs and rng.random() < 0.6 else None
+        fixed = {name: value for name, value in SMALL.items() if name in params}
+        if config is not None:
+            fixed = {name: value for name, value in {"batch": 64, "seq": 1024, "src": 128, "tgt": 64,
+                                                     "micro": 2, "context": 128}.items() if name in params}
+        fixed.update({name: rng.choice([1, 2, 2, 4]) for name in axes})
+        served = rng.choice(runs_of(spec))
+        choice = sorted(axes) if rng.random() < 0.3 else [name for name in SIZES if name in params]
+        name = rng.choice(choice)
+        fixed.pop(name, None)
+        common = ["--plan", plan, *(["--config", config] if config else []),
+                  *(["--run", served] if served else [])]
+        return spec, common, fixed, name, rng.choice(SERVED if served else OF_JOB + OF_RANK)
+
+    def value(self, problem, at):
+        """The quantity at a value of the variable; None: a query refuses it."""
+        spec, common, fixed, name, quantity = problem
+        if (spec, *common, str(fixed), name, quantity, at) not in self.known:
+            done = run("query", spec, quantity, *common, "--defaults", "-q", "--set",
+                       settings(dict(fixed, **{name: at})))
+            self.assertIn(done.status, (0, 1, 4), str(done))
+            self.known[spec, *common, str(fixed), name, quantity, at] = (
+                Fraction(done.out.strip()) if done.status == 0 else None)
+        return self.known[spec, *common, str(fixed), name, quantity, at]
+
+    def solve(self, problem, statement, *more):
+        spec, common, fixed, name, _ = problem
+        done = run("solve", spec, statement, *common, "--set", settings(fixed), "--for", name, "--format",
+                   "json", *more)
+        self.assertIn(done.status, (0, 1, 5), str(done))
+        return done, json.loads(done.out)["rows"][0] if done.status == 0 else None
+
+    def check_row(self, rng, problem, statement, holds, row):
+        name = problem[3]
+
+        def at(point):
+            return int(point["values"][name])
+
+        answer, fails = row["answer"], row["fails"]
+        for point, meant in ((answer, True), (fails, False), *((p, True) for p in row["answers"])):
+            if point is not None:
+                said = self.value(problem, at(point))
+                self.assertIsNotNone(said, f"{problem}\n{statement}: {point} is refused")
+                self.assertEqual(Fraction(point["left"]), said, f"{problem}\n{statement}")
+                self.assertEqual(meant, holds(said), f"{problem}\n{statement}: {point}")
+        if answer and fails:
+            low, high = sorted((at(answer), at(fails)))
+            self.assertEqual(row["kind"] == "largest", at(answer) == low)
+            for between in rng.sample(range(low + 1, high), min(high - low - 1, 4)):
+                self.assertIsNone(self.value(problem, between), f"{problem}\n{statement}: {between}")
+        return answer and fails
+
+    def test_statements(self):
+        self.known = {}
+        seen = dict.fromkeys(("largest", "least", "every", "some", "none", "closed", "bisection", "each"), 0)
+        answered, number = 0, 0
+        while answered < STATEMENTS:
+            number += 1
+            rng = random.Random(f"{SEED} {number}")
+            problem = self.draw(rng)
+            points = [2 ** rng.randrange(1, 9), rng.choice([8, 16, 32, 64, 128, 512, 4096])]
+            values = [value for value in (self.value(problem, at) for at in points) if value is not None]
+            if not values:
+                continue
+            relation = rng.choice(list(HOLDS))
+            bound = rng.choice(values) + rng.choice([0, 0, 1, -1, Fraction(abs(values[0]) // 3)])
+            statement = f"{problem[4]} {relation} {bound}"
+            done, row = self.solve(problem, statement)
+
+            def holds(value, relation=relation, bound=bound):
+                return HOLDS[relation](value, bound)
+            if done.status == 5:
+                self.assertIn("E0659", done.err)
+                continue
+            answered += 1
+            if done.status == 1:
+                self.assertIn("E0658", done.err, str(done))
+                seen["none"] += 1
+                self.assertFalse(any(holds(value) for value in values), str(done))
+                continue
+            seen[row["kind"]] += 1
+            seen[row["method"]] += 1
+            self.check_row(rng, problem, statement, holds, row)
+            if row["kind"] == "every":
+                self.assertTrue(all(holds(value) for value in values), str(done))
+            if row["method"] in ("closed", "bisection") and row["kind"] in ("largest", "least"):
+                turn = int(row["answer"]["values"][problem[3]])
+                for at in points:
+                    value = self.value(problem, at)
+                    if value is not None and at > 1:
+                        self.assertEqual(at <= turn if row["kind"] == "largest" else at >= turn,
+                                         holds(value), f"{problem}\n{statement}: {at}")
+            if row["method"] == "closed":
+                _, other = self.solve(problem, statement, "--method", "bisection")
+                self.assertEqual(dict(row, method="bisection"), other, str(done))
+        for kind, least in (("largest", 30), ("least", 20), ("every", 10), ("closed", 40), ("bisection", 20),
+                            ("each", 20)):
+            self.assertGreater(seen[kind], least * MULT, seen)
+
+    def test_frontier(self):
+        """Of all pairs, chosen here; by the same numbers."""
+        base = ["--config", "llama3_8b", "--plan", "megatron", "--set", "dp=2,seq=4096"]
+        done = succeed("solve", LLAMA, "memory(peak) <= 120 GB", *base, "--for", "tp = 1, 2, 3, 4, 8",
+                       "--for", "batch = range(1, 64)", "--format", "json")
+        found = [tuple(int(row["answer"]["values"][name]) for name in ("tp", "batch"))
+                 for row in json.loads(done.out)["rows"]]
+        sweep = succeed("sweep", LLAMA, *base, "--over", "tp = 1, 2, 3, 4, 8", "--over",
+                        "batch = range(1, 64)", "--select", "memory(peak)", "--where", "memory(peak) <= 120 GB")
+        pairs = [tuple(map(int, line.split(",")[:2])) for line in sweep.out.splitlines()[1:]]
+        best = {}
+        for tp, batch in pairs:
+            best[tp] = max(best.get(tp, 0), batch)
+        self.assertEqual([(tp, batch) for tp, batch in sorted(best.items())
+                          if not any(other < tp and best[other] >= batch for other in best)], found)
+
+    def test_requests(self):
+        """What is wrong with a request is one message."""
+        base = ["solve", LLAMA]
+        for statement, names, code in (
+                ("memory(peak)", ["batch"], "E0657"), ("batch != 3", ["batch"], "E0657"),
+                ("memory(peak) <= 8", [], "E0657"), ("memory(peak) <= 8", ["batch", "seq"], "E0657"),
+                ("memory(peak) <= 8 GB", ["btch"], None), ("memory(peek) <= 8", ["batch"], None),
+                ("memory(peak) <= 8", ["batch ="], "E0650"), ("memory(peak) <= 80 GB", ["pp"], "E0659")):
+            done = run(*base, statement, "--config", "llama3_8b", "--plan", "megatron_pp", "--set",
+                       "seq=4096,dp=2,tp=2", *(word for name in names for word in ("--for", name)))
+            self.assertIn(done.status, (1, 5), str(done))
+            self.assertEqual("", done.out)
+            self.assertEqual(1, len(done.errors()), str(done))
+            if code:
+                self.assertEqual(code, done.errors()[0]["code"], str(done))
+
+    def test_equations(self):
+        """Where two plans send equally much: found, or between two values."""
+        base = ["--config", "llama3_8b", "--plan", "megatron", "--set", "dp=8,tp=8,seq=8192"]
+        for statement in ("comm(step, axis = tp) == 500*comm(step, axis = dp)",
+                          "matmul_flops(step) == 6*params(model)*batch*seq + 7*batch"):
+            done = run("solve", LLAMA, statement, *base, "--for", "batch", "--format", "json")
+            self.assertIn(done.status, (0, 1), str(done))
+            if done.status:
+                continue
+            row = json.loads(done.out)["rows"][0]
+            self.assertEqual("equal", row["kind"])
+            for point in [row["answer"]] if row["answer"] else row["answers"]:
+                for side, text in zip(("left", "right"), statement.split("==")):
+                    said = succeed("query", LLAMA, text, *base[:-1], base[-1] + ",batch="
+                                   + point["values"]["batch"], "--defaults", "-q")
+                    self.assertEqual(said.out.strip(), point[side])
+            if not row["answer"]:
+                order = [Fraction(p["left"]) < Fraction(p["right"]) for p in row["answers"]]
+                self.assertEqual(2, len(set(order)))
+
+
+if __name__ == "__main__":
+    main()
