@@ -231,6 +231,7 @@ class Fields(Import):
         self.assertEqual(number, oracle.elements(fields))
         self.assertIn("E0286", [m["code"] for m in messages])
         self.assertEqual(self.ask(config("clip_l_14"))[1], [])
+        self.assertEqual(self.ask(config("clip_b_32"))[1], [])
         _, messages = self.ask(config("clip_b_32", vision_config={
             **config("clip_b_32")["vision_config"], "novelty": 1, "num_key_value_heads": 2}))
         self.assertEqual([m["code"] for m in messages], ["E0288"])
@@ -486,15 +487,16 @@ class Refused(Import):
                 self.assertTrue(line in here or not here or code == "E0286", (line, here))
 
     def test_every_field_spoilt(self):
-        """Each field of each config in turn has a value that it cannot have: an error names a line, or the
-        field changes nothing, and the spec loads."""
+        """Fields of each config in turn have a value that they cannot have: an error names a line, or the
+        field changes nothing, and the spec loads. One of four; in the nights all."""
+        every = 4 if int(os.environ.get("ETCH_TEST_MULT", "1")) == 1 else 1
         values = (-1, "x", 1.5, 10**12, [], {}, None, 0, True)
         turn = 0
         for path in sorted(CONFIGS.glob("*.json")):
             fields = json.loads(path.read_text(encoding="utf-8"))
             places = [(fields, name) for name in fields] + [
                 (part, name) for part in fields.values() if isinstance(part, dict) for name in part]
-            for part, name in places:
+            for part, name in places[len(path.stem) % every::every]:
                 kept, part[name] = part[name], values[turn % len(values)]
                 turn += 1
                 done = run("query", self.write(fields), "params(model)", "-q", "--defaults")
