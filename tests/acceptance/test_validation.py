@@ -117,7 +117,10 @@ def command(row):
 
 
 def page(seen):
-    text = [BEGIN]
+    ends = [difference(value, row).rpartition(", ")[2] for row, value in seen]
+    exact, rounded, apart = (ends.count(end) for end in ("exact", "rounds", "open"))
+    text = [BEGIN, f"\nOf {len(ends)} numbers {exact} are exact, {rounded} round to what was published, "
+            f"{apart} are open.\n"]
     for section, (title, words) in SECTIONS.items():
         here = [(row, value) for row, value in seen if row["section"] == section]
         beside = any(row["beside"] for row, _ in here)

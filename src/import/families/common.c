@@ -8,9 +8,10 @@
         ETCH_ANY("finetuning_task"), ETCH_ANY("task_specific_params"), ETCH_ANY("problem_type"),            \
         ETCH_ANY("prefix"), ETCH_ANY("id2label"), ETCH_ANY("label2id"), ETCH_ANY("num_labels _num_labels"), \
         ETCH_ANY("return_dict use_return_dict"), ETCH_ANY("output_attentions"), ETCH_ANY("torchscript"),    \
-        ETCH_ANY("output_hidden_states"), ETCH_ANY("output_past"), ETCH_ANY("use_bfloat16"),                \
-        ETCH_ANY("tf_legacy_loss"), ETCH_ANY("language"), ETCH_ANY("_attn_implementation"),                 \
-        ETCH_ANY("attn_implementation _attn_implementation_autoset"), ETCH_ANY("gradient_checkpointing")
+        ETCH_ANY("output_hidden_states"), ETCH_ANY("is_decoder"), ETCH_ANY("output_past"),                  \
+        ETCH_ANY("use_bfloat16"), ETCH_ANY("tf_legacy_loss"), ETCH_ANY("language"),                         \
+        ETCH_ANY("_attn_implementation"), ETCH_ANY("attn_implementation _attn_implementation_autoset"),     \
+        ETCH_ANY("gradient_checkpointing")
 #define TOKENS                                                                                              \
     ETCH_ANY("bos_token_id"), ETCH_ANY("eos_token_id"), ETCH_ANY("pad_token_id"), ETCH_ANY("sep_token_id"), \
         ETCH_ANY("unk_token_id"), ETCH_ANY("mask_token_id"), ETCH_ANY("decoder_start_token_id"),            \

@@ -91,7 +91,6 @@ static const etch_field_row gpt_neox[] = {
     ETCH_FITS("attention_bias", "true", "true", "has biases in attention"),
     ETCH_FITS("hidden_act", GELU, "gelu", "computes gelu in its MLP"),
     ETCH_FITS("tie_word_embeddings", "false", "false", "has a head of its own"),
-    ETCH_FITS("is_decoder", "true false", "false", NULL),
     ETCH_WARN("hidden_dropout", "0", "0", HAS_DROPOUT),
     ETCH_WARN("attention_dropout", "0", "0", HAS_DROPOUT),
     ETCH_ANY("classifier_dropout"),
@@ -105,6 +104,7 @@ static const etch_import_family families[] = {
     {
         .types = "falcon",
         .architectures = "FalconForCausalLM",
+        .code = "configuration_falcon modeling_falcon",
         .file = "falcon.etch",
         .model = "falcon",
         .fields = {falcon},

@@ -110,6 +110,7 @@ static const etch_field_row clip[] = {
     ETCH_WARN(IMAGES("dropout"), "0", "0", HAS_DROPOUT),
     /* of the tower alone: both are compared in the width that the whole file says */
     ETCH_ANY(IMAGES("projection_dim")),
+    ETCH_ANY(IMAGES("tie_word_embeddings")),
     ETCH_LAYERS(TEXT("num_hidden_layers"), "text_layers", "12"),
     ETCH_SIZE(TEXT("hidden_size"), "text_hidden", "512"),
     ETCH_SIZE(TEXT("num_attention_heads"), "text_heads", "8"),
@@ -120,6 +121,7 @@ static const etch_field_row clip[] = {
     ETCH_WARN(TEXT("attention_dropout"), "0", "0", HAS_DROPOUT),
     ETCH_WARN(TEXT("dropout"), "0", "0", HAS_DROPOUT),
     ETCH_ANY(TEXT("projection_dim")),
+    ETCH_ANY(TEXT("tie_word_embeddings")),
     ETCH_SIZE("projection_dim", "width", "512"),
     ETCH_ANY("logit_scale_init_value"),
     ETCH_NO_FIELD,
@@ -159,6 +161,7 @@ static const etch_field_row llava[] = {
     ETCH_WARN("vision_config.attention_dropout", "0", "0", HAS_DROPOUT),
     ETCH_WARN("vision_config.dropout", "0", "0", HAS_DROPOUT),
     ETCH_ANY("vision_config.projection_dim"),
+    ETCH_ANY("vision_config.tie_word_embeddings"),
     ETCH_ANY("vision_config.vocab_size"),
     ETCH_FITS("vision_feature_layer", "-2", "-2", "reads what the last layer but one of its tower gives"),
     ETCH_FITS("vision_feature_select_strategy", "default", "default", "leaves out the token of the class"),
