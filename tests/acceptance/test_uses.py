@@ -51,6 +51,18 @@ FEATURES = HEAD + """model m(x[B,N]) -> l[] {
     }
   }
 """ + TAIL
+# all layers read f, and what is read after them is made of it
+READ_BEHIND = HEAD + """model m(x[B,N]) -> l[] {
+  weight h[N,N']
+  g[B,N'] = x * h
+  f = g[N'->N]
+  z = tanh(f)
+  k = gelu(f)
+  repeat layers as layer {
+""" + LAYER + """    z = z + tanh(f)
+  }
+  z = z + k
+""" + TAIL.replace("(embed, layer)", "layer")
 ACT = 2 * 8 * 64  # bytes of an activation
 WEIGHT = 64 * 64  # elements of a weight
 SIZES = {"batch": 8, "n": 64, "layers": 6, "micro": 1, "extra": 0}
@@ -112,6 +124,12 @@ class Uses(Case):
         self.assertEqual([0, *[ACT * count for count in sends[:-1]]],
                          self.stages(spec, "comm(backward)", pp=7))
         self.lowered(spec, pp=7)
+
+    def test_one_cotangent_of_a_value(self):
+        """That of z, and of f the sum, to which what comes after the layers has added first."""
+        spec = self.write("behind.etch", READ_BEHIND)
+        self.assertEqual([0, *[2 * ACT] * 5], self.stages(spec, "comm(backward)", pp=6))
+        self.lowered(spec, pp=6)
 
     def test_flop_of_cotangents(self):
         """By hand: behind a loop that reads f, and one that does not run, and before them."""

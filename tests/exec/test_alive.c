@@ -110,6 +110,8 @@ static void seeds(etch_arena *arena)
         56572, 101268,
         /* shards of weights, and parts that are recomputed, read in several units; parts that nobody reads */
         62610, 75988, 81447,
+        /* what iterations keep that one turn stands for; what each hands on, and only some read */
+        60972, 109600,
         /* experts' tokens of a rank in one sequence only */
         41094};
     tally t = {0};

@@ -58,9 +58,12 @@ static uint32_t class_of(const cell *c, uint64_t iteration)
 
 static void add_turns(const etch_live_run *r, const cell *c, uint64_t first, uint64_t count, etch_expr copies)
 {
-    for (uint64_t i = first; i < first + count; i++)
+    const uint32_t begin = c->out->at.count;
+    for (uint64_t i = first; i < first + count; i++) {
+        const uint32_t span = copies == etch_int(r->sym, 1) ? c->out->at.count : begin;
         if (class_of(c, i) != ETCH_NO_CLASS)
-            ETCH_PUSH(r->arena, &c->out->at, (etch_live_turn){class_of(c, i), copies, c->chunk});
+            ETCH_PUSH(r->arena, &c->out->at, (etch_live_turn){class_of(c, i), copies, c->chunk, span});
+    }
 }
 
 /* Of an open number of iterations: those of a class that no other turn stands for are of its first turn
@@ -236,6 +239,14 @@ static void begin_event(etch_live_run *r, uint32_t chunk)
     ETCH_PUSH(r->arena, &r->events, (etch_live_event){.is_backward = r->is_backward, .chunk = chunk});
 }
 
+static etch_live_level *levels_of(const etch_live_run *r)
+{
+    etch_live_level *levels = ETCH_NEW_ARRAY(r->arena, r->spans.count, etch_live_level);
+    for (uint32_t i = 0; i < r->spans.count; i++)
+        levels[i] = (etch_live_level){.root = r->spans.at[i].root, .begin = r->spans.at[i].begin};
+    return levels;
+}
+
 static etch_live_memory *make(etch_live_run *r, uint32_t name)
 {
     const etch_live_memory made = {.name = name,
@@ -245,7 +256,9 @@ static etch_live_memory *make(etch_live_run *r, uint32_t name)
                                    .lasts = ETCH_KEEP_MICROBATCH,
                                    .each = etch_int(r->sym, 1),
                                    .instances = etch_int(r->sym, 1),
-                                   .copies = etch_int(r->sym, 1)};
+                                   .copies = etch_int(r->sym, 1),
+                                   .levels = levels_of(r),
+                                   .level_count = r->spans.count};
     ETCH_PUSH(r->arena, &event_now(r)->makes, r->memories.count);
     bind(r, name, r->memories.count);
     ETCH_PUSH(r->arena, &r->memories, made);
@@ -294,16 +307,57 @@ static void read_memory(etch_live_run *r, uint32_t id)
     }
 }
 
-/* Reading a name from outside of the loops that make the memory. */
-static void count_copies(const etch_live_run *r, uint32_t name, etch_live_memory *m)
+/* The memory that other iterations have made, which a turn of the loop stands for. */
+static uint32_t others_of(etch_live_run *r, uint32_t id, const etch_loop *root, etch_expr copies)
 {
-    etch_expr copies = etch_int(r->sym, 1);
+    const etch_live_memory *m = &r->memories.at[id];
+    uint32_t i = 0;
+    while (m->levels[i].root != root)
+        i++;
+    etch_live_level *level = &m->levels[i];
+    if (level->others)
+        return level->others;
+    etch_live_memory others = *m;
+    others.copies = copies;
+    level->others = r->memories.count;
+    ETCH_PUSH(r->arena, &r->events.at[level->begin].makes, level->others);
+    ETCH_PUSH(r->arena, &r->memories, others);
+    return level->others;
+}
+
+/* Where the loop is undone, or repeated, each iteration reads its own: those of others are there to the end
+ * of the turns that stand for them. */
+static void read_others(etch_live_run *r, uint32_t others, const etch_loop *root)
+{
+    for (uint32_t i = r->spans.count; i-- > 0;)
+        if (r->spans.at[i].root == root) {
+            ETCH_PUSH(r->arena, &r->spans.at[i].reads, others);
+            return;
+        }
+    ETCH_PUSH(r->arena, &event_now(r)->reads, others);
+}
+
+/* Reading a name from outside of the loops that make the memory. Of what is saved it is known how much there
+ * is: not when. */
+static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
+{
+    const etch_expr one = etch_int(r->sym, 1);
+    const etch_live_memory *m = &r->memories.at[id];
+    const bool is_apart = !m->part_of && !m->is_gathered && !(m->is_forward && r->is_backward);
     const etch_region *body = r->program->names[name].region;
-    for (; body->loop && !is_open(r, body); body = body->parent)
-        if (is_made_in(r, m, body->loop))
-            copies = etch_mul(r->sym, copies, turn_of(r, body)->copies);
-    if (copies != etch_int(r->sym, 1) && !m->is_gathered)
-        m->copies = copies;
+    etch_expr copies = one;
+    for (; body->loop && !is_open(r, body); body = body->parent) {
+        const etch_expr turns = turn_of(r, body)->copies;
+        if (turns == one || !is_made_in(r, &r->memories.at[id], body->loop))
+            continue;
+        const etch_loop *root = root_of(body->loop);
+        const etch_expr more = etch_mul(r->sym, etch_sub(r->sym, turns, one), copies);
+        if (is_apart)
+            read_others(r, others_of(r, id, root, more), root);
+        copies = etch_mul(r->sym, copies, turns);
+    }
+    if (copies != one && !is_apart && !r->memories.at[id].is_gathered)
+        r->memories.at[id].copies = copies;
 }
 
 static void read_name(etch_live_run *r, uint32_t name)
@@ -314,7 +368,8 @@ static void read_name(etch_live_run *r, uint32_t name)
     etch_live_memory *m = &r->memories.at[id];
     read_memory(r, id);
     for (uint32_t all = id; all; all = r->memories.at[all].part_of)
-        count_copies(r, name, &r->memories.at[all]);
+        count_copies(r, name, all);
+    m = &r->memories.at[id];
     if (m->is_forward && r->is_backward && !m->is_weight && event_now(r)->chunk < m->saved_from)
         m->saved_from = event_now(r)->chunk;
 }
@@ -525,12 +580,23 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
         ETCH_PUSH(r->arena, &event_now(r)->reads, r->to_turn_end.at[i]);
 }
 
+/* Ends the span of the innermost loop before that, with the event now. */
+static void begin_span(etch_live_run *r)
+{
+    etch_live_span *span = &r->spans.at[r->spans.count - 1];
+    for (uint32_t i = 0; i < span->reads.count; i++)
+        ETCH_PUSH(r->arena, &event_now(r)->reads, span->reads.at[i]);
+    span->reads.count = 0;
+    span->begin = r->events.count;
+}
+
 static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
 {
     etch_live_turns *turns = r->turns[root_of(loop->loop)->id];
     const etch_live_region *first = loop->bodies.at[0];
     uint32_t *handed = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
     const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
+    uint32_t span = 0;
     const bool is_top = r->open.count == 1;
     const etch_stage_view *view = is_top ? r->program->view : NULL;
     const bool is_staged = view && etch_position_is_loop(view->stages, loop->position);
@@ -547,11 +613,17 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         handed[k] = r->memories.count; /* zeros */
         make(r, count ? carry->in : carry->result);
     }
+    ETCH_PUSH(r->arena, &r->spans, (etch_live_span){.root = root_of(loop->loop)});
     for (uint32_t t = 0; t < count; t++) {
         turns->now = loop->loop->forward ? count - 1 - t : t;
         const etch_live_turn *turn = &turns->at.at[turns->now];
+        if (t == 0 || turn->span != span)
+            begin_span(r);
+        span = turn->span;
         run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, handed);
     }
+    begin_span(r);
+    r->spans.count--;
     for (uint32_t k = 0; k < first->carries.count; k++)
         bind(r, first->carries.at[k].result, handed[k]);
     r->group_begins = r->group_begins || is_top;

@@ -18,6 +18,8 @@ typedef struct etch_live_turn {
     etch_expr copies;
     /* of the stage; of a loop that is not divided among stages that of what is around it */
     uint32_t chunk;
+    /* the first turn of those that stand for iterations in turn: of a period; or itself */
+    uint32_t span;
 } etch_live_turn;
 
 typedef struct etch_live_turns {
@@ -25,6 +27,15 @@ typedef struct etch_live_turns {
     /* the one that is run */
     uint32_t now;
 } etch_live_turns;
+
+/* Of a loop around the step that has made a memory. */
+typedef struct etch_live_level {
+    const etch_loop *root;
+    /* with which event the turns of the span began */
+    uint32_t begin;
+    /* the memory of the other iterations that the turn stands for; 0: nothing has asked for it */
+    uint32_t others;
+} etch_live_level;
 
 /* What a step has made, until the last step that reads it. */
 typedef struct etch_live_memory {
@@ -50,6 +61,9 @@ typedef struct etch_live_memory {
     etch_expr each, copies, lasting;
     /* of a copy of a weight: iterations that it is of, of loops that begin after it was gathered */
     etch_expr instances;
+    /* the outermost first */
+    etch_live_level *levels;
+    uint32_t level_count;
 } etch_live_memory;
 
 /* A step, or the begin or the end of an iteration. */
@@ -74,6 +88,15 @@ typedef struct etch_live_gradient {
     uint32_t turns, chunk, memory;
 } etch_live_gradient;
 
+/* The turns at work of a loop, which stand for iterations in turn. */
+typedef struct etch_live_span {
+    const etch_loop *root;
+    /* the event with which they began */
+    uint32_t begin;
+    /* what is there to their end */
+    ETCH_VEC(uint32_t) reads;
+} etch_live_span;
+
 typedef struct etch_live_run {
     etch_live_program *program;
     etch_sym *sym;
@@ -83,8 +106,9 @@ typedef struct etch_live_run {
     etch_live_turns **turns;
     /* by name and turns of the loops around it: its memory; 0: none */
     uint32_t **memory_of;
-    /* bodies that are run, from the outermost on */
+    /* bodies that are run, from the outermost on, and the spans of their loops */
     ETCH_VEC(const etch_region *) open;
+    ETCH_VEC(etch_live_span) spans;
     bool is_backward;
     /* the event with which the iteration of the loop of the top level began, and what is there to its end */
     uint32_t turn_begin;

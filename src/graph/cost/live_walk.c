@@ -88,6 +88,47 @@ etch_live_entry etch_live_enter(const etch_live_walk *w, uint32_t init)
                              .made_as = ETCH_NO_NAME};
 }
 
+/* Goes as deep as loops are nested. NULL: it is not in the region. */
+static const etch_live_loop *find_loop(const etch_live_region *region, const etch_loop *loop)
+{
+    const etch_live_loop *found = NULL;
+    for (uint32_t i = 0; i < region->items.count && !found; i++) {
+        const etch_live_loop *here = region->items.at[i].loop;
+        if (here && here->loop == loop)
+            return here;
+        for (uint32_t b = 0; here && b < here->bodies.count && !found; b++)
+            found = find_loop(here->bodies.at[b], loop);
+    }
+    return found;
+}
+
+/* What iterations of forward made, and hand on, a loop that repeats them hands on likewise: an iteration that
+ * reads it, of `body`, reads what entered the iteration of forward, and what is behind the loop what left
+ * that one (`body` NULL). Others may read none of it. */
+static uint32_t handed_on(const etch_live_walk *w, const etch_loop *repeating, const etch_live_region *body,
+                          uint32_t value)
+{
+    const etch_live_program *p = w->program;
+    const uint32_t name = value & ~ETCH_LIVE_FORWARD;
+    if (!w->is_derived || !etch_live_is_forward(value) || !repeating->repeats)
+        return value;
+    const etch_loop *made_in = etch_forward_body(repeating->bodies.at[0])->loop;
+    if (!p->names[name].region || p->names[name].region->loop != made_in)
+        return value;
+    const etch_live_loop *forward = find_loop(p->forward, made_in);
+    for (uint32_t b = 0; forward && b < forward->bodies.count; b++)
+        for (uint32_t k = 0; k < forward->bodies.at[b]->carries.count; k++) {
+            const etch_live_region *maker = forward->bodies.at[b];
+            if (maker->of != p->names[name].region || etch_live_under(p, maker->carries.at[k].out) != name)
+                continue;
+            const uint32_t class = body ? body->of->index : 0;
+            const etch_live_carry *carry = &forward->bodies.at[class]->carries.at[k];
+            const uint32_t as = body ? carry->in : carry->result;
+            return as == ETCH_NO_NAME ? value : ETCH_LIVE_FORWARD | etch_live_under(p, as);
+        }
+    return value;
+}
+
 /* What enters an iteration, and what it hands on in its place. */
 void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bool is_here,
                              etch_live_entry *entries, etch_live_counts *out)
@@ -96,7 +137,7 @@ void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bo
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, count, uint32_t);
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t in = body->carries.at[k].in;
-        values[k] = entries[k].value;
+        values[k] = handed_on(w, body->of->loop, body, entries[k].value);
         if (entries[k].is_own)
             values[k] = entries[k].value == k ? etch_live_value_new(w, in) : values[entries[k].value];
         if (entries[k].is_own && entries[k].value == k && entries[k].made_as != ETCH_NO_NAME)
@@ -126,7 +167,7 @@ void etch_live_leave(etch_live_walk *w, const etch_live_loop *loop, const etch_l
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, body->carries.count, uint32_t);
     for (uint32_t k = 0; k < body->carries.count; k++) {
         const etch_live_entry *e = &entries[k];
-        values[k] = e->value;
+        values[k] = handed_on(w, loop->loop, NULL, e->value);
         if (e->is_own)
             values[k] =
                 e->value == k

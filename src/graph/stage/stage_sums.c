@@ -136,9 +136,9 @@ static added_up added_up_as(const etch_staging *s, const etch_value *term)
             if (etch_loop_carries(loop)->at[k].result == term)
                 return etch_position_is_loop(s->stages, loop->position) && is_from_outside(loop, k)
                            ? (added_up){loop, i, k}
-                           : (added_up){NULL};
+                           : (added_up){.loop = NULL};
     }
-    return (added_up){NULL};
+    return (added_up){.loop = NULL};
 }
 
 /* How many items of a region, however deep, read the value, under whatever name. */
@@ -314,7 +314,7 @@ static added_up find_loop(const etch_staging *s, const etch_step *step, uint32_t
             step->ins[0]->tensor->dtype == step->outs[0]->tensor->dtype)
             return a;
     }
-    return (added_up){NULL};
+    return (added_up){.loop = NULL};
 }
 
 bool etch_stage_begin_with_terms(const etch_staging *s)
