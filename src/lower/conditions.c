@@ -42,17 +42,26 @@ static const etch_given *given_to(const etch_bound *b, etch_expr var)
     return NULL;
 }
 
-/* Says which values `expr` was computed from, and where those stand. */
-static void note_values(etch_bound *b, etch_diag *diag, etch_expr expr)
+/* Says which values `expr` was computed from, and where those stand, but for those of `said`, which may be
+ * NULL. */
+static void note_other_values(etch_bound *b, etch_diag *diag, etch_expr expr, etch_expr said)
 {
-    const etch_expr *vars = NULL;
-    uint32_t count = expr ? etch_vars_of(b->sym, expr, &vars) : 0;
+    const etch_expr *vars = NULL, *before = NULL;
+    const uint32_t count = expr ? etch_vars_of(b->sym, expr, &vars) : 0;
+    const uint32_t known = said ? etch_vars_of(b->sym, said, &before) : 0;
     for (uint32_t i = 0; i < count; i++) {
         const etch_given *given = given_to(b, vars[i]);
+        for (uint32_t k = 0; k < known; k++)
+            given = before[k] == vars[i] ? NULL : given;
         if (given)
             etch_note(diag, given->span, "%s = %s (%s)", given->name,
                       etch_bound_text(b, etch_bound_value(b, vars[i])), given->from);
     }
+}
+
+static void note_values(etch_bound *b, etch_diag *diag, etch_expr expr)
+{
+    note_other_values(b, diag, expr, NULL);
 }
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
@@ -456,15 +465,42 @@ static bool is_met(etch_bound *b, const etch_requirement *r)
     return etch_above(b->sym, divisor, size, NULL) != ETCH_YES;
 }
 
+/* The dim that this one was renamed from as a whole, which is the one that a plan pads. */
+static const etch_dim *first_name(const etch_dim *dim)
+{
+    while (dim->alias && dim->alias->size == dim->size)
+        dim = dim->alias;
+    return dim;
+}
+
+/* Of what the same axes ask of the dim under all its names: two chunks for each rank, if anything does. */
+static const etch_requirement *strictest(const etch_placed *placed, const etch_requirement *r)
+{
+    for (uint32_t i = 0; i < placed->requirements.count; i++) {
+        const etch_requirement *other = &placed->requirements.at[i];
+        if (other->paired && other->axes == r->axes && first_name(other->dim) == first_name(r->dim))
+            return other;
+    }
+    return r;
+}
+
 /* Each microbatch is padded. */
 static void suggest_padding(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
     const etch_placed *placed = b->from->placed;
+    const etch_dim *dim = first_name(r->dim);
+    const etch_pad *pad = etch_pad_of(placed->plan, dim);
     etch_requirement of_microbatches = *r;
     of_microbatches.divisor = r->micro ? placed->training->train.micro : etch_int(b->sym, 1);
-    if (r->axes && is_met(b, &of_microbatches) && etch_may_be_padded(placed, r->dim))
-        etch_help(diag, "or let ranks round it up, in the plan: pad %s = %s", r->dim->name,
-                  etch_expr_text(b->sym, etch_div(b->sym, r->divisor, of_microbatches.divisor)));
+    if (!r->axes || !is_met(b, &of_microbatches) || (!pad && !etch_may_be_padded(placed, dim)))
+        return;
+    const char *multiple =
+        etch_expr_text(b->sym, etch_div(b->sym, strictest(placed, r)->divisor, of_microbatches.divisor));
+    if (pad)
+        etch_help(diag, "the plan rounds it up to a multiple of %s: it takes one of %s",
+                  etch_expr_text(b->sym, pad->multiple), multiple);
+    else
+        etch_help(diag, "or let ranks round it up, in the plan: pad %s = %s", dim->name, multiple);
 }
 
 /* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are
@@ -481,7 +517,7 @@ static void check_requirement(etch_bound *b, uint32_t index)
                                  named(b, r->dim->name, r->size), describe_divisor(b, r));
     etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
     note_values(b, diag, r->size);
-    note_values(b, diag, r->divisor);
+    note_other_values(b, diag, r->divisor, r->size);
     if (r->paired)
         etch_note(diag, r->span, "each rank has two chunks of %s, so that all do the same causal work",
                   r->dim->name);

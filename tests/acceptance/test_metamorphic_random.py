@@ -2,6 +2,7 @@
 without iterations may stand anywhere."""
 
 import random
+import re
 
 import specs
 from etchtest import Case, main, succeed
@@ -13,6 +14,7 @@ QUERIES = ("params(model)", "trainable(model)", "flops(forward)", "flops(backwar
 PLACED = ("rank_params(model)", "rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)",
           "rank_saved(model)", "memory(states)", "memory(peak)")
 MESHES = {None: {}, "ddp": {"dp": 2}, "some": {"dp": 2, "tp": 2, "xp": 3}}
+ADDED = tuple(query for query in PLACED if query != "memory(peak)")  # the rest is of all that is there
 ENDS_KERNELS = ("traffic(step)", "memory(peak)")
 # They speak of dims that random models lack.
 OTHERS = ("there and back", "a module more")
@@ -23,10 +25,11 @@ ORDERED = ("operands swapped",)
 class Idle(specs.Writer):
     """Writes the same, and between the statements loops that count to `count`. Where that is a param, what
     the loops read of values from outside is not kept for backward: which of two values another op reads
-    again, of those that are kept anyway, is the same for all counts."""
+    again, of those that are kept anyway, is the same for all counts. `twice`: what a loop does it does again,
+    with weights of its own."""
 
-    def __init__(self, seed, count):
-        self.dice, self.count, self.added = random.Random(f"idle {seed}"), count, 0
+    def __init__(self, seed, count, twice=False):
+        self.dice, self.count, self.added, self.twice = random.Random(f"idle {seed}"), count, 0, twice
         super().__init__(seed)
 
     def said(self, value, dim):
@@ -46,6 +49,8 @@ class Idle(specs.Writer):
             [f"repeat 2 as twice{number} {{", f"{value} = {value} + {kept}", "}"],
             [f"weight a{number}[{dim},{dim}']", f"t{number}[B,S,{dim}'] = {value} * a{number}",
              f"{value} = {value} + t{number}[{dim}'->{dim}]"]))
+        if self.twice:
+            lines = lines + [re.sub(r"\b([agt]\d+)\b", r"\1_again", line) for line in lines]
         if self.dice.random() < 0.3:  # what nothing reads behind the loop
             self.say(f"u{number} = {value}")
             lines = [f"u{number} = u{number} + {value}", *lines,
@@ -141,6 +146,34 @@ class MetamorphicRandom(Case):
             for query in ENDS_KERNELS:
                 self.assertLessEqual(int(self.ask(old, query, "ddp", sets)),
                                      int(self.ask(new, query, "ddp", {**sets, "unset": 0})), text)
+
+    def test_what_a_loop_that_does_not_run_would_do(self):
+        """Under plans that divide more than the batch, too: how a loop holds what it hands on does not depend
+        on what it does, and what it does is not done."""
+        for seed in SEEDS[::2]:
+            made, text = specs.make(seed), with_param(Idle(seed, "unset").text(), "unset")
+            once, sets = self.write(f"{seed}.once.etch", text), {**made.sizes, "micro": 2, "unset": 0}
+            twice = with_param(Idle(seed, "unset", twice=True).text(), "unset")
+            self.assertNotEqual(text, twice)
+            new = self.write(f"{seed}.twice.etch", twice)
+            for plan in MESHES:
+                for query in PLACED if plan else QUERIES:
+                    with self.subTest(seed=seed, plan=plan, query=query):
+                        self.assertEqual(self.ask(once, query, plan, sets), self.ask(new, query, plan, sets),
+                                         twice)
+
+    def test_each_further_iteration_adds_the_same(self):
+        """Under all plans: each iteration more of all those loops is as much as the last one was, but for the
+        first, with which what is added up behind them begins."""
+        for seed in SEEDS[::2]:
+            made, text = specs.make(seed), with_param(Idle(seed, "unset").text(), "unset")
+            spec, sets = self.write(f"{seed}.count.etch", text), {**made.sizes, "micro": 2}
+            for plan in MESHES:
+                for query in ADDED if plan else QUERIES:
+                    with self.subTest(seed=seed, plan=plan, query=query):
+                        one, two, three = (int(self.ask(spec, query, plan, {**sets, "unset": count}))
+                                           for count in (1, 2, 3))
+                        self.assertEqual(three - two, two - one, text)
 
 
 if __name__ == "__main__":

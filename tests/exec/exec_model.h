@@ -11,6 +11,7 @@ typedef struct exec_model {
     etch_graph *graph;
     etch_train train;
     etch_tensor *served; /* of a graph that is served: what is asked for */
+    uint32_t kinds;      /* of a random model: bits of exec_kind */
     uint32_t partial;    /* bits of the weights that are made next: such a one is a sum over the dim Z */
 } exec_model;
 

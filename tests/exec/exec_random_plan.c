@@ -12,6 +12,7 @@ typedef struct planner {
     exec_dice *dice;
     uint32_t axes;
     bool reversed; /* b is outside a on every dim */
+    bool rich;     /* of a rich model, or one that is served */
     etch_buf text;
 } planner;
 
@@ -40,6 +41,22 @@ static void add_shards(planner *p, etch_dim *const *dims, uint32_t count)
         taken |= axes;
         etch_buf_printf(&p->text, " %s", dims[i]->name);
         add_axes(p, axes);
+    }
+}
+
+/* Heads of keys on one axis, the queries of each on another, and at times more. */
+static void add_grouped_map(planner *p)
+{
+    static const char *const others[] = {"B", "S", "F", "V", "H"};
+    const uint32_t left = exec_roll(p->dice, 3);
+    etch_buf_puts(&p->text, " | K@a G@b");
+    for (uint32_t k = 0; k < left; k++) {
+        const uint32_t axes = 1u << exec_roll(p->dice, p->axes);
+        const char *dim = others[exec_roll(p->dice, sizeof others / sizeof *others)];
+        if (strstr(p->text.text, etch_text(p->m->arena, " %s@", dim)))
+            continue;
+        etch_buf_printf(&p->text, " %s", dim);
+        add_axes(p, p->axes == 3 && exec_roll(p->dice, 2) ? 4 : axes);
     }
 }
 
@@ -135,37 +152,74 @@ static void add_override(planner *p)
         add_zero(p, "a");
 }
 
-const char *exec_random_plan(const exec_model *m, exec_dice *dice)
+/* What no mesh divides. Sequences have two chunks for each rank, where work is balanced. */
+static void add_pads(planner *p, uint32_t ranks)
 {
+    static const char *const dims[] = {"B", "S", "K", "V"};
+    bool first = true;
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        if (i == 1 && p->m->graph->serves) /* nothing is appended to a cache */
+            continue;
+        const uint32_t multiple = i == 1 ? 2 * ranks : i == 3 ? 3 * ranks : ranks;
+        const uint32_t sides = exec_integer(exec_model_dim(p->m, dims[i])->size) % 4 ? 8 : 0;
+        if (sides ? exec_roll(p->dice, sides) == 0 : exec_roll(p->dice, 12) != 0)
+            continue;
+        etch_buf_printf(&p->text, "%s %s=%u", first ? " | pad" : "", dims[i], multiple);
+        first = false;
+    }
+}
+
+static const char *plan_of(planner *p)
+{
+    exec_dice *const dice = p->dice;
+    const exec_model *const m = p->m;
     static const char *const meshes[] = {"a=2", "a=4", "a=2 b=2", "a=2 b=2", "a=2 b=2", "a=2 b=2 c=2"};
-    static const uint32_t counts[] = {1, 1, 2, 2, 2, 3};
+    static const uint32_t counts[] = {1, 1, 2, 2, 2, 3}, ranks[] = {2, 4, 4, 4, 4, 8};
     uint32_t mesh = exec_roll(dice, 6);
-    planner p = {.m = m, .dice = dice, .axes = counts[mesh], .reversed = exec_roll(dice, 4) == 0};
-    p.text.arena = m->arena;
-    etch_buf_puts(&p.text, meshes[mesh]);
-    add_map(&p);
+    p->axes = counts[mesh];
+    p->reversed = exec_roll(dice, 4) == 0;
+    p->text.arena = m->arena;
+    etch_buf_puts(&p->text, meshes[mesh]);
+    if (p->rich && p->axes > 1 && exec_roll(dice, 2))
+        add_grouped_map(p);
+    else
+        add_map(p);
     for (uint32_t i = 0; i < 4; i++)
         if (exec_roll(dice, 2)) {
-            etch_buf_puts(&p.text, " |");
-            add_pin(&p, etch_text(m->arena, "t%u", i));
+            etch_buf_puts(&p->text, " |");
+            add_pin(p, etch_text(m->arena, "t%u", i));
         }
     while (exec_roll(dice, 3) == 0)
-        add_override(&p);
+        add_override(p);
     static const char *const zero[] = {"a", "b", "a,b", "a,c"};
-    const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
+    const uint32_t chosen = exec_roll(dice, 8), most = p->axes == 1 ? 1 : p->axes == 2 ? 3 : 4;
     if (chosen < most)
-        etch_buf_puts(&p.text, " |");
+        etch_buf_puts(&p->text, " |");
     if (chosen < most)
-        add_zero(&p, zero[chosen]);
+        add_zero(p, zero[chosen]);
     if (exec_roll(dice, 6) == 0)
-        etch_buf_puts(&p.text, " | ddp");
+        etch_buf_puts(&p->text, " | ddp");
     if (exec_roll(dice, 6) == 0)
-        etch_buf_puts(&p.text, " | contiguous");
+        etch_buf_puts(&p->text, " | contiguous");
     if (exec_roll(dice, 6) == 0)
-        etch_buf_puts(&p.text, " | each");
+        etch_buf_puts(&p->text, " | each");
     if (exec_roll(dice, 3) == 0)
-        etch_buf_puts(&p.text, " | keep");
-    return p.text.text;
+        etch_buf_puts(&p->text, " | keep");
+    if (p->rich)
+        add_pads(p, ranks[mesh]);
+    return p->text.text;
+}
+
+const char *exec_random_plan(const exec_model *m, exec_dice *dice)
+{
+    planner p = {.m = m, .dice = dice};
+    return plan_of(&p);
+}
+
+const char *exec_random_rich_plan(const exec_model *m, exec_dice *dice)
+{
+    planner p = {.m = m, .dice = dice, .rich = true};
+    return plan_of(&p);
 }
 
 /* Is one of the values of the top level tagged so? */
@@ -204,7 +258,7 @@ static const char *random_chain(const exec_model *m, exec_dice *dice)
     return *before ? text.text : "t0";
 }
 
-const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
+static const char *staged(const exec_model *m, exec_dice *dice, bool rich)
 {
     static const char *const schedules[] = {"gpipe",
                                             "gpipe",
@@ -216,8 +270,19 @@ const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
                                             "zb_v"};
     const char *schedule = schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
     const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
-    const char *chain = random_chain(m, dice), *plan = exec_random_plan(m, dice);
+    const char *chain = random_chain(m, dice);
+    const char *plan = (rich ? exec_random_rich_plan : exec_random_plan)(m, dice);
     return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, plan, chain, schedule);
+}
+
+const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
+{
+    return staged(m, dice, false);
+}
+
+const char *exec_random_rich_staged_plan(const exec_model *m, exec_dice *dice)
+{
+    return staged(m, dice, true);
 }
 
 const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice *dice)

@@ -311,7 +311,7 @@ static void write_weights(const writer *w, const place *p, const etch_region *re
         etch_buf_puts(p->out, "weight ");
         write_tensor(p->out, weight, w->graph->dtypes.weights);
         write_tags(p->out, weight);
-        etch_buf_puts(p->out, weight->frozen ? "  tag frozen\n" : "\n");
+        etch_buf_puts(p->out, weight->buffer ? "  tag buffer\n" : weight->frozen ? "  tag frozen\n" : "\n");
     }
 }
 
@@ -711,6 +711,9 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
     etch_buf_puts(out, "]\n");
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
     write_zero(plan, out, "  ", &plan->zero);
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        etch_buf_printf(out, "  pad %s = %s\n", plan->pads.at[i].dim,
+                        etch_expr_text(w->graph->sym, plan->pads.at[i].multiple));
     if (plan->bucketing == ETCH_BUCKET_BY_TENSOR)
         etch_buf_puts(out, "  bucket = ddp\n");
     if (plan->reduce_each)

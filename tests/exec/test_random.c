@@ -1,7 +1,7 @@
 /* Random models under random plans: gradients are slopes, and ranks compute what one rank computes.
  * ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number: 200 makes 100,000. A
- * failure prints its seed, and the model and plan as a spec, which `etch dump` and the other commands
- * read. */
+ * failure prints its seed, and the model and plan as a spec, but of models that are served, which `etch dump`
+ * and the other commands read. */
 #include "exec_check.h"
 #include "exec_random.h"
 #include "exec_spec.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODELS = 500, PLANS = 3 };
+enum { MODELS = 500, RICH_MODELS = 300, SERVED_MODELS = 200, PLANS = 3 };
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
@@ -22,10 +22,26 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 
 typedef struct tally {
     uint32_t placed, refused;
+    uint32_t padded, shared;    /* of those placed: with padded dims, and batches that ranks share unevenly */
+    uint32_t kinds[EXEC_KINDS]; /* models with a plan that is placed */
+    uint64_t counted;           /* the last of them */
 } tally;
+
+/* Where models and plans come from. */
+typedef struct source {
+    const char *name;
+    exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
+    const char *(*plan)(const exec_model *m, exec_dice *dice);
+} source;
+
+static const source plain = {"plain", exec_random_model, exec_random_plan},
+                    odd = {"odd", exec_random_odd_model, exec_random_plan},
+                    rich = {"rich", exec_random_rich_model, exec_random_rich_plan},
+                    served = {"served", NULL, exec_random_rich_plan};
 
 /* One of the models with one of its plans; without a plan where the number is 0. */
 typedef struct instance {
+    const source *from;
     uint64_t seed;
     uint32_t number;
     const char *recompute; /* what is recomputed; NULL: nothing */
@@ -34,14 +50,16 @@ typedef struct instance {
     etch_training *training;
 } instance;
 
-static instance instance_of(etch_arena *arena, uint64_t seed, uint32_t number,
-                            exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute))
+static instance instance_of(etch_arena *arena, const source *from, uint64_t seed, uint32_t number)
 {
     exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
-    instance i = {.seed = seed, .number = number};
-    i.m = model(arena, &dice, &i.recompute);
-    i.plan = number ? exec_plan(arena, i.m->sym, exec_random_plan(i.m, &plans)) : NULL;
-    i.training = exec_train(i.m, i.recompute);
+    instance i = {.from = from, .seed = seed, .number = number};
+    if (from->model)
+        i.m = from->model(arena, &dice, &i.recompute);
+    else
+        i.training = exec_random_served_model(arena, &dice, &i.m);
+    i.plan = number ? exec_plan(arena, i.m->sym, from->plan(i.m, &plans)) : NULL;
+    i.training = from->model ? exec_train(i.m, i.recompute) : i.training;
     return i;
 }
 
@@ -50,16 +68,29 @@ static void expect_nothing(const instance *i, const char *failure)
 {
     if (!failure)
         return;
-    fprintf(stderr, "# ETCH_TEST_SEED=%llu, plan %u, recompute %s: %s\n%s", (unsigned long long)i->seed,
-            i->number, i->recompute ? i->recompute : "none", failure, exec_spec_text(i->m, i->plan));
-    ck_abort_msg("ETCH_TEST_SEED=%llu, plan %u (the spec is printed above): %s", (unsigned long long)i->seed,
-                 i->number, failure);
+    fprintf(stderr, "# ETCH_TEST_SEED=%llu, %s, plan %u, recompute %s: %s\n%s", (unsigned long long)i->seed,
+            i->from->name, i->number, i->recompute ? i->recompute : "none", failure,
+            i->from->model ? exec_spec_text(i->m, i->plan) : "");
+    ck_abort_msg("ETCH_TEST_SEED=%llu, %s, plan %u (the spec is printed above): %s",
+                 (unsigned long long)i->seed, i->from->name, i->number, failure);
+}
+
+static void count_kinds(const instance *i, tally *t)
+{
+    bool shared = false;
+    for (uint32_t k = 0; k < i->plan->pads.count; k++)
+        shared = shared || strcmp(i->plan->pads.at[k].dim, "B") == 0;
+    t->padded += i->plan->pads.count > shared;
+    t->shared += shared;
+    for (uint32_t k = 0; k < EXEC_KINDS && t->counted != i->seed; k++)
+        t->kinds[k] += i->m->kinds >> k & 1;
+    t->counted = i->seed;
 }
 
 /* A plan may be refused, with a reason, or ask for other sizes. */
-static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally *t)
+static void check_plan(etch_arena *arena, const source *from, uint64_t seed, uint32_t number, tally *t)
 {
-    const instance i = instance_of(arena, seed, number, exec_random_model);
+    const instance i = instance_of(arena, from, seed, number);
     etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         expect_nothing(&i, etch_error_count(i.m->diags) > 0 ? NULL : "refused without a reason");
@@ -71,6 +102,7 @@ static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally 
         return;
     }
     t->placed++;
+    count_kinds(&i, t);
     const char *failure = exec_check_placed(placed, seed);
     if (!failure)
         return;
@@ -80,17 +112,17 @@ static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally 
     expect_nothing(&i, failure);
 }
 
-static void check_gradients(etch_arena *arena, uint64_t seed)
+static void check_gradients(etch_arena *arena, const source *from, uint64_t seed)
 {
-    const instance i = instance_of(arena, seed, 0, exec_random_model);
+    const instance i = instance_of(arena, from, seed, 0);
     expect_nothing(&i, exec_check_gradients(i.training, seed, false));
     expect_nothing(&i, exec_check_saved(i.training, seed));
 }
 
-static void each_case(etch_arena *arena,
-                      void (*body)(etch_arena *arena, uint64_t seed, uint32_t part, tally *t))
+static tally each_case(etch_arena *arena, uint32_t models,
+                       void (*body)(etch_arena *arena, uint64_t seed, uint32_t part, tally *t))
 {
-    uint64_t first = number_of("ETCH_TEST_SEED", 1), count = MODELS * number_of("ETCH_TEST_MULT", 1);
+    uint64_t first = number_of("ETCH_TEST_SEED", 1), count = models * number_of("ETCH_TEST_MULT", 1);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part <= PLANS; part++) {
@@ -99,24 +131,78 @@ static void each_case(etch_arena *arena,
             etch_arena_free(own);
         }
     ck_assert_msg(t.placed > t.refused, "%u plans placed, %u refused", t.placed, t.refused);
+    return t;
 }
 
 static void check_model(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
 {
     if (part == 0)
-        check_gradients(arena, seed);
+        check_gradients(arena, &plain, seed);
     else
-        check_plan(arena, seed, part, t);
+        check_plan(arena, &plain, seed, part, t);
 }
 
 static void random_models(etch_arena *arena)
 {
-    each_case(arena, check_model);
+    each_case(arena, MODELS, check_model);
 }
 
 START_TEST(random_models_are_right)
 {
     etch_with_arena(random_models);
+}
+END_TEST
+
+/* ---- kinds of statements ------------------------------------------------------------------------------ */
+
+static void check_rich(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+{
+    if (part == 0)
+        check_gradients(arena, &rich, seed);
+    else
+        check_plan(arena, &rich, seed, part, t);
+}
+
+enum { ENOUGH = 10 };
+
+static void expect_enough(uint32_t count, const char *what)
+{
+    printf("# %4u %s\n", count, what);
+    ck_assert_msg(count >= ENOUGH, "%u models or plans with %s", count, what);
+}
+
+static void rich_models(etch_arena *arena)
+{
+    const tally t = each_case(arena, RICH_MODELS, check_rich);
+    for (uint32_t k = 0; k < EXEC_KIND_CACHE; k++)
+        expect_enough(t.kinds[k], exec_kind_names[k]);
+    expect_enough(t.padded, "padded dims");
+    expect_enough(t.shared, "batches that ranks share unevenly");
+}
+
+START_TEST(models_of_all_kinds_are_right)
+{
+    etch_with_arena(rich_models);
+}
+END_TEST
+
+static void check_served(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+{
+    if (part)
+        check_plan(arena, &served, seed, part, t);
+}
+
+static void served_models(etch_arena *arena)
+{
+    const tally t = each_case(arena, SERVED_MODELS, check_served);
+    for (uint32_t k = EXEC_KIND_CACHE; k < EXEC_KINDS; k++)
+        expect_enough(t.kinds[k], exec_kind_names[k]);
+    expect_enough(t.shared, "batches that ranks share unevenly");
+}
+
+START_TEST(served_models_are_right)
+{
+    etch_with_arena(served_models);
 }
 END_TEST
 
@@ -126,7 +212,7 @@ static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *
 {
     if (part == 0)
         return;
-    const instance i = instance_of(arena, seed, part, exec_random_odd_model);
+    const instance i = instance_of(arena, &odd, seed, part);
     etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         t->refused++;
@@ -138,7 +224,7 @@ static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *
 
 static void random_sizes(etch_arena *arena)
 {
-    each_case(arena, check_sizes);
+    each_case(arena, MODELS, check_sizes);
 }
 
 START_TEST(requirements_say_what_can_be_divided)
@@ -150,6 +236,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("random");
-    ETCH_ADD_TESTS(suite, random_models_are_right, requirements_say_what_can_be_divided);
+    ETCH_ADD_TESTS(suite, random_models_are_right, models_of_all_kinds_are_right, served_models_are_right,
+                   requirements_say_what_can_be_divided);
     return suite;
 }

@@ -139,12 +139,12 @@ static void expect_same(const char *what, uint64_t seed, const char *spec, const
                  (int)strcspn(start[0], "\n"), start[0], (int)strcspn(start[1], "\n"), start[1]);
 }
 
-static void check_text(etch_arena *arena, uint64_t seed, uint32_t number)
+static void check_text(etch_arena *arena, uint64_t seed, uint32_t number, bool rich)
 {
     exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
     const char *recompute;
-    exec_model *m = exec_random_model(arena, &dice, &recompute);
-    etch_plan *plan = exec_plan(arena, m->sym, exec_random_plan(m, &plans));
+    exec_model *m = (rich ? exec_random_rich_model : exec_random_model)(arena, &dice, &recompute);
+    etch_plan *plan = exec_plan(arena, m->sym, (rich ? exec_random_rich_plan : exec_random_plan)(m, &plans));
     etch_training *training = exec_train(m, recompute);
     const char *spec = exec_spec_text(m, plan);
     const read_back r = read_text(arena, spec);
@@ -165,9 +165,9 @@ static void random_specs(etch_arena *arena)
 {
     const uint64_t first = number_of("ETCH_TEST_SEED", 1), count = MODELS * number_of("ETCH_TEST_MULT", 1);
     for (uint64_t seed = first; seed < first + count; seed++)
-        for (uint32_t number = 1; number <= PLANS; number++) {
+        for (uint32_t number = 1; number <= 2 * PLANS; number++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_text(own, seed, number);
+            check_text(own, seed, (number + 1) / 2, number % 2 == 0);
             etch_arena_free(own);
         }
 }

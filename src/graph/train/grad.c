@@ -727,12 +727,16 @@ static void leave_untrained(etch_deriver *d)
     }
 }
 
-static bool trains_anything(const etch_graph *graph)
+/* A model without weights trains nothing, and says so by itself; buffers are none. */
+static bool is_all_frozen(const etch_graph *graph)
 {
-    for (uint32_t i = 0; i < graph->weights.count; i++)
+    bool has_weights = false;
+    for (uint32_t i = 0; i < graph->weights.count; i++) {
         if (is_trainable(graph->weights.at[i]))
-            return true;
-    return false;
+            return false;
+        has_weights = has_weights || !graph->weights.at[i]->buffer;
+    }
+    return has_weights;
 }
 
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
@@ -760,7 +764,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
         return NULL;
     }
-    if (graph->weights.count > 0 && !trains_anything(graph)) {
+    if (is_all_frozen(graph)) {
         etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
                    "all weights of model %s are frozen: nothing is left to train", graph->model);
         return NULL;
