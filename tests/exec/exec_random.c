@@ -522,6 +522,58 @@ static void add_experts(scene *s)
         keep(s, exec_reduce(m, fresh(s, "y"), y, etch_text(m->arena, "B S %s", to->name)));
 }
 
+/* Of `x`, through weights that have `inner`: it is partial where that is divided. As it is, or in a module;
+ * with a bias, and with what is linear in it. */
+static etch_tensor *branch(scene *s, etch_tensor *x, etch_dim *along, etch_dim *inner)
+{
+    exec_model *m = s->m;
+    const exec_dim_set of_weight = {.at = {along, inner}, .count = 2}, of_bias = {.at = {along}, .count = 1};
+    exec_dim_set wide = exec_dims_without(exec_dims_of(x, NULL), along);
+    exec_dim_set_add(&wide, inner);
+    const char *dims = text_of(s, exec_dims_of(x, NULL));
+    etch_tensor *h = exec_product(m, fresh(s, "h"), x, weight_with(s, of_weight), text_of(s, wide));
+    const uint32_t op_count = m->graph->op_count;
+    const bool apart = exec_roll(s->dice, 2);
+    if (apart)
+        h = exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), h);
+    etch_tensor *y = exec_product(m, fresh(s, "p"), h, weight_with(s, of_weight), dims);
+    if (exec_roll(s->dice, 2))
+        y = exec_sum(m, fresh(s, "b"), y, weight_with(s, of_bias));
+    const uint32_t how = exec_roll(s->dice, 6);
+    if (how < 2)
+        y = exec_call_number(m, fresh(s, "n"), "scale", how ? 2 : -1, 1, y);
+    else if (how == 2)
+        y = exec_cast(m, fresh(s, "c"), y, y->dtype);
+    else if (how == 3)
+        y = exec_call_number(m, fresh(s, "n"), "shift", 1, 2, y);
+    return apart ? leave(s, "y", y, op_count) : y;
+}
+
+/* Two of them beside each other, with what they are of, added in some order and under some names. */
+static void add_branches(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s);
+    etch_dim *along = any_dim(s, x), *inner = new_dim(s, x);
+    exec_dim_set wide = exec_dims_of(x, NULL);
+    if (!along || !inner)
+        return;
+    exec_dim_set_add(&wide, inner);
+    if (!is_small(wide))
+        return;
+    etch_tensor *a = branch(s, x, along, inner), *b = branch(s, x, along, inner);
+    etch_tensor *const terms[] = {a, x, b};
+    const uint32_t how = exec_roll(s->dice, 4);
+    if (how == 0)
+        keep(s, exec_sum_of(m, fresh(s, "s"), terms, 3, 2 + exec_roll(s->dice, 2)));
+    else if (how == 1)
+        keep(s, exec_sum(m, fresh(s, "s"), exec_sum(m, fresh(s, "s"), x, a), b));
+    else if (how == 2)
+        keep(s, exec_sum(m, fresh(s, "s"), x, exec_difference(m, fresh(s, "s"), a, b)));
+    else
+        keep(s, exec_difference(m, fresh(s, "s"), x, exec_sum(m, fresh(s, "s"), a, b)));
+}
+
 static void add_statements(scene *s, uint32_t count);
 
 /* One value or several, at times a weight and indices, enter a module. */
@@ -600,49 +652,6 @@ static void add_body(scene *s, uint32_t loops, etch_tensor *const *ins, etch_ten
     s->loops = inside.loops;
 }
 
-/* One segment or two, and a period: each residue of each has some class. */
-static etch_pattern *any_pattern(scene *s, uint32_t iterations, uint32_t classes)
-{
-    etch_arena *arena = s->m->arena;
-    etch_pattern *pattern = ETCH_NEW(arena, etch_pattern);
-    const uint32_t cut = exec_roll(s->dice, iterations + 1);
-    pattern->period = 1 + exec_roll(s->dice, 3);
-    for (uint32_t i = 0; i < 2; i++) {
-        etch_segment segment = {.first = etch_int(s->m->sym, i ? cut : 0),
-                                .end = etch_int(s->m->sym, i ? iterations : cut),
-                                .class_of = ETCH_NEW_ARRAY(arena, pattern->period, uint32_t)};
-        for (uint32_t r = 0; r < pattern->period; r++)
-            segment.class_of[r] = exec_roll(s->dice, classes);
-        ETCH_PUSH(arena, &pattern->segments, segment);
-    }
-    return pattern;
-}
-
-/* Of each class there are iterations: without them a spec has no body. */
-static const etch_pattern *random_pattern(scene *s, const etch_loop *loop)
-{
-    const uint32_t iterations = exec_integer(loop->count), classes = loop->bodies.count;
-    etch_loop tried = *loop;
-    for (uint32_t seen = 0; seen + 1 != 1u << classes;) {
-        tried.pattern = any_pattern(s, iterations, classes);
-        seen = 0;
-        for (uint32_t i = 0; i < iterations; i++)
-            seen |= 1u << exec_class(&tried, i);
-    }
-    return tried.pattern;
-}
-
-static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
-{
-    etch_graph_classes(s->m->graph, loop, pattern);
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        uint32_t members = 0;
-        for (uint32_t i = 0; i < exec_integer(loop->count); i++)
-            members += exec_class(loop, i) == k;
-        ck_assert_uint_eq(exec_integer(loop->bodies.at[k]->count), members);
-    }
-}
-
 static const etch_tensor *under_views(const etch_tensor *x)
 {
     while (x->producer && x->producer->row->role == ETCH_ROLE_FREE)
@@ -703,7 +712,7 @@ static void add_loop(scene *s)
     carry_on(&c);
     etch_graph_end(m->graph, c.outs, results, c.count);
     if (classes > 1)
-        set_classes(s, loop, random_pattern(s, loop));
+        exec_random_classes(s->m, loop, s->dice);
     for (uint32_t i = 0; i < c.count; i++)
         keep(s, results[i]);
 }
@@ -715,7 +724,8 @@ static void add_statements(scene *s, uint32_t count)
         add_product,    add_function,   add_number,     add_norm,      add_reduction, add_stopped,
         add_view,       add_lookup,     add_parts,      add_regrouped, add_attention, add_attention,
         add_quotient,   add_terms,      add_module,     add_loop,      add_objective, add_experts,
-        add_experts,    add_copies,     add_constant,   add_scatter,   add_cast,      add_contrast};
+        add_experts,    add_copies,     add_constant,   add_scatter,   add_cast,      add_contrast,
+        add_branches,   add_branches};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
@@ -745,7 +755,7 @@ static void freeze_some(scene *s)
         graph->weights.at[i]->frozen = exec_roll(s->dice, 2);
 }
 
-static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, bool wide,
+static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, bool wide, bool joined,
                                 const char **recompute)
 {
     scene s = {
@@ -761,6 +771,8 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     add_projection(&s); /* at least one weight */
     add_loss(&s);
     freeze_some(&s);
+    if (joined)
+        etch_graph_join_sums(s.m->graph, NULL, 0);
     exec_spec_name(s.m);
     *recompute = exec_random_recompute(s.m, s.loops, dice);
     return s.m;
@@ -768,15 +780,20 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
 
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
-    return random_model(arena, dice, sizes, false, recompute);
+    return random_model(arena, dice, sizes, false, true, recompute);
+}
+
+exec_model *exec_random_model_as_written(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return random_model(arena, dice, sizes, false, false, recompute);
 }
 
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
-    return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], false, recompute);
+    return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], false, true, recompute);
 }
 
 exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
-    return random_model(arena, dice, sizes, true, recompute);
+    return random_model(arena, dice, sizes, true, true, recompute);
 }

@@ -15,8 +15,13 @@ extern const char *const exec_inner_dims[], *const exec_expert_dims[];
 /* A number below `sides`. */
 uint32_t exec_roll(exec_dice *dice, uint32_t sides);
 
+/* Says which iterations of a loop are of which class: each has some. */
+void exec_random_classes(exec_model *m, etch_loop *loop, exec_dice *dice);
+
 /* A forward graph with a loss. `*recompute` gets what to give to exec_train. */
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* The same model, whose sums are as it was written: each an op of its own. */
+exec_model *exec_random_model_as_written(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* The same; at times with sizes that not every plan can divide. */
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* The same, wider: loops of no iteration to five, of one class or several; values that arrive two or three

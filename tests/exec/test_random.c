@@ -8,6 +8,7 @@
 #include "suite.h"
 #include "verify.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,9 +81,21 @@ static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally 
     expect_nothing(&i, failure);
 }
 
+/* Sums that are made one add up what those did that were written. */
+static void check_sums(etch_arena *arena, const instance *joined)
+{
+    const instance written = instance_of(arena, joined->seed, 0, exec_random_model_as_written);
+    const double loss = exec_loss(joined->training, exec_data_new(arena, joined->training, joined->seed)),
+                 as_written =
+                     exec_loss(written.training, exec_data_new(arena, written.training, joined->seed));
+    if (fabs(loss - as_written) > 1e-9 * (1 + fabs(as_written)))
+        expect_nothing(joined, etch_text(arena, "the loss is %g, as it is written %g", loss, as_written));
+}
+
 static void check_gradients(etch_arena *arena, uint64_t seed)
 {
     const instance i = instance_of(arena, seed, 0, exec_random_model);
+    check_sums(arena, &i);
     expect_nothing(&i, exec_check_gradients(i.training, seed, false));
     expect_nothing(&i, exec_check_saved(i.training, seed));
 }
