@@ -46,6 +46,74 @@ def outline(text):
     return text + "".join(modules)
 
 
+def terms_of(text):
+    """What a sum adds up, as `a + b - c`: signs and terms; what is in brackets is of a term."""
+    depth, found = 0, [["+", ""]]
+    for at, sign in enumerate(text):
+        depth += (sign in "([") - (sign in ")]")
+        if not depth and sign in "+-" and text[at - 1:at + 2] == f" {sign} ":
+            found.append([sign, ""])
+        else:
+            found[-1][1] += sign
+    return [(sign, term.strip()) for sign, term in found]
+
+
+def each_sum(text, write):
+    """`write` gives, of its terms, a name that is new, its dims, and whether it is tagged, what stands before
+    a sum, and the sum."""
+    count = 0
+
+    def written(match):
+        nonlocal count
+        indent, result, body, behind = match.groups()
+        terms, dims = terms_of(body), re.sub(r"^[^[ ]*", "", result).strip()
+        if len(terms) < 2 or (not dims and any("*" in re.sub(r"\(.*\)", "", term) for _, term in terms)):
+            return match.group()
+        count += 1
+        before, body = write(terms, f"part_{count}", dims, "tag" in behind)
+        return "".join(f"{indent}{line}\n" for line in before) + f"{indent}{result}= {body}{behind}"
+
+    body = r"[^=#{}\n]*?"
+    return re.sub(rf"^( +)({NAME}(?:\[[^\]]*\])? *)= ({body} [+-] {body})( *(?:#.*|tag .*)?)$", written, text,
+                  flags=re.M)
+
+
+def sum_of(terms):
+    (_, first), *others = terms
+    return first + "".join(f" {sign} {term}" for sign, term in others)
+
+
+def name_sums(text):
+    """What a sum has added before its last term has a name."""
+    def named(terms, name, dims, _):
+        if len(terms) == 2:
+            return [], sum_of(terms)
+        return [f"{name}{dims} = {sum_of(terms[:-1])}"], sum_of([("+", name), terms[-1]])
+    return each_sum(text, named)
+
+
+def pass_on_sums(text):
+    """The same under another name, with a number that is taken away again."""
+    def passed(terms, name, dims, is_tagged):
+        if len(terms) == 2 and is_tagged:  # what is computed elsewhere is not what the tag speaks of
+            return [], sum_of(terms)
+        if len(terms) == 2:
+            return [f"{name}{dims} = {sum_of(terms)} + 2"], f"identity({name}) - 2"
+        first = f"{name}{dims} = {sum_of(terms[:2])} + 1"
+        return [first], sum_of([("+", f"identity({name})"), *terms[2:], ("-", "1")])
+    return each_sum(text, passed)
+
+
+def negate_terms(text):
+    """The last term has a name, with the other sign, where it is a value or a call."""
+    def negated(terms, name, *_):
+        sign, last = terms[-1]
+        if re.fullmatch(r"[\d.]+|param.*", last) or "*" in re.sub(r"\(.*\)", "", last):
+            return [], sum_of(terms)
+        return [f"{name} = -{last}"], sum_of([*terms[:-1], ("-" if sign == "+" else "+", name)])
+    return each_sum(text, negated)
+
+
 def there_and_back(text):
     """x[H->H'] and back, in front of every contraction of a tensor that has H."""
     def renamed(match):
@@ -170,7 +238,8 @@ def write_in_place(text):
     return re.sub(rf"^( *)({NAME}) = ({NAME})\(({NAME})\)$", placed, text, flags=re.M)
 
 
-REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "weights passed on": pass_on_weights,
+REWRITINGS = {"sums named": name_sums, "sums passed on": pass_on_sums, "terms negated": negate_terms,
+              "operands swapped": swap_operands, "passed on": pass_on, "weights passed on": pass_on_weights,
               "modules outlined": outline, "there and back": there_and_back,
               "a module more": add_module, "an empty loop added": add_empty_loop,
               "an empty loop added behind": add_empty_loop_behind}

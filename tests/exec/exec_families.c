@@ -43,6 +43,28 @@ static const char vision[] =
     "  l[]      = cross_entropy(z, labels, over = V)  tag loss\n"
     "}\n";
 
+/* Attention and MLP beside each other, in parts that have names, less one another and times a number. */
+static const char beside[] = "import \"base.etch\"\n"
+                             "param layers\n"
+                             "module scaled(x[B,S,H]) -> y[B,S,H] {\n"
+                             "  weight b[H]\n"
+                             "  y = mlp(norm(x)) / 2 + b\n"
+                             "}\n"
+                             "module block(x[B,S,H]) -> y[B,S,H] {\n"
+                             "  a = x - attention(norm(x))\n"
+                             "  m = -mlp(norm(x))\n"
+                             "  y = a + 2*m + scaled(x)  tag residual\n"
+                             "}\n"
+                             "model beside(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {\n"
+                             "  weight emb[V,H], head[H,V]\n"
+                             "  x[B,S,H] = gather(emb, ids, over = V)          tag residual\n"
+                             "  repeat layers as layer {\n"
+                             "    x = block(x)\n"
+                             "  }\n"
+                             "  z[B,S,V] = norm(x) * head\n"
+                             "  l[]      = cross_entropy(z, labels, over = V)  tag loss\n"
+                             "}\n";
+
 static const char tables[] =
     "param batch, micro = 1, rows, width, hots, inner\n"
     "dim B = batch, N = 3, R = rows, D = width, L = hots, X = 4, F = inner, O = 1, M = N + 1\n"
@@ -277,6 +299,17 @@ const exec_family exec_families[] = {
      .core = "core",
      .tower = "vision",
      .again = {"layer", "core", "vision", "norm"}},
+    {.name = "beside",
+     .text = beside,
+     .run = "model = beside, optimizer = adamw",
+     .sizes = DENSE,
+     .heads = "K",
+     .groups = "G",
+     .inner = "F",
+     .pins = {"residual"},
+     .seqs = {"S"},
+     .core = "core",
+     .again = {"layer", "core", "mlp", "norm"}},
     {.name = "dlrm",
      .text = tables,
      .run = "model = dlrm, optimizer = adamw",

@@ -410,14 +410,6 @@ static etch_tensor *pass(exec_scene *s, etch_tensor *value)
     return etch_graph_pass(s->m->graph, ETCH_ENTER, value, value->name, nowhere);
 }
 
-/* Ends a module: its statement made all ops since there were `op_count`. */
-static etch_tensor *leave(exec_scene *s, const char *prefix, etch_tensor *value, uint32_t op_count)
-{
-    etch_tensor *left = exec_leave(s->m, exec_fresh(s, prefix), value);
-    etch_graph_state(s->m->graph, left, op_count);
-    return left;
-}
-
 /* Experts on values with B, S and one more dim, at times as a module of their own. */
 static void add_experts(exec_scene *s)
 {
@@ -443,7 +435,7 @@ static void add_experts(exec_scene *s)
                                   etch_text(m->arena, "E C %s", to->name));
     y = exec_squashed(s, y);
     if (apart)
-        y = leave(s, "ye", y, op_count);
+        y = exec_left(s, "ye", y, op_count);
     y = exec_collect(m, exec_fresh(s, "z"), y, idx, "E", "C");
     y = exec_product(m, exec_fresh(s, "y"), y, w,
                      etch_text(m->arena, sums ? "B S %s" : "B S Q %s", to->name));
@@ -493,7 +485,7 @@ static void add_module(exec_scene *s)
     add_statements(&inside, 1 + exec_roll(s->dice, 4));
     s->names = inside.names;
     s->loops = inside.loops;
-    exec_keep_value(s, leave(s, "y", exec_any_value(&inside), op_count));
+    exec_keep_value(s, exec_left(s, "y", exec_any_value(&inside), op_count));
 }
 
 /* A loop hands on what it was handed. */
@@ -715,6 +707,8 @@ static exec_model *trained(exec_scene *s, const char **recompute)
     add_projection(s); /* at least one weight */
     add_loss(s);
     freeze_some(s);
+    if (!s->as_written)
+        etch_graph_join_sums(s->m->graph, NULL, 0);
     exec_spec_name(s->m);
     *recompute = exec_random_recompute(s->m, s->loops, s->dice);
     return s->m;
@@ -723,6 +717,13 @@ static exec_model *trained(exec_scene *s, const char **recompute)
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
     exec_scene s = scene_of(arena, dice, sizes, 2);
+    return trained(&s, recompute);
+}
+
+exec_model *exec_random_as_written(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    exec_scene s = scene_of(arena, dice, rich_sizes[exec_roll(dice, 3)], 2);
+    s.rich = s.as_written = true;
     return trained(&s, recompute);
 }
 
@@ -768,6 +769,7 @@ etch_training *exec_random_served_model(etch_arena *arena, exec_dice *dice, exec
     exec_add_cached(&s);
     exec_keep_value(&s, s.values[s.value_count - 1]);
     add_projection(&s);
+    etch_graph_join_sums(s.m->graph, NULL, 0);
     exec_spec_name(s.m);
     etch_training *training = exec_serve(s.m, s.m->served = s.values[s.value_count - 1]);
     mark_caches(&s, s.m->graph->forward);

@@ -28,6 +28,7 @@ typedef enum exec_kind {
     EXEC_KIND_CAST,
     EXEC_KIND_GROUPED,
     EXEC_KIND_NO_GRADIENT,
+    EXEC_KIND_BRANCHES,
     EXEC_KIND_CACHE,
     EXEC_KIND_ROLLING,
     EXEC_KINDS
@@ -48,6 +49,8 @@ exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const cha
  * is kept, norms by hand, buffers, keys with fewer heads than queries, and more (exec_kind). Plans: those of
  * exec_random_rich_plan. */
 exec_model *exec_random_rich_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* The same as that, whose sums are as it was written: each an op of its own. */
+exec_model *exec_random_as_written(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* A model that is served, with caches of which some roll: to be placed as it is. */
 etch_training *exec_random_served_model(etch_arena *arena, exec_dice *dice, exec_model **model);
 /* A plan for it as text. It may ask for what cannot be; then placing it must say so. */

@@ -20,6 +20,7 @@ const char *const exec_kind_names[EXEC_KINDS] = {
     [EXEC_KIND_CAST] = "casts",
     [EXEC_KIND_GROUPED] = "keys and values with fewer heads",
     [EXEC_KIND_NO_GRADIENT] = "weights without a gradient",
+    [EXEC_KIND_BRANCHES] = "sums of branches that have names, factors and signs",
     [EXEC_KIND_CACHE] = "caches",
     [EXEC_KIND_ROLLING] = "rolling caches",
 };
@@ -299,11 +300,65 @@ void exec_add_cached(exec_scene *s)
                                    (exec_options){.causal = true, .window = window}));
 }
 
+/* Of `x`, through weights that have `inner`: it is partial where that is divided. As it is, or in a module;
+ * with a bias, and with what is linear in it. */
+static etch_tensor *branch(exec_scene *s, etch_tensor *x, etch_dim *along, etch_dim *inner)
+{
+    exec_model *m = s->m;
+    const exec_dim_set of_weight = {.at = {along, inner}, .count = 2}, of_bias = {.at = {along}, .count = 1};
+    exec_dim_set wide = exec_dims_without(exec_dims_of(x, NULL), along);
+    exec_dim_set_add(&wide, inner);
+    const char *dims = exec_dims_text(s, exec_dims_of(x, NULL));
+    etch_tensor *h =
+        exec_product(m, exec_fresh(s, "h"), x, exec_weight_with(s, of_weight), exec_dims_text(s, wide));
+    const uint32_t op_count = m->graph->op_count;
+    const bool apart = exec_roll(s->dice, 2);
+    if (apart)
+        h = exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), h);
+    etch_tensor *y = exec_product(m, exec_fresh(s, "p"), h, exec_weight_with(s, of_weight), dims);
+    if (exec_roll(s->dice, 2))
+        y = exec_sum(m, exec_fresh(s, "b"), y, exec_weight_with(s, of_bias));
+    const uint32_t how = exec_roll(s->dice, 6);
+    if (how < 2)
+        y = exec_call_number(m, exec_fresh(s, "n"), "scale", how ? 2 : -1, 1, y);
+    else if (how == 2)
+        y = exec_cast(m, exec_fresh(s, "c"), y, y->dtype);
+    else if (how == 3)
+        y = shifted(s, y, 1, 2);
+    return apart ? exec_left(s, "y", y, op_count) : y;
+}
+
+/* Two of them beside each other, with what they are of, added in some order and under some names. */
+static void add_branches(exec_scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = exec_any_value(s);
+    etch_dim *along = exec_any_dim(s, x), *inner = exec_new_dim(s, x);
+    exec_dim_set wide = exec_dims_of(x, NULL);
+    if (!along || !inner)
+        return;
+    exec_dim_set_add(&wide, inner);
+    if (!exec_is_small(wide))
+        return;
+    etch_tensor *a = branch(s, x, along, inner), *b = branch(s, x, along, inner);
+    etch_tensor *const terms[] = {a, x, b};
+    const uint32_t how = exec_roll(s->dice, 4);
+    exec_mark(s, EXEC_KIND_BRANCHES);
+    if (how == 0)
+        exec_keep_value(s, exec_sum_of(m, exec_fresh(s, "s"), terms, 3, 2 + exec_roll(s->dice, 2)));
+    else if (how == 1)
+        exec_keep_value(s, exec_sum(m, exec_fresh(s, "s"), exec_sum(m, exec_fresh(s, "s"), x, a), b));
+    else if (how == 2)
+        exec_keep_value(s, exec_sum(m, exec_fresh(s, "s"), x, exec_difference(m, exec_fresh(s, "s"), a, b)));
+    else
+        exec_keep_value(s, exec_difference(m, exec_fresh(s, "s"), x, exec_sum(m, exec_fresh(s, "s"), a, b)));
+}
+
 void exec_add_kind(exec_scene *s)
 {
     static void (*const kinds[])(exec_scene *) = {
         add_activation,    add_activation,   add_activation,   add_hand_norm, add_hand_norm,
         add_gain_plus_one, add_hand_softmax, add_parallel_sum, add_buffer,    add_without_gradient,
-        add_grouped,       add_grouped,      add_grouped};
+        add_grouped,       add_grouped,      add_grouped,      add_branches,  add_branches};
     kinds[exec_roll(s->dice, sizeof kinds / sizeof *kinds)](s);
 }

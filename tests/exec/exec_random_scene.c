@@ -90,3 +90,10 @@ etch_tensor *exec_squashed(exec_scene *s, etch_tensor *x)
     static const char *const functions[] = {"tanh", "sigmoid"};
     return exec_call_row(s->m, exec_fresh(s, "u"), functions[exec_roll(s->dice, 2)], "", x, NULL, NULL);
 }
+
+etch_tensor *exec_left(exec_scene *s, const char *prefix, etch_tensor *value, uint32_t op_count)
+{
+    etch_tensor *left = exec_leave(s->m, exec_fresh(s, prefix), value);
+    etch_graph_state(s->m->graph, left, op_count);
+    return left;
+}

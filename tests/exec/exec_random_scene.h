@@ -15,8 +15,9 @@ typedef struct exec_scene {
     etch_tensor *values[EXEC_MOST_VALUES], *weights[EXEC_MOST_VALUES];
     etch_tensor *ids; /* in a module: indices that have entered it, or NULL */
     uint32_t value_count, weight_count, depth, modules, names, loops;
-    bool wide; /* loops of any count, and values that arrive two iterations late */
-    bool rich; /* statements of exec_add_kind as well */
+    bool wide;       /* loops of any count, and values that arrive two iterations late */
+    bool rich;       /* statements of exec_add_kind as well */
+    bool as_written; /* sums whose parts have names stay apart */
 } exec_scene;
 
 /* The model has one of these kinds. */
@@ -35,6 +36,8 @@ bool exec_is_small(exec_dim_set set);
 etch_tensor *exec_weight_with(exec_scene *s, exec_dim_set set);
 /* Statements may use it from now on. */
 void exec_keep_value(exec_scene *s, etch_tensor *value);
+/* Ends a module: its statement made all ops since there were `op_count`. */
+etch_tensor *exec_left(exec_scene *s, const char *prefix, etch_tensor *value, uint32_t op_count);
 /* Keeps numbers small. */
 etch_tensor *exec_squashed(exec_scene *s, etch_tensor *x);
 /* One statement of the kinds that plain models lack. */

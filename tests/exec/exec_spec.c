@@ -520,17 +520,24 @@ static void write_loop(writer *w, const place *p, const etch_loop *loop)
     etch_buf_puts(p->out, "}\n");
 }
 
-static uint32_t first_tensor(const etch_item *item)
+/* Of what is made from the i-th item on, the oldest: sums may have younger parts. */
+static uint32_t first_tensor(const etch_region *region, uint32_t i)
 {
-    return item->op ? item->op->outs[0]->id : etch_loop_carries(item->loop)->at[0].in->id;
+    uint32_t first = UINT32_MAX;
+    for (; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        const uint32_t id = item->op ? item->op->outs[0]->id : etch_loop_carries(item->loop)->at[0].in->id;
+        first = id < first ? id : first;
+    }
+    return first;
 }
 
 static void write_items(writer *w, const place *p, const etch_region *region, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end;) {
         const etch_item *item = &region->items.at[i];
-        write_weights(w, p, region, first_tensor(item));
-        write_constants(w, p, region, first_tensor(item));
+        write_weights(w, p, region, first_tensor(region, i));
+        write_constants(w, p, region, first_tensor(region, i));
         if (item->op && item->op->scope != p->scope) {
             i = write_module(w, p, region, i, end);
             continue;

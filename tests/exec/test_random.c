@@ -8,6 +8,7 @@
 #include "suite.h"
 #include "verify.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ typedef struct source {
 static const source plain = {"plain", exec_random_model, exec_random_plan},
                     odd = {"odd", exec_random_odd_model, exec_random_plan},
                     rich = {"rich", exec_random_rich_model, exec_random_rich_plan},
+                    written = {"written", exec_random_as_written, exec_random_rich_plan},
                     served = {"served", NULL, exec_random_rich_plan};
 
 /* One of the models with one of its plans; without a plan where the number is 0. */
@@ -155,12 +157,24 @@ END_TEST
 
 /* ---- kinds of statements ------------------------------------------------------------------------------ */
 
+/* Sums that are made one add up what those did that were written. */
+static void check_sums(etch_arena *arena, uint64_t seed)
+{
+    const instance one = instance_of(arena, &rich, seed, 0), many = instance_of(arena, &written, seed, 0);
+    const double loss = exec_loss(one.training, exec_data_new(arena, one.training, seed)),
+                 as_written = exec_loss(many.training, exec_data_new(arena, many.training, seed));
+    if (fabs(loss - as_written) > 1e-9 * (1 + fabs(as_written)))
+        expect_nothing(&one, etch_text(arena, "the loss is %g, as it is written %g", loss, as_written));
+}
+
 static void check_rich(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
 {
-    if (part == 0)
+    if (part == 0) {
         check_gradients(arena, &rich, seed);
-    else
+        check_sums(arena, seed);
+    } else {
         check_plan(arena, &rich, seed, part, t);
+    }
 }
 
 enum { ENOUGH = 10 };

@@ -112,5 +112,8 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
 /* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
  * is left of them. NULL entries are skipped. */
 void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+/* Makes one op of a sum and of those of its terms that are sums themselves, and nothing but terms. Comes
+ * last. `spoken`: selectors of plans, as "module.tensor"; what they select stays an op of its own. */
+void etch_graph_join_sums(etch_graph *graph, const char *const *spoken, uint32_t count);
 
 #endif

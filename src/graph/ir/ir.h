@@ -108,6 +108,8 @@ typedef struct etch_tensor {
     /* derived: the forward tensor (cotangent, recomputed copy, what a cotangent needs to know of it) or
      * weight (gradient) */
     struct etch_tensor *of;
+    /* of a sum that was made one with the sum that it is a term of: that one's result; no op makes it */
+    struct etch_tensor *part_of;
     /* its producer adds it into this gradient in place; NULL otherwise */
     struct etch_tensor *adds_to;
     /* of a cotangent: 1 where an iteration has made it, 0 where it is zeros, because loops run none; NULL:

@@ -132,7 +132,7 @@ static bool sums_later(const etch_placing *pl, uint32_t axis)
 static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
-    if (pl->excluded & (1u << axis))
+    if ((pl->excluded | pl->waits) & (1u << axis))
         return NULL;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];

@@ -48,7 +48,7 @@ static uint32_t axes_summed(const etch_placer *p, const etch_op *op, const etch_
 static void find_summed(walk *w, const etch_op *op)
 {
     const bool is_total = op->row->use == ETCH_USE_TOTAL;
-    const bool shows = is_total ? etch_is_seen_through(op->outs[0]->of) : etch_op_is_view(op);
+    const bool shows = is_total ? etch_is_seen_through(w->p, op->outs[0]->of) : etch_op_is_view(op);
     for (uint32_t i = 0; i < op->out_count; i++) {
         uint32_t *summed = &w->summed[op->outs[i]->id];
         *summed = axes_summed(w->p, op, op->outs[i]);
@@ -127,9 +127,10 @@ static void find_handed_on(walk *w, const etch_loop *loop)
         }
 }
 
-bool etch_is_seen_through(const etch_tensor *tensor)
+bool etch_is_seen_through(const etch_placer *p, const etch_tensor *tensor)
 {
-    return tensor->producer && etch_op_is_view(tensor->producer);
+    const etch_op *op = tensor->producer;
+    return op && (etch_op_is_view(op) || etch_joint_is_open(p, op));
 }
 
 void etch_passing_find(etch_placer *p)

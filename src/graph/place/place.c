@@ -10,7 +10,11 @@
 
 #include "graph/place/place_int.h"
 
-enum { ALL_AXES = (1 << ETCH_MAX_AXES) - 1 };
+enum {
+    ALL_AXES = (1 << ETCH_MAX_AXES) - 1,
+    /* of sums whose terms are sums that wait themselves, one walk for each; further ones do not wait */
+    MOST_WALKS = 8
+};
 
 static void place_region(etch_placer *p, etch_placed_region *into);
 
@@ -348,15 +352,16 @@ static void add_partial_terms(etch_placer *p, etch_placing *pl)
 
 static void place_op(etch_placer *p, etch_op *op)
 {
-    etch_placing pl = {.op = op};
-    pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
-    pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
+    etch_placing pl = {.op = etch_joint_opened(p, op), .waits = etch_joint_waits(p, op)};
+    pl.ins = ETCH_NEW_ARRAY(p->arena, pl.op->in_count, etch_value *);
+    pl.need = etch_alloc_array(p->arena, pl.op->in_count, sizeof *pl.need);
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
-    for (uint32_t i = 0; i < op->in_count; i++)
-        pl.ins[i] = value_for(p, op->ins[i]);
+    for (uint32_t i = 0; i < pl.op->in_count; i++)
+        pl.ins[i] = value_for(p, pl.op->ins[i]);
     if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to);
     cross_parts(p, &pl);
+    etch_joint_find(p, pl.op, pl.ins);
     add_partial_terms(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
@@ -371,6 +376,7 @@ static void place_op(etch_placer *p, etch_op *op)
     reduce_statistics(p, op, pl.stat_axes);
     for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
         hold_result(p, op, op->outs[i]);
+    etch_joint_close(p, op);
 }
 
 /* ---- cotangents (R6) -------------------------------------------------------------------------------- */
@@ -446,7 +452,7 @@ static void place_total(etch_placer *p, etch_op *op)
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
     const uint32_t whole = partial | (is_spread(op) ? ALL_AXES & ~etch_passing_on(p, op->outs[0]) : 0);
-    p->made[op->outs[0]->id] = etch_is_seen_through(of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
+    p->made[op->outs[0]->id] = etch_is_seen_through(p, of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -562,7 +568,7 @@ static void place_region(etch_placer *p, etch_placed_region *into)
             value_or_constant(p, op->ins[k], NULL);
         if (op->row->use == ETCH_USE_TOTAL)
             place_total(p, op);
-        else
+        else if (!etch_joint_pass_over(p, op))
             place_op(p, op);
     }
     p->region = outer;
@@ -586,7 +592,7 @@ static void place_sources(etch_placer *p)
     }
 }
 
-etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
+static etch_placer *placer_new(const etch_training *training, const etch_plan *plan)
 {
     etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
@@ -611,26 +617,52 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     p->requests = ETCH_NEW_ARRAY(arena, tensors, etch_requested_layout);
     p->steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
     p->loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
-
     etch_plan_regions_find(graph, plan, &p->plan_regions);
     placed->plan_regions = &p->plan_regions;
+    return p;
+}
+
+/* What is asked of the plan before anything is placed. */
+static bool is_fine(etch_placer *p)
+{
     etch_map_check_orders(p);
     etch_padding_check(p);
     etch_plan_remark_idle(p);
-    if (p->failed)
-        return NULL;
+    return !p->failed;
+}
+
+static void place_all(etch_placer *p)
+{
     place_sources(p);
     if (p->failed)
-        return NULL;
+        return;
     etch_request_uses(p);
-    placed->forward = region_new(p, graph->forward, NULL, NULL);
-    place_region(p, placed->forward);
-    if (training->backward && !p->failed) {
-        placed->backward = region_new(p, training->backward, NULL, NULL);
+    p->placed->forward = region_new(p, p->graph->forward, NULL, NULL);
+    place_region(p, p->placed->forward);
+    if (p->training->backward && !p->failed && !p->again) {
+        p->placed->backward = region_new(p, p->training->backward, NULL, NULL);
         etch_passing_find(p);
-        place_region(p, placed->backward);
+        place_region(p, p->placed->backward);
     }
-    etch_map_pair_regrouped(p);
+}
+
+etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
+{
+    etch_placer *p = placer_new(training, plan);
+    const uint32_t ops = training->graph->op_count;
+    uint32_t *joint = ETCH_NEW_ARRAY(p->arena, ops, uint32_t);
+    bool again = is_fine(p);
+    for (uint32_t walk = 0; again; walk++) {
+        if (walk > 0)
+            p = placer_new(training, plan);
+        p->joint = joint;
+        p->joint_count = ops;
+        p->is_last_walk = walk == MOST_WALKS;
+        place_all(p);
+        again = p->again && !p->failed;
+    }
+    if (!p->failed)
+        etch_map_pair_regrouped(p);
     if (!p->failed)
         etch_plan_remark_fused(p);
     return p->failed ? NULL : p;

@@ -78,6 +78,8 @@ typedef struct etch_placing {
     uint32_t stat_axes;
     /* axes that would take other slots apart than elsewhere: they divide nothing */
     uint32_t excluded;
+    /* axes that divide nothing, as partial sums wait for others (joint.c) */
+    uint32_t waits;
 } etch_placing;
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
@@ -93,9 +95,27 @@ bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand);
 
 /* Finds which partial cotangents go on through whatever reads them, when forward is placed. */
 void etch_passing_find(etch_placer *p);
-/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
- * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
-bool etch_is_seen_through(const etch_tensor *tensor);
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope, or a part of a sum
+ * that has its terms? Then its cotangent goes on as it is, to be added there before anything moves, and to be
+ * moved once. */
+bool etch_is_seen_through(const etch_placer *p, const etch_tensor *tensor);
+
+/* ---- joint.c ------------------------------------------------------------------------------------------- */
+
+/* Notes which ops before a sum would better have let a partial operand through, or left their terms to it;
+ * p->again where some are new. */
+void etch_joint_find(etch_placer *p, const etch_op *sum, etch_value *const *terms);
+/* Is nothing made by the op, as a sum has its terms that comes later? */
+bool etch_joint_is_open(const etch_placer *p, const etch_op *op);
+/* The same of the op that the walk has come to, of which then no step is to be made. */
+bool etch_joint_pass_over(etch_placer *p, const etch_op *op);
+/* The sum with the terms of those that are open; `sum` itself: none is. */
+etch_op *etch_joint_opened(etch_placer *p, etch_op *sum);
+/* When it is placed: what is open is where the sum is. */
+void etch_joint_close(etch_placer *p, const etch_op *sum);
+/* The axes, as bits, over which the op does not divide its work, as what it makes is added to other partial
+ * sums. Of backward: as what it makes is to be whole, and so is what it is made of. */
+uint32_t etch_joint_waits(const etch_placer *p, const etch_op *op);
 
 /* ---- reshard.c ----------------------------------------------------------------------------------------- */
 

@@ -64,6 +64,10 @@ typedef struct etch_placer {
     etch_requested_layout *requests;
     /* of backward (passing.c), bits of axes; NULL before it */
     uint32_t *passes;
+    /* by id of the ops that training has, bits of axes: a partial operand goes through (joint.c) */
+    uint32_t *joint, joint_count;
+    /* more of them are known now than when the walk began; nothing is noted in the last one */
+    bool again, is_last_walk;
     /* by op id */
     etch_step **steps;
     /* by loop id: the forward loop's placed form */

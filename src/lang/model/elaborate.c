@@ -194,7 +194,11 @@ static etch_model *build(etch_builder *b, const etch_symbol *symbol, const etch_
         return NULL;
     etch_graph_warn_unused(b->graph, results,
                            item->results.count); /* of the model, whatever a run asks for */
-    return !serves || keep_outputs(&env, block, &model->train, results, item->results.count) ? model : NULL;
+    if (serves && !keep_outputs(&env, block, &model->train, results, item->results.count))
+        return NULL;
+    const etch_spoken spoken = etch_spoken_of(spec);
+    etch_graph_join_sums(b->graph, spoken.at, spoken.count);
+    return model;
 }
 
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,

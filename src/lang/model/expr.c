@@ -65,6 +65,10 @@ static void add_terms(etch_env *env, const etch_ast_expr *expr, bool taken, cons
         add_terms(env, expr->right, taken != (expr->op == '-'), want, t);
         return;
     }
+    if (expr->kind == ETCH_AST_NEGATE) {
+        add_terms(env, expr->left, !taken, want, t);
+        return;
+    }
     const operand value = evaluate(env, expr, want);
     t->failed = t->failed || value.failed;
     if (value.failed)
@@ -320,7 +324,7 @@ static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dim
     case ETCH_AST_RENAME:
         return renamed(env, expr);
     case ETCH_AST_NEGATE:
-        return scaled(env, evaluate(env, expr->left, want), etch_int(spec->sym, -1), expr->span);
+        return sum_of(env, expr, want);
     case ETCH_AST_BINARY:
         if (expr->op == '*')
             return product(env, expr, want);

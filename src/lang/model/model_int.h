@@ -172,6 +172,12 @@ bool etch_env_default(etch_env *callee, const etch_ast_def *def);
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
 
+/* ---- spoken.c: tensors that plans speak of ---- */
+
+/* "module.tensor", of all plans of a spec: pins, scopes, stages. */
+typedef ETCH_VEC(const char *) etch_spoken;
+etch_spoken etch_spoken_of(const etch_spec *spec);
+
 /* ---- homonyms.c: dims of one name ---- */
 
 /* Says of mistakes about dims, found since then, where dims of one name are declared. */

@@ -90,13 +90,24 @@ static void find_loops(etch_session *session, const survey *s, const char *selec
     }
 }
 
-/* Tensors with a tag, or called module.tensor. */
+static bool is_found(const etch_selection *found, const etch_tensor *tensor)
+{
+    for (uint32_t i = 0; i < found->count; i++)
+        if (found->at[i].tensor == tensor)
+            return true;
+    return false;
+}
+
+/* Tensors with a tag, or called module.tensor; of a part of a sum the sum. */
 static void find_tensors(etch_session *session, const etch_graph *graph, const char *selector,
                          etch_selection *out)
 {
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
         if (tensor && !tensor->of && etch_tensor_is_selected(tensor, selector)) {
+            tensor = tensor->part_of ? tensor->part_of : tensor;
+            if (is_found(out, tensor))
+                continue;
             etch_expr around = runs_of(session->sym, tensor->region);
             ETCH_PUSH(session->arena, out, (etch_selected){.tensor = tensor, .around = around});
         }
