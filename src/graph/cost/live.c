@@ -290,15 +290,46 @@ uint32_t etch_live_chunk_at(const etch_stage_view *view, etch_position position)
 
 /* ---- parts in later chunks ----------------------------------------------------------------------------- */
 
+static bool note_read(const etch_live_program *p, uint32_t name, uint32_t chunk, uint32_t *first)
+{
+    uint32_t *of = name == ETCH_NO_NAME ? NULL : &first[etch_live_under(p, name)];
+    if (!of || *of <= chunk)
+        return false;
+    *of = chunk;
+    return true;
+}
+
+/* What is read as a loop carries it may be what the loop begins with, or what an iteration hands on. Goes as
+ * deep as loops are nested. True when that was not known. */
+static bool note_carried(const etch_live_program *p, const etch_live_region *region, uint32_t *first)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_live_loop *loop = region->items.at[i].loop;
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
+            const etch_live_region *body = loop->bodies.at[b];
+            changed = note_carried(p, body, first) || changed;
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                const etch_live_carry *carry = &body->carries.at[k];
+                uint32_t chunk = first[etch_live_under(p, carry->in)];
+                if (carry->result != ETCH_NO_NAME && first[etch_live_under(p, carry->result)] < chunk)
+                    chunk = first[etch_live_under(p, carry->result)];
+                changed = note_read(p, carry->init, chunk, first) || changed;
+                for (uint32_t c = 0; c < loop->bodies.count; c++)
+                    changed = note_read(p, loop->bodies.at[c]->carries.at[k].out, chunk, first) || changed;
+            }
+        }
+    }
+    return changed;
+}
+
 /* What the items of a region, however deep, read in a chunk. `first`: by name under views, the first chunk
  * that reads it. */
 static void note_reads(const etch_live_program *p, const etch_live_item *item, uint32_t chunk,
                        uint32_t *first)
 {
-    for (uint32_t i = 0; !item->shows && i < item->ins.count; i++) {
-        uint32_t *of = &first[etch_live_under(p, item->ins.at[i])];
-        *of = chunk < *of ? chunk : *of;
-    }
+    for (uint32_t i = 0; !item->shows && i < item->ins.count; i++)
+        note_read(p, item->ins.at[i], chunk, first);
     for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
         for (uint32_t i = 0; i < item->loop->bodies.at[b]->items.count; i++)
             note_reads(p, &item->loop->bodies.at[b]->items.at[i], chunk, first);
@@ -330,6 +361,8 @@ static const uint32_t *first_reads(const etch_live_program *p)
         else
             note_reads(p, item, etch_live_chunk_at(p->view, item->position), first);
     }
+    while (note_carried(p, p->forward, first) || note_carried(p, p->backward, first))
+        ; /* loops hand on to each other */
     return first;
 }
 
