@@ -125,6 +125,8 @@ static void seeds(etch_arena *arena)
         62610, 75988, 81447,
         /* what iterations keep that one turn stands for; what each hands on, and only some read */
         60972, 109600,
+        /* a part that a later chunk of the stage keeps, and no earlier one the whole */
+        103314, 403726,
         /* experts' tokens of a rank in one sequence only */
         41094};
     tally t = {0};

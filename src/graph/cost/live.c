@@ -175,11 +175,17 @@ static bool is_copied(const etch_step *step, const etch_tensor *tensor)
     return step->collective != ETCH_NO_COLLECTIVE && tensor->kind != ETCH_WEIGHT && !is_shard;
 }
 
-/* Does the step of the top level cut a part off what another stage has? */
+/* A part of what forward has made, and no other name of all of it. */
+static bool is_part(const etch_step *step)
+{
+    return etch_step_shows(step) && !etch_op_is_view(step->op) && step->phase == ETCH_FORWARD;
+}
+
+/* Does the step of the top level cut a part off what another stage has, or another chunk had? */
 static bool is_brought(const etch_live_program *p, const etch_step *step)
 {
-    return p->view && etch_step_shows(step) && !etch_op_is_view(step->op) && step->phase == ETCH_FORWARD &&
-           step->position != ETCH_NO_POSITION && !etch_stage_holds(p->view, step->position);
+    return is_part(step) && p->view && step->position != ETCH_NO_POSITION &&
+           (!etch_stage_holds(p->view, step->position) || (p->is_cut_before && p->is_cut_before[step->id]));
 }
 
 /* Would the value be gone if it were not kept? Of what a loop carries that may be so. */
@@ -272,16 +278,142 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
     return to;
 }
 
-etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
-                                       const etch_stage_view *view, etch_hold hold)
+uint32_t etch_live_chunk_at(const etch_stage_view *view, etch_position position)
+{
+    if (!view)
+        return 0;
+    if (position == ETCH_NO_POSITION || etch_is_zero(etch_stage_share(view, position)))
+        return ETCH_NO_CHUNK;
+    const etch_layer_intervals *held = &view->ranges[etch_position_segment(position)];
+    return held->at[etch_position_side(position) == ETCH_LAST_OF ? held->count - 1 : 0].chunk;
+}
+
+/* ---- parts in later chunks ----------------------------------------------------------------------------- */
+
+static bool note_read(const etch_live_program *p, uint32_t name, uint32_t chunk, uint32_t *first)
+{
+    uint32_t *of = name == ETCH_NO_NAME ? NULL : &first[etch_live_under(p, name)];
+    if (!of || *of <= chunk)
+        return false;
+    *of = chunk;
+    return true;
+}
+
+/* What is read as a loop carries it may be what the loop begins with, or what an iteration hands on. Goes as
+ * deep as loops are nested. True when that was not known. */
+static bool note_carried(const etch_live_program *p, const etch_live_region *region, uint32_t *first)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_live_loop *loop = region->items.at[i].loop;
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
+            const etch_live_region *body = loop->bodies.at[b];
+            changed = note_carried(p, body, first) || changed;
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                const etch_live_carry *carry = &body->carries.at[k];
+                uint32_t chunk = first[etch_live_under(p, carry->in)];
+                if (carry->result != ETCH_NO_NAME && first[etch_live_under(p, carry->result)] < chunk)
+                    chunk = first[etch_live_under(p, carry->result)];
+                changed = note_read(p, carry->init, chunk, first) || changed;
+                for (uint32_t c = 0; c < loop->bodies.count; c++)
+                    changed = note_read(p, loop->bodies.at[c]->carries.at[k].out, chunk, first) || changed;
+            }
+        }
+    }
+    return changed;
+}
+
+/* What the items of a region, however deep, read in a chunk. `first`: by name under views, the first chunk
+ * that reads it. */
+static void note_reads(const etch_live_program *p, const etch_live_item *item, uint32_t chunk,
+                       uint32_t *first)
+{
+    for (uint32_t i = 0; !item->shows && i < item->ins.count; i++)
+        note_read(p, item->ins.at[i], chunk, first);
+    for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+        for (uint32_t i = 0; i < item->loop->bodies.at[b]->items.count; i++)
+            note_reads(p, &item->loop->bodies.at[b]->items.at[i], chunk, first);
+}
+
+/* The same of a loop whose iterations are layers: each class where it has iterations. */
+static void note_layers(const etch_live_program *p, const etch_live_loop *loop, uint32_t *first)
+{
+    const etch_layer_intervals *held = &p->view->ranges[etch_position_segment(loop->position)];
+    for (uint32_t i = 0; i < held->count; i++)
+        for (uint32_t b = 0; b < loop->bodies.count; b++) {
+            const etch_live_region *body = loop->bodies.at[b];
+            if (etch_is_zero(etch_class_count(p->sym, body->of, held->at[i].low, held->at[i].high)))
+                continue;
+            for (uint32_t k = 0; k < body->items.count; k++)
+                note_reads(p, &body->items.at[k], held->at[i].chunk, first);
+        }
+}
+
+static const uint32_t *first_reads(const etch_live_program *p)
+{
+    uint32_t *first = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t);
+    for (uint32_t i = 0; i < p->name_count; i++)
+        first[i] = ETCH_NO_CHUNK;
+    for (uint32_t i = 0; i < p->backward->items.count; i++) {
+        const etch_live_item *item = &p->backward->items.at[i];
+        if (item->loop && etch_position_is_loop(p->view->stages, item->position))
+            note_layers(p, item->loop, first);
+        else
+            note_reads(p, item, etch_live_chunk_at(p->view, item->position), first);
+    }
+    while (note_carried(p, p->forward, first) || note_carried(p, p->backward, first))
+        ; /* loops hand on to each other */
+    return first;
+}
+
+/* By step id: parts that the stage cuts in a chunk whose backward pass, as that of all before, reads nothing
+ * of the whole. A later one keeps what a message brings it. NULL: there are none. */
+static const bool *cut_before(const etch_live_program *p)
+{
+    const uint32_t *first = first_reads(p);
+    bool *is_cut = NULL;
+    for (uint32_t i = 0; i < p->forward->items.count; i++) {
+        const etch_live_item *item = &p->forward->items.at[i];
+        if (!item->shows || !is_part(item->step))
+            continue;
+        const uint32_t chunk = etch_live_chunk_at(p->view, item->position);
+        const uint32_t read = first[etch_live_under(p, item->ins.at[0])];
+        if (chunk == ETCH_NO_CHUNK || read == ETCH_NO_CHUNK || read <= chunk)
+            continue;
+        is_cut = is_cut ? is_cut : ETCH_NEW_ARRAY(p->arena, p->placed->step_count, bool);
+        is_cut[item->step->id] = true;
+    }
+    return is_cut;
+}
+
+static bool has_chunks(const etch_stage_view *view)
+{
+    for (uint32_t s = 0; view && s < view->stages->segments.count; s++)
+        for (uint32_t i = 0; i < view->ranges[s].count; i++)
+            if (view->ranges[s].at[i].chunk > 0)
+                return true;
+    return false;
+}
+
+static etch_live_program *program_of(etch_arena *arena, const etch_placed *placed,
+                                     const etch_stage_view *view, etch_hold hold, const bool *is_cut_before)
 {
     const half later = hold == ETCH_HOLD_FORWARD_TO_INPUTS ? BOTH_HALVES : SECOND_HALF;
     etch_live_program *p = program_new(placed->training, arena, placed->value_count);
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
+    p->is_cut_before = is_cut_before;
     p->forward = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? placed_region(p, placed->backward, FIRST_HALF, false)
                                                      : placed_region(p, placed->forward, BOTH_HALVES, false);
     if (placed->backward)
         p->backward = placed_region(p, placed->backward, later, true);
     return p;
+}
+
+etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
+                                       const etch_stage_view *view, etch_hold hold)
+{
+    etch_live_program *p = program_of(arena, placed, view, hold, NULL);
+    const bool *is_cut = p->backward && has_chunks(p->view) ? cut_before(p) : NULL;
+    return is_cut ? program_of(arena, placed, view, hold, is_cut) : p;
 }

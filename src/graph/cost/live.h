@@ -40,6 +40,8 @@ typedef struct etch_live_carry {
 } etch_live_carry;
 
 #define ETCH_NO_NAME UINT32_MAX
+/* Of other stages. */
+#define ETCH_NO_CHUNK UINT32_MAX
 
 /* A step, or a loop. */
 typedef struct etch_live_item {
@@ -50,8 +52,9 @@ typedef struct etch_live_item {
     const etch_op *op;
     ETCH_VEC(uint32_t) ins;
     ETCH_VEC(uint32_t) outs;
-    /* its results are names of its operand; it reads its operands itself; another stage cuts a part off its
-     * operand, which only comes here in messages, as a value of its own */
+    /* its results are names of its operand; it reads its operands itself; another stage, or an earlier chunk
+     * that keeps nothing of the operand, cuts a part off it, which only comes here in messages, as a value of
+     * its own */
     bool shows, reads, is_brought;
     /* of the top level */
     etch_position position;
@@ -85,8 +88,9 @@ typedef struct etch_live_program {
     etch_live_region *forward;
     /* of a placement it may be NULL */
     etch_live_region *backward;
-    /* while it is made */
+    /* while it is made; by step id, NULL: none: an earlier chunk cuts the part off for a later one */
     const etch_op *last_op;
+    const bool *is_cut_before;
 } etch_live_program;
 
 /* Of a graph with a backward pass. */
@@ -95,6 +99,8 @@ etch_live_program *etch_live_of_training(const etch_training *training);
  * lives in `arena`, as its runs do: there are as many as stages that are asked for. */
 etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
                                        const etch_stage_view *view, etch_hold hold);
+/* The chunk of the stage that runs what is at a position of the top level. `view`: NULL for one stage. */
+uint32_t etch_live_chunk_at(const etch_stage_view *view, etch_position position);
 /* The name under views. */
 uint32_t etch_live_under(const etch_live_program *program, uint32_t name);
 etch_expr etch_live_bytes(const etch_live_program *program, uint32_t name);

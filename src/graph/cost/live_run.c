@@ -171,18 +171,6 @@ static void find_all_turns(const etch_live_run *r, const etch_live_region *regio
     }
 }
 
-/* The chunk of the stage that runs what is at a position of the top level. */
-static uint32_t chunk_at(const etch_live_run *r, etch_position position)
-{
-    const etch_stage_view *view = r->program->view;
-    if (!view)
-        return 0;
-    if (position == ETCH_NO_POSITION || etch_is_zero(etch_stage_share(view, position)))
-        return ETCH_NO_CHUNK;
-    const etch_layer_intervals *held = &view->ranges[etch_position_segment(position)];
-    return held->at[etch_position_side(position) == ETCH_LAST_OF ? held->count - 1 : 0].chunk;
-}
-
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 /* A number for the turns of the loops around a region that are run, below `size`. */
@@ -637,7 +625,7 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     ETCH_PUSH(r->arena, &r->open, region->of);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_live_item *item = &region->items.at[i];
-        const uint32_t here = is_top ? chunk_at(r, item->position) : chunk;
+        const uint32_t here = is_top ? etch_live_chunk_at(r->program->view, item->position) : chunk;
         if (item->loop)
             run_loop(r, item->loop, here);
         else

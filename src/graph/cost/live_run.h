@@ -8,9 +8,6 @@
 
 #include "graph/cost/live.h"
 
-/* Of other stages. */
-#define ETCH_NO_CHUNK UINT32_MAX
-
 /* An iteration of a loop, and of its copies in backward. */
 typedef struct etch_live_turn {
     uint32_t class;
