@@ -8,6 +8,10 @@
 #include "suite.h"
 #include "verify.h"
 
+#include "graph/cost/cost_int.h"
+#include "graph/ir/row.h"
+
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +93,81 @@ static void count_kinds(const instance *i, tally *t)
     t->counted = i->seed;
 }
 
+/* ---- padding ---------------------------------------------------------------------------------------- */
+
+/* What a line of the plan makes of the dim's size, under this name or the one that it was renamed from. */
+static etch_expr padded_size(const instance *i, const etch_dim *dim)
+{
+    const etch_pad *pad = etch_pad_of(i->plan, dim);
+    const bool micro = dim == i->m->train.batch || dim->alias == i->m->train.batch;
+    if (!pad)
+        return dim->size;
+    const uint32_t parts = micro ? exec_integer(i->m->train.micro) : 1,
+                   size = exec_integer(dim->size) / parts, multiple = exec_integer(pad->multiple);
+    return etch_int(i->m->sym, parts * ((size + multiple - 1) / multiple * multiple));
+}
+
+/* The same model with sizes that are what the plan pads to, under the plan without these lines. */
+static etch_placed *place_enlarged(etch_arena *arena, const instance *i)
+{
+    exec_dice dice = {exec_mix(i->seed, 0)}, plans = {exec_mix(i->seed, 1 + i->number)};
+    instance large = {.from = i->from};
+    large.m = i->from->model(arena, &dice, &large.recompute);
+    large.plan = exec_plan(arena, large.m->sym, i->from->plan(large.m, &plans));
+    const etch_graph *graph = large.m->graph;
+    etch_expr *sizes = ETCH_NEW_ARRAY(arena, graph->dims.count, etch_expr);
+    for (uint32_t d = 0; d < graph->dims.count; d++)
+        sizes[d] = padded_size(&large, graph->dims.at[d]);
+    for (uint32_t d = 0; d < graph->dims.count; d++)
+        graph->dims.at[d]->size = sizes[d];
+    large.plan->pads.count = 0;
+    return etch_place(exec_train(large.m, large.recompute), large.plan, ETCH_GRANULARITY_KERNEL);
+}
+
+/* What a rank keeps of a microbatch until backward. */
+static uint64_t saved_bytes(const etch_placed *placed)
+{
+    etch_saved_list saved = {0};
+    uint64_t bytes = 0;
+    etch_placed_saved(placed, NULL, ETCH_HOLD_FORWARD_TO_INPUTS, &saved);
+    for (uint32_t i = 0; i < saved.count; i++)
+        bytes += (uint64_t)exec_integer(saved.at[i].elements) * saved.at[i].width *
+                 exec_integer(saved.at[i].times);
+    return bytes;
+}
+
+/* Padded elements cost what others do: a rank computes, moves, sends and keeps as much as one of the larger
+ * model. */
+static const char *check_padding(etch_arena *arena, const instance *i, const etch_placed *placed)
+{
+    const etch_placed *large = place_enlarged(arena, i);
+    etch_sym *sym = large ? large->training->graph->sym : NULL;
+    etch_cost_list ours = {0}, theirs = {0};
+    if (!large)
+        return "the larger model is refused";
+    etch_placed_costs(placed, NULL, &ours);
+    etch_placed_costs(large, NULL, &theirs);
+    if (ours.count != theirs.count)
+        return etch_text(arena, "%u costs with padding, %u of the larger model", ours.count, theirs.count);
+    for (uint32_t k = 0; k < ours.count; k++) {
+        const etch_cost *a = &ours.at[k], *b = &theirs.at[k];
+        const char *one = etch_expr_text(i->m->sym, etch_mul(i->m->sym, a->each, a->times));
+        const char *other = etch_expr_text(sym, etch_mul(sym, b->each, b->times));
+        if (a->measure != b->measure || a->phase != b->phase || strcmp(one, other) != 0)
+            return etch_text(arena, "measure %d of %s, %s: %s with padding, %s of the larger model",
+                             (int)a->measure, a->row ? etch_row_name(a->row) : "-",
+                             a->tensor ? a->tensor->name : "-", one, other);
+    }
+    if (saved_bytes(placed) != saved_bytes(large))
+        return etch_text(arena, "%" PRIu64 " bytes are saved with padding, %" PRIu64 " of the larger model",
+                         saved_bytes(placed), saved_bytes(large));
+    const uint32_t said = exec_integer(etch_workspace_bytes(placed, NULL, NULL)),
+                   more = exec_integer(etch_workspace_bytes(large, NULL, NULL));
+    return said == more
+               ? NULL
+               : etch_text(arena, "%u bytes are worked on with padding, %u of the larger model", said, more);
+}
+
 /* A plan may be refused, with a reason, or ask for other sizes. */
 static void check_plan(etch_arena *arena, const source *from, uint64_t seed, uint32_t number, tally *t)
 {
@@ -106,6 +185,8 @@ static void check_plan(etch_arena *arena, const source *from, uint64_t seed, uin
     t->placed++;
     count_kinds(&i, t);
     const char *failure = exec_check_placed(placed, seed);
+    if (!failure && i.plan->pads.count && i.from->model)
+        failure = check_padding(arena, &i, placed);
     if (!failure)
         return;
     etch_buf dump = {.arena = arena};

@@ -153,6 +153,17 @@ static void parse_args(etch_parser *p, etch_ast_expr *call)
     etch_parse_close(p, &bracket);
 }
 
+/* x[0], as other languages have it. */
+static void report_position(etch_parser *p)
+{
+    etch_diag *diag = etch_parse_expected(p, "a dim to rename");
+    if (diag) {
+        etch_help(diag,
+                  "[ ] renames dims, x[S->S'], and takes no element: slice(x, over = S, to = T) gives the "
+                  "first ones");
+    }
+}
+
 /* A, or (A, B) */
 static etch_ast_names parse_group(etch_parser *p)
 {
@@ -161,6 +172,9 @@ static etch_ast_names parse_group(etch_parser *p)
         etch_bracket bracket = etch_parse_open(p, "list of dims");
         names = etch_parse_names(p, "a dim");
         etch_parse_close(p, &bracket);
+    } else if (etch_parse_at(p, ETCH_TOKEN_INTEGER) || etch_parse_at(p, ETCH_TOKEN_MINUS) ||
+               etch_parse_at(p, ETCH_TOKEN_COLON)) {
+        report_position(p);
     } else {
         ETCH_PUSH(p->arena, &names, etch_parse_name(p, "a dim to rename"));
     }
@@ -312,6 +326,9 @@ static void expected_value(etch_parser *p)
         break;
     case ETCH_TOKEN_DOT:
         etch_help(diag, "decimals start with a digit: 0.5");
+        break;
+    case ETCH_TOKEN_TIMES:
+        etch_help(diag, "powers of numbers are written a^2, the square of a tensor square(x)");
         break;
     default:
         break;
