@@ -177,7 +177,12 @@ class Writer:
         if self.chance.random() < 0.5:
             tag = f"  tag residual{dim}"
             self.tags.add(dim)
-        self.say(f"{name} = {value} + {inner}{tag}")
+        others = ""
+        if self.chance.random() < 0.3:
+            beside, _ = self.branch(value, dim)
+            others = f" + {beside}"
+            self.spend(self.tokens * self.size(dim), 1)
+        self.say(f"{name} = {value} + {inner}{others}{tag}")
         self.spend(self.tokens * self.size(dim), 1)
         return name, dim
 

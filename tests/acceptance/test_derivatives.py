@@ -94,6 +94,19 @@ class Derivatives(Case):
         seen = value(spec, "saved(m)", sets={**SIZES, "n": 4})
         self.assertEqual(5 * X, seen)  # what enters each of four iterations, and the last result
 
+    def test_what_each_iteration_keeps_serves_before_what_it_hands_on(self):
+        """The last result is handed on to nobody that reads it: of n iterations n operands, which the square
+        reads, and n - 1 results, which the products do."""
+        body = ["repeat n as layers {", "  weight w[H,H']", "  r[B,H'] = x * w",
+                "  a[] = sum(square(r), over = (B,H'))  tag loss", "  y = relu(r)", "  x = y[H'->H]", "}",
+                "l = sum(x, over = (B,H))  tag loss"]
+        text = model(body, arguments="x[B,H]").replace("  weight w1[H,F], w2[F,H]\n", "")
+        spec = self.write("m.etch", text.replace("param b, h, f", "param b, h, f\nparam n >= 0"))
+        for count in (0, 1, 2, 5):
+            with self.subTest(count=count):
+                seen = value(spec, "saved(m)", sets={**SIZES, "n": count})
+                self.assertEqual(max(2 * count - 1, 0) * X, seen)
+
     def test_a_quotient_keeps_both_operands(self):
         seen = self.ends("n[B,F] = a * w1", "d[B,F] = a * w2", "q = n / d",
                          "l = sum(q, over = (B,F))  tag loss", weights="w0[I,H], w1[H,F], w2[H,F]")

@@ -171,9 +171,70 @@ START_TEST(every_model_under_every_plan)
 }
 END_TEST
 
+/* ---- units ------------------------------------------------------------------------------------------- */
+
+#define LAYERS                                                     \
+    "etch 1\n"                                                     \
+    "param b = 4, s = 4, h = 4, f = 8, v = 8, layers = 3\n"        \
+    "dim B = b, S = s, O = 1, H = h, H1 = h, F = f, V = v\n"       \
+    "train { model = m, optimizer = adamw }\n"                     \
+    "model m(x[B,S,H], labels[B]: i32, next[B,S]: i32) -> l[] {\n" \
+    "  weight head[H1,V], emb[V,H], up[H,F], down[F,H]\n"          \
+    "  repeat layers as layer {\n"                                 \
+    "    weight g[H]\n"                                            \
+    "    x = x + tanh(x * g)\n"                                    \
+    "  }\n"
+#define END "}\nparallel p { mesh [pp, tp]; shard V @ tp, F @ tp; stage (layer, head) @ pp }\n"
+
+/* What is partial where one unit has made it is no message: backward of what is in front of a unit, and
+ * forward of what a unit begins with. */
+static const char *const in_two[] = {
+    LAYERS "  y[B,O,H] = slice(x, over = S, to = O)\n"
+           "  z[B,V] = y[(O,H)->H1] * head  tag head\n"
+           "  l[] = cross_entropy(z, labels, over = V)  tag loss\n" END,
+    LAYERS "  y = x[H->H1]\n"
+           "  z[B,S,V] = y * head  tag head\n"
+           "  l[] = cross_entropy(z, next, over = V)  tag loss\n" END,
+    LAYERS "  y = 2*x\n"
+           "  z[B,S,V] = identity(y) * emb  tag head\n"
+           "  l[] = cross_entropy(z, next, over = V)  tag loss\n" END,
+    LAYERS "  a[B,S,F] = x * up\n"
+           "  y[B,S,H] = a * down\n"
+           "  z = 2*y  tag head\n"
+           "  l[] = mean(z, over = (B,S,H))  tag loss\n" END,
+    LAYERS "  a[B,S,F] = x * up\n"
+           "  y[B,S,H] = a * down\n"
+           "  n = 3*y\n"
+           "  z[B,S,H1] = n[H->H1] + 2*x[H->H1]  tag head\n"
+           "  l[] = mean(z, over = (B,S,H1))  tag loss\n" END,
+};
+
+static void units(etch_arena *arena)
+{
+    tally t = {0};
+    for (size_t i = 0; i < sizeof in_two / sizeof *in_two; i++) {
+        scene s = {.arena = arena,
+                   .sym = etch_sym_new(arena),
+                   .diags = etch_diags_new(arena),
+                   .name = etch_text(arena, "text %u", (unsigned)i)};
+        etch_status status;
+        s.spec = etch_spec_load(arena, s.sym, s.diags,
+                                &(etch_spec_source){.path = "units.etch", .text = in_two[i]}, &status);
+        ck_assert_msg(s.spec, "%s: %s", s.name, messages_of(&s));
+        verify_plan(&t, &s, NULL, "p", NULL);
+    }
+    ck_assert_uint_gt(t.chains, 0);
+}
+
+START_TEST(no_partial_sum_goes_from_unit_to_unit)
+{
+    etch_with_arena(units);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("lang.verify");
-    ETCH_ADD_TESTS(suite, every_model_under_every_plan);
+    ETCH_ADD_TESTS(suite, every_model_under_every_plan, no_partial_sum_goes_from_unit_to_unit);
     return suite;
 }

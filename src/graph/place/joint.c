@@ -176,8 +176,9 @@ static uint32_t follow_sum(etch_placer *p, const etch_op *first, const etch_step
     if (axes)
         open_from(p, first->id == inner->id ? inner : first, inner);
     for (uint32_t i = 0; i < step->in_count; i++) {
-        uint32_t left = *room;
-        const uint32_t now = reduced_by(p, step->ins[i], inner), before = follow(p, step->ins[i], 0, &left);
+        uint32_t left = *room; /* when nothing is noted, that of all terms, which bounds what is looked at */
+        const uint32_t now = reduced_by(p, step->ins[i], inner);
+        const uint32_t before = follow(p, step->ins[i], 0, axes ? &left : room);
         reduced |= now | before;
         if (axes & before)
             follow(p, step->ins[i], axes & before, room);

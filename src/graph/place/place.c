@@ -239,6 +239,25 @@ static void cross_parts(etch_placer *p, etch_placing *pl)
     }
 }
 
+/* What is partial is resolved before it goes to another unit of the stages: where the result is wanted, if it
+ * is made of it element by element. */
+static void cross_units(etch_placer *p, etch_placing *pl)
+{
+    const etch_op *op = pl->op;
+    const etch_requested_layout *requested = &p->requests[op->outs[0]->id];
+    for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
+        const uint32_t partial = partial_axes(p, pl->ins[i]);
+        if (!partial || !etch_units_cross(p, op->ins[i], op->outs[0]))
+            continue;
+        etch_state goal[ETCH_MAX_AXES] = {NULL};
+        for (uint32_t a = 0; requested->known && etch_op_is_elementwise(op) && a < p->axis_count; a++)
+            if (etch_is_sharded(requested->place[a]) && etch_has_dim(op->ins[i], requested->place[a]))
+                goal[a] = requested->place[a];
+        pl->ins[i] =
+            reshard_over(p, pl->ins[i], goal, partial, (etch_provenance){ETCH_RULE_OPERAND, .op = op});
+    }
+}
+
 /* Renames and identities hold what they are given. */
 static void place_view(etch_placer *p, etch_placing *pl)
 {
@@ -361,6 +380,7 @@ static void place_op(etch_placer *p, etch_op *op)
     if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = reshard_to_gradient(p, pl.ins[0], op->outs[0]->adds_to);
     cross_parts(p, &pl);
+    cross_units(p, &pl);
     etch_joint_find(p, pl.op, pl.ins);
     add_partial_terms(p, &pl);
     if (etch_op_is_view(op)) {
@@ -447,12 +467,18 @@ static void place_total(etch_placer *p, etch_op *op)
         first[a] = goal[a] ? goal[a] : etch_without_partial(seen->place[a]);
     }
     etch_value **summands = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
-    for (uint32_t i = 0; i < op->in_count; i++)
+    for (uint32_t i = 0; i < op->in_count; i++) {
         summands[i] = value_for(p, op->ins[i]);
+        if (partial_axes(p, summands[i]) && etch_units_cross(p, op->ins[i], op->outs[0]))
+            summands[i] = reshard_cotangent(p, op, summands[i], first, ALL_AXES);
+    }
     uint32_t count = add_alike(p, op, summands, op->in_count);
     etch_value *sum = count > 1 ? meet(p, op, summands, count, first) : summands[0];
-    const uint32_t whole = partial | (is_spread(op) ? ALL_AXES & ~etch_passing_on(p, op->outs[0]) : 0);
-    p->made[op->outs[0]->id] = etch_is_seen_through(p, of) ? sum : reshard_cotangent(p, op, sum, goal, whole);
+    const bool leaves = partial_axes(p, sum) && etch_units_cross(p, op->outs[0], etch_origin(of));
+    const uint32_t whole =
+        leaves ? ALL_AXES : partial | (is_spread(op) ? ALL_AXES & ~etch_passing_on(p, op->outs[0]) : 0);
+    const bool stays = etch_is_seen_through(p, of) && !leaves;
+    p->made[op->outs[0]->id] = stays ? sum : reshard_cotangent(p, op, sum, goal, whole);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -636,6 +662,7 @@ static void place_all(etch_placer *p)
     place_sources(p);
     if (p->failed)
         return;
+    etch_units_find(p);
     etch_request_uses(p);
     p->placed->forward = region_new(p, p->graph->forward, NULL, NULL);
     place_region(p, p->placed->forward);

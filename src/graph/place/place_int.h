@@ -117,6 +117,13 @@ void etch_joint_close(etch_placer *p, const etch_op *sum);
  * sums. Of backward: as what it makes is to be whole, and so is what it is made of. */
 uint32_t etch_joint_waits(const etch_placer *p, const etch_op *op);
 
+/* ---- units.c ------------------------------------------------------------------------------------------- */
+
+/* Finds in which unit of the stages each tensor is made. */
+void etch_units_find(etch_placer *p);
+/* Goes the tensor to another unit where `reader` is made of it? */
+bool etch_units_cross(const etch_placer *p, const etch_tensor *made, const etch_tensor *reader);
+
 /* ---- reshard.c ----------------------------------------------------------------------------------------- */
 
 etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state *place);

@@ -64,6 +64,8 @@ typedef struct etch_placer {
     etch_requested_layout *requests;
     /* of backward (passing.c), bits of axes; NULL before it */
     uint32_t *passes;
+    /* the unit of the stages that makes it (units.c); 0: not known, or there are none */
+    uint32_t *unit;
     /* by id of the ops that training has, bits of axes: a partial operand goes through (joint.c) */
     uint32_t *joint, joint_count;
     /* more of them are known now than when the walk began; nothing is noted in the last one */

@@ -4,6 +4,9 @@
  * requires: a derived backward pass. provides: ops that read the value of the two that is kept anyway.
  *
  * A value is kept that something else in backward reads, and what is no result of forward is there anyway.
+ * What an iteration hands on is kept where the next one reads it: not of the last one, so nothing of a loop
+ * of one iteration. It serves where no value does that is kept in each iteration: one more is kept then,
+ * whatever the count, where the operand would be one in each. So the choice is best for every count.
  * Where neither is kept, one of them has to be. A value is the result of one op, so that pairs of an operand
  * and a result are the edges of trees: taken from the leaves on, a pair is best served by its operand where
  * another pair has that, too, and equally by both where none has. */
@@ -26,6 +29,8 @@ void etch_either_add(etch_deriver *d, etch_op *op)
     for (uint32_t i = d->either.count; i-- > 0 && !d->either.at[i].op;)
         d->either.at[i].op = op;
 }
+
+typedef ETCH_VEC(etch_either) either_list;
 
 typedef struct keeping {
     const etch_deriver *d;
@@ -126,21 +131,27 @@ static void serve_best(const keeping *k, const etch_either *pair)
     serve(k, pair, is_outer || k->pairs[under(operand)->id] > 1 ? operand : first);
 }
 
+/* Serves what is served by what is kept so far, and gives the others. */
+static void serve_all_kept(const keeping *k, const etch_either *pairs, uint32_t count, either_list *left)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!serve_kept(k, &pairs[i]))
+            ETCH_PUSH(k->d->graph->arena, left, pairs[i]);
+}
+
 void etch_either_end(etch_deriver *d)
 {
     etch_arena *arena = d->graph->arena;
     const uint32_t tensors = d->graph->tensors.count;
     const keeping k = {d, ETCH_NEW_ARRAY(arena, tensors, bool), ETCH_NEW_ARRAY(arena, tensors, uint32_t)};
-    ETCH_VEC(etch_either) left = {0};
+    either_list open = {0}, left = {0};
     keep_reads(&k);
+    serve_all_kept(&k, d->either.at, d->either.count, &open);
     keep_carried(&k);
-    for (uint32_t i = 0; i < d->either.count; i++) {
-        const etch_either *pair = &d->either.at[i];
-        if (serve_kept(&k, pair))
-            continue;
-        ETCH_PUSH(arena, &left, *pair);
-        k.pairs[under(pair->op->ins[pair->slot])->id]++;
-        k.pairs[under(pair->other)->id]++;
+    serve_all_kept(&k, open.at, open.count, &left);
+    for (uint32_t i = 0; i < left.count; i++) {
+        k.pairs[under(left.at[i].op->ins[left.at[i].slot])->id]++;
+        k.pairs[under(left.at[i].other)->id]++;
     }
     for (uint32_t i = 0; i < left.count; i++)
         if (!serve_kept(&k, &left.at[i]))
