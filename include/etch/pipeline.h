@@ -13,6 +13,8 @@ extern "C" {
 typedef struct etch_pipeline_slot {
     etch_action_kind kind;
     uint32_t chunk;
+    /* which link of the chain of all chunks that is, from 0 */
+    uint64_t link;
     uint64_t microbatch;
     uint64_t start, end;
 } etch_pipeline_slot;

@@ -82,6 +82,8 @@ typedef struct cli_arguments {
     etch_simulation_options simulation;
     /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool dot;
+    /* a pipeline as a picture; likewise */
+    bool svg;
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 

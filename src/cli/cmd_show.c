@@ -6,8 +6,8 @@
 
 /* ---- trees ------------------------------------------------------------------------------------------ */
 
-/* How a tree is printed as text, or as DOT. False: memory is out. */
-typedef bool (*print_fn)(cli_pool *pool, const json_t *tree, bool dot);
+/* How a tree is printed as text, or drawn: as DOT, a pipeline as SVG. False: memory is out. */
+typedef bool (*print_fn)(cli_pool *pool, const json_t *tree, bool drawn);
 
 /* Prints a tree (consumed, NULL: memory was out) as it is asked for. */
 static etch_status print_tree(const cli_arguments *arguments, json_t *tree, print_fn print)
@@ -17,18 +17,19 @@ static etch_status print_tree(const cli_arguments *arguments, json_t *tree, prin
     if (arguments->format != ETCH_PLAIN)
         return cli_print_json(tree) ? ETCH_OK : ETCH_ENOMEM;
     cli_pool pool = {0};
-    const bool fine = print(&pool, tree, arguments->dot);
+    const bool fine = print(&pool, tree, arguments->dot || arguments->svg);
     cli_pool_end(&pool);
     json_decref(tree);
     return fine ? ETCH_OK : ETCH_ENOMEM;
 }
 
-static bool print_pipeline(cli_pool *pool, const json_t *tree, bool dot)
+static bool print_pipeline(cli_pool *pool, const json_t *tree, bool drawn)
 {
     etch_pipeline_report report;
-    (void)dot;
     if (!cli_pipeline_read(pool, tree, &report))
         return false;
+    if (drawn)
+        return cli_print_pipeline_svg(pool, &report);
     cli_print_pipeline_text(&report);
     return true;
 }
@@ -112,6 +113,8 @@ cli_exit cli_show(const cli_arguments *arguments)
         return cli_usage_error(arguments->command, arguments->dot
                                                        ? "--pipeline has no --format dot"
                                                        : "--pipeline is of a whole plan: no module");
+    if (arguments->svg && arguments->view != CLI_VIEW_PIPELINE)
+        return cli_usage_error(arguments->command, "--format svg is of --pipeline");
     if (arguments->view == CLI_VIEW_PASS &&
         (arguments->word_count > 1 || arguments->dot || arguments->format != ETCH_PLAIN))
         return cli_usage_error(arguments->command, arguments->word_count > 1

@@ -110,7 +110,7 @@ static const cli_command commands[] = {
      "microbatch each stage works on when, if every forward slot took 1 and every\n"
      "backward slot 2; the order of the slots, which traces keep; the most microbatches\n"
      "that a stage has in flight; and the bubble: the time that a stage waits, as a\n"
-     "fraction of the time that it works.\n"
+     "fraction of the time that it works. --format svg is a picture of it.\n"
      "\n"
      "  etch show models/llama.etch attention\n"
      "  etch show models/llama.etch mlp --plan megatron_sp\n"

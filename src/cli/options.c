@@ -132,7 +132,7 @@ static const option_row rows[OPT_COUNT] = {
                  "FORMAT", CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot; of a\n"
-                    "sweep csv (the default), jsonl, table"},
+                    "pipeline svg; of a sweep csv (the default), jsonl, table"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
                   "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
@@ -326,9 +326,10 @@ static bool choose_format(cli_arguments *a, const char *text)
     enum { MOST = 8 };
     const char *names[MOST];
     int count = 0, chosen;
-    for (; count + 1 < MOST && etch_notation_name((etch_notation)count); count++)
+    for (; count + 2 < MOST && etch_notation_name((etch_notation)count); count++)
         names[count] = etch_notation_name((etch_notation)count);
     names[count] = "dot";
+    names[count + 1] = "svg";
     if (strcmp(text, "text") == 0)
         text = names[ETCH_PLAIN];
     const int of_rows = find_format_of_rows(text);
@@ -337,11 +338,12 @@ static bool choose_format(cli_arguments *a, const char *text)
         a->of_rows = text;
         return true;
     }
-    if (!choose(a, OPT_FORMAT, text, names, count + 1, &chosen))
+    if (!choose(a, OPT_FORMAT, text, names, count + 2, &chosen))
         return false;
     a->not_of_rows = text;
     a->dot = chosen == count;
-    a->format = a->dot ? ETCH_PLAIN : (etch_notation)chosen;
+    a->svg = chosen == count + 1;
+    a->format = a->dot || a->svg ? ETCH_PLAIN : (etch_notation)chosen;
     return true;
 }
 
@@ -724,8 +726,9 @@ static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
     if (a->not_of_rows && c->bit == CLI_SWEEP)
         return cli_usage_error(c, "`etch sweep` has no --format %s: only csv, jsonl and table",
                                a->not_of_rows);
-    if (c->bit != CLI_SHOW && a->dot)
-        return cli_usage_error(c, "`etch %s` has no --format dot: that is of `etch show`", c->name);
+    if (c->bit != CLI_SHOW && (a->dot || a->svg))
+        return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch show`", c->name,
+                               a->dot ? "dot" : "svg");
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");

@@ -12,6 +12,7 @@ static json_t *slot_json(const etch_pipeline_slot *slot, bool *failed)
     cli_json_set(row, "direction", json_string(etch_action_kind_name(slot->kind)), failed);
     cli_json_set(row, "microbatch", number_json(slot->microbatch), failed);
     cli_json_set(row, "chunk", number_json(slot->chunk), failed);
+    cli_json_set(row, "link", number_json(slot->link), failed);
     cli_json_set(row, "start", number_json(slot->start), failed);
     cli_json_set(row, "end", number_json(slot->end), failed);
     return row;

@@ -188,6 +188,7 @@ static etch_pipeline_slot read_slot(cli_pool *pool, const json_t *tree, const js
     (void)tree;
     return (etch_pipeline_slot){.kind = etch_action_kind_in(row, "direction"),
                                 .chunk = (uint32_t)cli_tree_number(row, "chunk"),
+                                .link = cli_tree_number(row, "link"),
                                 .microbatch = cli_tree_number(row, "microbatch"),
                                 .start = cli_tree_number(row, "start"),
                                 .end = cli_tree_number(row, "end")};

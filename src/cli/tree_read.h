@@ -41,6 +41,8 @@ bool cli_graph_read(cli_pool *pool, const json_t *tree, etch_graph_report *repor
 bool cli_plan_read(cli_pool *pool, const json_t *tree, etch_graph_report *graph,
                    etch_placement_report *report);
 bool cli_pipeline_read(cli_pool *pool, const json_t *tree, etch_pipeline_report *report);
+/* Prints it as SVG. False: memory is out, and nothing is printed. */
+bool cli_print_pipeline_svg(cli_pool *pool, const etch_pipeline_report *report);
 
 CLI_TREE_KIND(etch_phase, etch_phase_name)
 CLI_TREE_KIND(etch_collective, etch_collective_name)

@@ -216,14 +216,25 @@ static bool chunk_holds(const etch_unroller *u, uint32_t chunk, const etch_body_
     return etch_overlap(u->held->chunks[chunk], item->layers).end > 0;
 }
 
+/* Has the microbatch at work been forward through the chunk, and not all the way back? */
+static bool is_under_way(const etch_unroller *u, uint32_t chunk)
+{
+    for (uint32_t i = 0; i < u->frames.count; i++) {
+        const etch_frame *f = &u->frames.at[i];
+        if (f->taken && f->chunk == chunk && f->microbatch == u->prefix.microbatch)
+            return true;
+    }
+    return false;
+}
+
 /* Has the part run for the last time on the stage: in the step, or for the microbatch at work? A loop may be
- * in several chunks, and backward goes through them in falling order. */
+ * in several chunks, which make gradients of weights in any order. */
 static bool is_complete(const etch_unroller *u, const etch_body_item *item, bool in_step)
 {
     bool complete = true;
-    for (uint32_t chunk = 0; chunk < (in_step ? u->held->count : u->chunk); chunk++)
-        if (!in_step || u->left[chunk] > 0)
-            complete = complete && !chunk_holds(u, chunk, item);
+    for (uint32_t chunk = 0; complete && chunk < u->held->count; chunk++)
+        if (in_step ? u->left[chunk] > 0 : chunk != u->chunk && is_under_way(u, chunk))
+            complete = !chunk_holds(u, chunk, item);
     return complete;
 }
 

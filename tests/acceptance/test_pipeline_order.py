@@ -272,6 +272,46 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp; stage (embed, layer, he
             before = max(end for _, end in nodes)
 
 
+class SeveralChunks(Case):
+    """A weight that several chunks of a stage use is reduced when all of them have made its gradient, in
+    whatever order they do: here the second halves of chunk 0 come before those of chunk 1."""
+
+    SPEC = """etch 1
+param batch, seq, hidden, vocab, layers, micro = 1
+dim B = batch, S = seq, H = hidden, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model m(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
+  weight tok[V,H], hd[H,V], w[H,H']
+  x[B,S,H] = gather(tok, ids, over = V)  tag embed
+  repeat layers as layer {
+    y[B,S,H'] = x * w
+    x = x + relu(y[H'->H])
+  }
+  z[B,S,V] = x * hd  tag head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = m, optimizer = adamw(master = true), accumulate = (B, micro) }
+parallel pipe {
+  mesh [pp, dp]
+  shard B @ dp
+  zero 2 @ dp
+  reduce = microbatch
+  stage (embed, layer, head) @ pp, schedule = list("F0.0 F0.1 I0.1 I0.0 W0.0 W0.1", "F0.0 F0.1 B0.1 B0.0")
+}
+"""
+
+    def test_all_chunks_come_first(self):
+        spec = self.write("shared.etch", self.SPEC)
+        folder = lower(self.scratch / "shared", spec,
+                       sets=dict(batch=4, seq=8, hidden=8, vocab=16, layers=6, pp=2, dp=2))
+        self.assertFine(folder)
+        for program in load(traces(folder)).values():
+            names = {node.name: at for at, node in program.nodes.items()}
+            made = [at for name, at in names.items() if re.fullmatch(r"B0\.layer\d+\.dw", name)]
+            self.assertEqual(3, len(made))
+            self.assertGreater(names["S0.w.grads.dp.reduce_scatter"], max(made))
+
+
 class SideBySide(Case):
     """However many products a layer has side by side, few nodes are ready at once."""
 

@@ -43,7 +43,7 @@ def make(seed):
         made = specs.make(1000 * seed + attempt)
         text, units = cut(made.text, made.sizes, chance)
         total = sum(units.values())
-        schedule = chance.choice(SCHEDULES)
+        schedule = chance.choice((*SCHEDULES, "zb_v"))
         chunks = chunks_of(schedule)
         if total >= 2 * chunks:
             break

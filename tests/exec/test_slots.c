@@ -3,6 +3,8 @@
 #include "exec_slots.h"
 #include "exec_zoo.h"
 #include "suite.h"
+
+#include "../graph/two_groups.h"
 #include "verify.h"
 
 #include <string.h>
@@ -141,6 +143,28 @@ static void layers(etch_arena *arena)
         etch_arena_free(own);
     }
 }
+
+/* A schedule that is in no table. */
+static void own_schedule(etch_arena *arena)
+{
+    static const char *const plans[] = {"pp=2 | stage layer@pp", "pp=4 | stage layer@pp",
+                                        "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp"};
+    for (uint32_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        exec_model *m = build_layers(arena, 4, 8, i % 2);
+        const etch_plan *plan = exec_plan(arena, m->sym, plans[i]);
+        ((etch_stage_line *)(uintptr_t)plan->stage)->schedule = &etch_schedule_two_groups;
+        const etch_placed *placed = etch_place(exec_train(m, NULL), plan, ETCH_GRANULARITY_KERNEL);
+        ck_assert_ptr_nonnull(placed);
+        const char *failure = exec_check_slots(placed, 1);
+        ck_assert_msg(!failure, "%s: %s", plans[i], failure);
+    }
+}
+
+START_TEST(a_schedule_of_ones_own_computes_the_same)
+{
+    etch_with_arena(own_schedule);
+}
+END_TEST
 
 START_TEST(stages_compute_what_one_rank_computes)
 {
@@ -407,6 +431,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("slots");
     ETCH_ADD_TESTS(suite, mistakes_are_noticed, cotangents_are_added_before_they_are_sent,
-                   stages_compute_what_one_rank_computes, models_of_the_zoo_run_on_stages);
+                   stages_compute_what_one_rank_computes, a_schedule_of_ones_own_computes_the_same,
+                   models_of_the_zoo_run_on_stages);
     return suite;
 }

@@ -20,7 +20,7 @@ AXES = ("dp", "tp", "pp", "cp", "ep", "xp")
 POINTWISE = ("gelu", "silu", "relu", "tanh", "sigmoid", "exp", "log", "abs", "square", "sqrt", "rsqrt",
              "softplus",
              "reciprocal", "stop_gradient")
-SCHEDULES = ("gpipe", "one_f_one_b", "zb_h1", "interleaved(virtual = 2)", "interleaved(virtual = 3)")
+SCHEDULES = ("gpipe", "one_f_one_b", "zb_h1", "zb_v", "interleaved(virtual = 2)", "interleaved(virtual = 3)")
 DTYPES = ("act", "weights", "grads", "optim", "master", "moments", "grads_comm", "weights_comm", "dispatch",
           "combine")
 TYPES = ("f64", "f32", "bf16", "f16", "f8")

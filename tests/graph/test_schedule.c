@@ -1,5 +1,6 @@
 /* Pipeline schedules: the generated orders against their definition, a simulation, and the closed forms. */
 #include "suite.h"
+#include "two_groups.h"
 
 #include "graph/graph.h"
 #include "graph/plan/schedules/generator.h"
@@ -9,37 +10,6 @@
 #include <string.h>
 
 enum { MOST_STAGES = 16, MOST_MICRO = 64, MOST_CHUNKS = 4, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
-
-/* ---- a schedule of one's own --------------------------------------------------------------------------- */
-
-/* Two groups of microbatches, one after the other, each forward and backward as a whole. */
-static void actions_of_groups(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
-{
-    const uint64_t first = (pipe->microbatches + 1) / 2;
-    (void)stage;
-    for (int group = 0; group < 2; group++)
-        for (int backward = 0; backward < (pipe->trains ? 2 : 1); backward++)
-            for (uint64_t m = group ? first : 0; m < (group ? pipe->microbatches : first); m++)
-                etch_action_add(list, backward ? ETCH_ACTION_BACKWARD : ETCH_ACTION_FORWARD, 0, m);
-}
-
-static etch_expr in_flight_of_groups(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage)
-{
-    (void)stage;
-    return etch_floor_div(sym, etch_add(sym, sizes->microbatches, etch_int(sym, 1)), etch_int(sym, 2));
-}
-
-/* Each group fills and drains the stages. */
-static etch_expr bubble_of_groups(etch_sym *sym, const etch_pipe_sizes *sizes)
-{
-    const etch_expr groups = etch_min(sym, sizes->microbatches, etch_int(sym, 2));
-    return etch_mul(sym, groups, etch_bubble_of_others(sym, sizes));
-}
-
-static const etch_schedule two_groups = {.name = "two_groups",
-                                         .actions = actions_of_groups,
-                                         .in_flight = in_flight_of_groups,
-                                         .bubble = bubble_of_groups};
 
 /* ---- every size ---------------------------------------------------------------------------------------- */
 
@@ -719,9 +689,9 @@ END_TEST
 /* What holds of the table's schedules holds of any, without a line in the table. */
 static void a_schedule_of_ones_own(etch_arena *arena)
 {
-    each_size(arena, &two_groups, true, check_slots);
-    each_size(arena, &two_groups, false, check_makespan);
-    each_size(arena, &two_groups, false, check_in_flight);
+    each_size(arena, &etch_schedule_two_groups, true, check_slots);
+    each_size(arena, &etch_schedule_two_groups, false, check_makespan);
+    each_size(arena, &etch_schedule_two_groups, false, check_in_flight);
 }
 
 START_TEST(test_own_schedule)

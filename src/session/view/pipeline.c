@@ -124,16 +124,10 @@ static uint64_t *end_of(const clock *c, bool backward, uint64_t model_chunk, uin
     return &c->ends[backward][model_chunk * c->pipe->microbatches + microbatch];
 }
 
-static uint64_t model_chunk_of(const clock *c, uint32_t stage, const etch_pipeline_slot *slot)
-{
-    return etch_model_chunk(etch_schedule_map(c->pipe->schedule), c->pipe->stages,
-                            (etch_chunk_place){stage, slot->chunk});
-}
-
 /* When what a slot needs is there; false: not yet known. */
-static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *slot, uint64_t *when)
+static bool ready_at(const clock *c, const etch_pipeline_slot *slot, uint64_t *when)
 {
-    const uint64_t model_chunk = model_chunk_of(c, stage, slot);
+    const uint64_t model_chunk = slot->link;
     const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
     *when = 0;
     if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
@@ -157,11 +151,11 @@ static void advance(clock *c, uint32_t stage)
         etch_pipeline_slot *slot = &c->slots[stage][c->next[stage]];
         const uint64_t free_at = c->next[stage] > 0 ? slot[-1].end : 0;
         uint64_t ready;
-        if (!ready_at(c, stage, slot, &ready))
+        if (!ready_at(c, slot, &ready))
             break;
         slot->start = ready > free_at ? ready : free_at;
         slot->end = slot->start + (slot->kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME : FORWARD_TIME);
-        const uint64_t model_chunk = model_chunk_of(c, stage, slot);
+        const uint64_t model_chunk = slot->link;
         if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
             *end_of(c, slot->kind != ETCH_ACTION_FORWARD, model_chunk, slot->microbatch) = slot->end;
         c->next[stage]++;
@@ -210,8 +204,12 @@ static void add_stages(const showing *s)
         const etch_action *order = etch_actions(arena, pipe, stage);
         slots[stage] = ETCH_NEW_ARRAY(arena, (size_t)count, etch_pipeline_slot);
         for (uint64_t i = 0; i < count; i++)
-            slots[stage][i] = (etch_pipeline_slot){
-                .kind = order[i].kind, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
+            slots[stage][i] =
+                (etch_pipeline_slot){.kind = order[i].kind,
+                                     .chunk = order[i].chunk,
+                                     .link = etch_model_chunk(etch_schedule_map(pipe->schedule), pipe->stages,
+                                                              (etch_chunk_place){stage, order[i].chunk}),
+                                     .microbatch = order[i].microbatch};
         stages[stage] =
             (etch_pipeline_stage){.in_flight = etch_in_flight(order, count, ETCH_HOLD_FORWARD_TO_WEIGHTS),
                                   .slots = slots[stage],

@@ -1,0 +1,141 @@
+/* The order of a pipeline as a picture to scale: a row for each stage, time to the right, and what one stage
+ * sends another as lines between the slots. Of the tree alone, and the same bytes for the same tree. */
+#include "tree_read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { UNIT = 28, ROW = 36, SLOT = 22, LEFT = 64, TOP = 56, MARGIN = 16 };
+
+static const char *const kinds[ETCH_ACTION_COUNT] = {[ETCH_ACTION_FORWARD] = "f",
+                                                     [ETCH_ACTION_BACKWARD] = "b",
+                                                     [ETCH_ACTION_INPUT_GRADIENTS] = "i",
+                                                     [ETCH_ACTION_WEIGHT_GRADIENTS] = "w"};
+static const char *const names[ETCH_ACTION_COUNT] = {[ETCH_ACTION_FORWARD] = "forward",
+                                                     [ETCH_ACTION_BACKWARD] = "backward",
+                                                     [ETCH_ACTION_INPUT_GRADIENTS] = "gradients of inputs",
+                                                     [ETCH_ACTION_WEIGHT_GRADIENTS] = "gradients of weights"};
+
+static const char style[] =
+    "text{font:11px sans-serif;fill:#222}.n{text-anchor:middle}rect{stroke:#fff}.f{fill:#9ecae1}"
+    ".b,.i{fill:#fdae6b}.w{fill:#a1d99b}.m{stroke:#756bb1;stroke-width:1.2}.r{fill:#f0f0f0}";
+
+static uint64_t x_at(uint64_t time)
+{
+    return LEFT + time * UNIT;
+}
+
+static uint64_t y_at(size_t stage)
+{
+    return TOP + stage * ROW;
+}
+
+static bool has_kind(const etch_pipeline_report *report, etch_action_kind kind)
+{
+    for (size_t i = 0; i < report->stages[0].slot_count; i++)
+        if (report->stages[0].slots[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* What the colors mean, of those that there are. */
+static void print_legend(const etch_pipeline_report *report)
+{
+    uint64_t x = LEFT;
+    for (int kind = 0; kind < ETCH_ACTION_COUNT; kind++) {
+        if (!has_kind(report, (etch_action_kind)kind))
+            continue;
+        printf("<rect class=\"%s\" x=\"%" PRIu64 "\" y=\"30\" width=\"12\" height=\"12\"/>", kinds[kind], x);
+        printf("<text x=\"%" PRIu64 "\" y=\"40\">%s</text>\n", x + 16, names[kind]);
+        x += 36 + 6 * strlen(names[kind]);
+    }
+    printf("<path class=\"m\" d=\"M%" PRIu64 " 36h14\"/><text x=\"%" PRIu64 "\" y=\"40\">message</text>\n", x,
+           x + 18);
+}
+
+static void print_slot(const etch_pipeline_report *report, size_t stage, const etch_pipeline_slot *slot)
+{
+    char chunk[16] = "";
+    if (report->chunks > 1)
+        snprintf(chunk, sizeof chunk, ".%" PRIu32, slot->chunk);
+    printf("<rect class=\"%s\" x=\"%" PRIu64 "\" y=\"%" PRIu64 "\" width=\"%" PRIu64 "\" height=\"%d\"/>",
+           kinds[slot->kind], x_at(slot->start), y_at(stage), (slot->end - slot->start) * UNIT, SLOT);
+    printf("<text class=\"n\" x=\"%" PRIu64 "\" y=\"%" PRIu64 "\">%" PRIu64 "%s</text>\n",
+           (x_at(slot->start) + x_at(slot->end)) / 2, y_at(stage) + 15, slot->microbatch, chunk);
+}
+
+/* ---- messages --------------------------------------------------------------------------------------- */
+
+/* A slot that another one may wait for. */
+typedef struct passing {
+    const etch_pipeline_slot *slot;
+    size_t stage;
+} passing;
+
+/* By direction, link of the chain and microbatch; what makes gradients of weights is not there. */
+static size_t cell_of(const etch_pipeline_report *report, const etch_pipeline_slot *slot, uint64_t link)
+{
+    const uint64_t links = report->stage_count * report->chunks;
+    const bool back = slot->kind != ETCH_ACTION_FORWARD;
+    return (size_t)((back * links + link) * report->microbatches + slot->microbatch);
+}
+
+/* From the end of the slot before in the chain, when that is of another stage. */
+static void print_message(const etch_pipeline_report *report, const passing *cells, size_t stage,
+                          const etch_pipeline_slot *slot)
+{
+    const uint64_t last = report->stage_count * report->chunks - 1;
+    const bool back = slot->kind != ETCH_ACTION_FORWARD;
+    if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS || slot->link == (back ? last : 0))
+        return;
+    const passing *from = &cells[cell_of(report, slot, back ? slot->link + 1 : slot->link - 1)];
+    if (!from->slot || from->stage == stage)
+        return;
+    const bool down = from->stage < stage;
+    printf("<path class=\"m\" d=\"M%" PRIu64 " %" PRIu64 "L%" PRIu64 " %" PRIu64 "\"/>\n",
+           x_at(from->slot->end), y_at(from->stage) + (down ? SLOT : 0), x_at(slot->start),
+           y_at(stage) + (down ? 0 : SLOT));
+}
+
+static void print_messages(const etch_pipeline_report *report, passing *cells)
+{
+    for (size_t stage = 0; stage < report->stage_count; stage++)
+        for (size_t i = 0; i < report->stages[stage].slot_count; i++) {
+            const etch_pipeline_slot *slot = &report->stages[stage].slots[i];
+            if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
+                cells[cell_of(report, slot, slot->link)] = (passing){slot, stage};
+        }
+    for (size_t stage = 0; stage < report->stage_count; stage++)
+        for (size_t i = 0; i < report->stages[stage].slot_count; i++)
+            print_message(report, cells, stage, &report->stages[stage].slots[i]);
+}
+
+/* ---- the picture ------------------------------------------------------------------------------------ */
+
+bool cli_print_pipeline_svg(cli_pool *pool, const etch_pipeline_report *report)
+{
+    const uint64_t links = report->stage_count * report->chunks;
+    passing *cells = cli_pool_take(pool, (size_t)(2 * links * report->microbatches), sizeof *cells);
+    if (!cells)
+        return false;
+    const uint64_t width = x_at(report->time) + MARGIN, height = y_at(report->stage_count) + MARGIN;
+    printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%" PRIu64 "\" height=\"%" PRIu64
+           "\" viewBox=\"0 0 %" PRIu64 " %" PRIu64 "\">\n<style>%s</style>\n",
+           width < 640 ? 640 : width, height, width < 640 ? 640 : width, height, style);
+    printf("<text x=\"%d\" y=\"20\">%s, plan %s: %s, %zu stages, %" PRIu64
+           " microbatches, bubble %s</text>\n",
+           LEFT, report->model, report->plan, etch_schedule_kind_name(report->schedule), report->stage_count,
+           report->microbatches, report->bubble);
+    print_legend(report);
+    for (size_t stage = 0; stage < report->stage_count; stage++) {
+        printf("<rect class=\"r\" x=\"%d\" y=\"%" PRIu64 "\" width=\"%" PRIu64 "\" height=\"%d\"/>", LEFT,
+               y_at(stage), report->time * UNIT, SLOT);
+        printf("<text x=\"8\" y=\"%" PRIu64 "\">stage %zu</text>\n", y_at(stage) + 15, stage);
+        for (size_t i = 0; i < report->stages[stage].slot_count; i++)
+            print_slot(report, stage, &report->stages[stage].slots[i]);
+    }
+    print_messages(report, cells);
+    puts("</svg>");
+    return true;
+}

@@ -1,0 +1,100 @@
+"""What goes with which schedule, as the table in docs/pipelines.md says: lowered, verified, and its sums
+are those of queries; or refused with a code. UPDATE=1 writes the table anew."""
+
+import json
+import os
+import pathlib
+import re
+
+from etchtest import MODELS, main, run, settings
+from pipeline import Stages
+from shipped import params_of
+
+NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
+PAGE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "docs" / "pipelines.md"
+LISTED = ('list("F0 F1 I0 F2 W0 F3 I1 W1 B2 B3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")')
+MIRRORED = ('list("F0.0 F1.0 F0.1 I0.1 F1.1 I1.1 B0.0 B1.0 W0.1 W1.1 '
+            'F2.0 F3.0 F2.1 B2.1 F3.1 B3.1 B2.0 B3.0", '
+            '"F0.0 F0.1 F1.0 F1.1 B0.1 B0.0 B1.1 B1.0 F2.0 F2.1 F3.0 F3.1 B2.1 B2.0 B3.1 B3.0", '
+            'chunks = mirrored)')
+SCHEDULES = {"gpipe": "gpipe", "one_f_one_b": "one_f_one_b", "interleaved": "interleaved(virtual = 2)",
+             "breadth_first": "breadth_first(virtual = 2)", "zb_h1": "zb_h1", "zb_h2": "zb_h2",
+             "zb_v": "zb_v", "list": LISTED, "list, mirrored": MIRRORED}
+# By row: lines of the plan, options of the train block (None: an infer block), sizes that differ, the
+# model.
+FEATURES = {
+    "`zero 1`": ("zero 1 @ dp", "", {}, "llama"),
+    "`zero 2`": ("zero 2 @ dp", "", {}, "llama"),
+    "`zero 3`": ("zero 3 @ dp", "", {}, "llama"),
+    "`keep = microbatch`": ("zero 3 @ dp, keep = microbatch", "", {}, "llama"),
+    "`keep = step`": ("zero 3 @ dp, keep = step", "", {}, "llama"),
+    "`reduce = microbatch`": ("zero 2 @ dp\n  reduce = microbatch", "", {}, "llama"),
+    "`reduce = end`": ("reduce = end", "", {}, "llama"),
+    "`bucket = 4096`": ("bucket = 4096", "", {}, "llama"),
+    "`bucket = ddp`": ("bucket = ddp", "", {}, "llama"),
+    "clip": ("", "clip = 1.0", {}, "llama"),
+    "recompute": ("", "recompute = layer", {}, "llama"),
+    "offload": ("offload = optimizer", "", {}, "llama"),
+    "frozen embedding": ("", "freeze = embed", {}, "llama"),
+    "frozen layers": ("", "freeze = (embed, layer)", {}, "llama"),
+    "m < p": ("", "", {"pp": 3, "micro": 2, "batch": 8}, "llama"),
+    "infer": ("", None, {"micro": 1}, "llama"),
+    "MTP": ("", "", {}, "deepseek_v3"),
+}
+UNITS = {"llama": "(embed, layer, head)", "deepseek_v3": "(embed, layer, head, depth)"}
+SIZES = dict(layers=10, dense_layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24, vocab=36,
+             experts=8, topk=2, expert_ffn=16, shared=1, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8,
+             groups=1, top_groups=1, biased=0, mtp=1)
+STEP = dict(pp=2, dp=2, batch=16, seq=16, micro=4)
+BEGIN = "<!-- what goes with which schedule: made by test_schedule_table.py -->\n"
+END = "<!-- end -->\n"
+
+
+def spec_of(schedule, lines, options, model):
+    parts = f"model = {model}", "optimizer = adamw", "accumulate = (B, micro)", options
+    trained = ", ".join(filter(None, parts))
+    served = f"infer own {{ model = {model}, output = z }}"
+    block = served if options is None else f"train own {{ {trained} }}"
+    return (f'etch 1\nimport "{MODELS / model}.etch"\n{block}\nparallel pipe {{\n  mesh [pp, dp]\n'
+            f"  shard B @ dp\n  stage {UNITS[model]} @ pp, schedule = {schedule}\n  {lines}\n}}\n")
+
+
+class Table(Stages):
+    def cell(self, schedule, column, sums):
+        """`yes`, or the code that refuses it. `sums`: traces are what queries say, too."""
+        lines, options, step, model = FEATURES[column]
+        spec = self.write("own.etch", spec_of(schedule, lines, options, model))
+        params = params_of(MODELS / f"{model}.etch")
+        sets = {**{name: size for name, size in SIZES.items() if name in params}, **STEP, **step}
+        folder = self.scratch / "out"
+        done = run("lower", spec, "--plan", "pipe", "--run", "own", "--set", settings(sets), "-o", folder,
+                   "-q", "--force")
+        if done.status:
+            return re.search(r"error\[(E\d+)\]", done.err)[1]
+        told = json.loads(run("verify", folder, "--format", "json").out)
+        for which in ("eager", "rendezvous", "verdict"):
+            self.assertEqual("always", told[which], (schedule, column, which))
+        if sums:
+            self.assertStages(folder, spec, "pipe", sets, dict(pp=sets["pp"], dp=sets["dp"]))
+        return "yes"
+
+    def test_table(self):
+        rows = [["", *SCHEDULES], ["---"] * (1 + len(SCHEDULES))]
+        for number, column in enumerate(FEATURES):
+            row = [column]
+            for at, schedule in enumerate(SCHEDULES.values()):
+                sums = column != "infer" and (NIGHTLY or (number + at) % 5 == 0)
+                row.append(self.cell(schedule, column, sums))
+            rows.append(row)
+        found = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        text = PAGE.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN)
+        said, after = rest.split(END)
+        if os.environ.get("UPDATE"):
+            PAGE.write_text(before + BEGIN + found + END + after, encoding="utf-8")
+        else:
+            self.assertEqual(said, found)
+
+
+if __name__ == "__main__":
+    main()
