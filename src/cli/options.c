@@ -42,6 +42,7 @@ typedef enum option_id {
     OPT_SEEDS,
     OPT_TEXT,
     OPT_MACHINE,
+    OPT_STACK,
     OPT_CHECK,
     OPT_STREAMS,
     OPT_TIMES,
@@ -140,7 +141,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_SWEEP,
                          "what becomes one node, and what traffic counts: op,\n"
-                         "kernel (the default), block"},
+                         "kernel (the default), block, library"},
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
     [OPT_ATTRS] = {"attrs", 0, "LIST", CLI_LOWER, "attributes for people: phase, layer, microbatch,\n"
                    "op_type, module, joined by commas"},
@@ -149,6 +150,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
+    [OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY,
+                   "of the machine: what runs on it, with its factors"},
     [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
     [OPT_STREAMS] = {"streams", 0, "WHAT", CLI_SIMULATE,
                      "of communication: axes (the default), those over\n"
@@ -533,6 +536,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_MACHINE:
         a->machine = value;
+        return true;
+    case OPT_STACK:
+        a->query.stack = a->simulation.stack = value;
         return true;
     case OPT_CHECK:
         a->check = true;

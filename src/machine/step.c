@@ -36,9 +36,17 @@ static bool round_time(const etch_enclosure *seconds, etch_picoseconds *out)
     return fits;
 }
 
-/* Ends with the sum of what was put in. */
-static const char *finish(etch_enclosure *seconds, const char *why, etch_picoseconds *out)
+/* Ends with the sum of what was put in, times the factor of a stack. */
+static const char *finish(etch_enclosure *seconds, const etch_decimal *factor, const char *why,
+                          etch_picoseconds *out)
 {
+    if (factor && !why) {
+        etch_enclosure by;
+        etch_enclosure_start(&by);
+        etch_enclosure_decimal(&by, *factor);
+        etch_enclosure_mul(seconds, seconds, &by);
+        etch_enclosure_end(&by);
+    }
     if (!why && !round_time(seconds, out))
         why = "one node of the step takes a day or more";
     etch_enclosure_end(seconds);
@@ -134,7 +142,7 @@ static const char *time_computation(etch_arena *arena, const etch_device *device
     return NULL;
 }
 
-const char *etch_computation_time(etch_arena *arena, const etch_device *device,
+const char *etch_computation_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
                                   const etch_computation *computation, etch_picoseconds *out)
 {
     etch_enclosure bare[2], seconds;
@@ -144,7 +152,8 @@ const char *etch_computation_time(etch_arena *arena, const etch_device *device,
     const char *why = time_computation(arena, device, computation, bare, &seconds);
     etch_enclosure_end(&bare[0]);
     etch_enclosure_end(&bare[1]);
-    return finish(&seconds, why, out);
+    const bool attends = computation->kind == ETCH_KERNEL_ATTENTION;
+    return finish(&seconds, !stack ? NULL : attends ? &stack->attention : &stack->all, why, out);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -217,8 +226,9 @@ static uint64_t bytes_on(etch_node_collective op, uint64_t bytes, uint64_t insid
     return bytes / inside + (bytes % inside != 0);
 }
 
-const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, etch_node_collective op,
-                                 uint64_t bytes, const uint32_t *spread, etch_picoseconds *out)
+const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                                 etch_node_collective op, uint64_t bytes, const uint32_t *spread,
+                                 etch_picoseconds *out)
 {
     const char *why = NULL;
     etch_enclosure sum, part;
@@ -239,11 +249,11 @@ const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster,
         etch_enclosure_add(&sum, &sum, &part);
     }
     etch_enclosure_end(&part);
-    return finish(&sum, why, out);
+    return finish(&sum, stack ? &stack->all : NULL, why, out);
 }
 
-const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, uint32_t level_index,
-                              uint64_t bytes, etch_picoseconds *out)
+const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                              uint32_t level_index, uint64_t bytes, etch_picoseconds *out)
 {
     const etch_level *level = &cluster->levels.at[level_index];
     etch_enclosure seconds, wire;
@@ -259,5 +269,5 @@ const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, ui
         time_plain(level, 1, &wire, &seconds);
     }
     etch_enclosure_end(&wire);
-    return finish(&seconds, why, out);
+    return finish(&seconds, stack ? &stack->all : NULL, why, out);
 }

@@ -40,7 +40,8 @@ uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
                                           .bytes = node->bytes,
                                           .keys = load->keys};
     etch_picoseconds time = {0};
-    const char *lacks = etch_computation_time(sim->results, sim->cluster->device, &computation, &time);
+    const char *lacks =
+        etch_computation_time(sim->results, sim->cluster->device, sim->options->stack, &computation, &time);
     return add(sim, number, lacks, time);
 }
 
@@ -69,8 +70,8 @@ uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spre
     uint32_t levels;
     const uint32_t *counts = etch_sim_list_at(&sim->spreads, spread, &levels);
     etch_picoseconds time = {0};
-    const char *lacks =
-        etch_collective_time(sim->results, sim->cluster, ops[node->collective], bytes, counts, &time);
+    const char *lacks = etch_collective_time(sim->results, sim->cluster, sim->options->stack,
+                                             ops[node->collective], bytes, counts, &time);
     return add(sim, number, lacks, time);
 }
 
@@ -81,6 +82,7 @@ uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level)
     if (known)
         return number;
     etch_picoseconds time = {0};
-    const char *lacks = etch_message_time(sim->results, sim->cluster, level, bytes, &time);
+    const char *lacks =
+        etch_message_time(sim->results, sim->cluster, sim->options->stack, level, bytes, &time);
     return add(sim, number, lacks, time);
 }

@@ -15,6 +15,11 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node)
     return 1 + (node->type == ETCH_NODE_SEND ? sim->message_label : sim->family_label[node->family]);
 }
 
+uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node)
+{
+    return sim->options->stack ? sim->options->stack->launch * (node + UINT64_C(1)) : 0;
+}
+
 static int by_key(const void *a, const void *b)
 {
     const etch_sim_message_key *x = a, *y = b;

@@ -12,6 +12,8 @@
 
 typedef struct etch_simulate_options {
     const etch_cluster *cluster;
+    /* of the cluster; NULL: kernels take as long as they do alone, and hosts launch them in no time */
+    const etch_stack *stack;
     /* all collectives and sends of a rank are one stream, in the order of traces; else each set of axes has
      * one of its own */
     bool one_stream;

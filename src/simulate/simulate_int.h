@@ -118,11 +118,15 @@ uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t 
 /* 0: computes; else its stream of communication, from 1 on; UINT32_MAX: receives wait in none. */
 uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node);
 
+/* When the host of a rank has launched the node: it launches one after the other, in issue order. */
+uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node);
+
 /* ---- engine.c ------------------------------------------------------------------------------------------ */
 
 /* What begins and ends at once on all that take part. */
 typedef struct etch_sim_event {
-    uint64_t begins, lasts;
+    /* hosts have launched it by `launched` */
+    uint64_t begins, lasts, launched;
     /* of a computation, and of the two sides of a message, the class; UINT32_MAX */
     uint32_t class, other;
     /* of a collective; UINT32_MAX */
