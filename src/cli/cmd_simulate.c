@@ -106,6 +106,8 @@ static void print_plain(const etch_simulation *s)
     if (s->stack)
         cli_print_field("stack", "%s: all %s, attention %s, launch %s", s->stack, s->stack_all,
                         s->stack_attention, s->stack_launch);
+    if (s->slow)
+        cli_print_field("slow", "rank %" PRIu32 ": %s", s->slow_rank, s->slow);
     cli_print_field("ranks", "%" PRIu32 " in %zu class%s", s->ranks, s->class_count,
                     s->class_count == 1 ? "" : "es");
     time_text(s->step, step);
@@ -178,6 +180,9 @@ static bool print_json(const etch_simulation *s, bool times)
     cli_json_set(root, "device", cli_json_text(s->device), &failed);
     if (s->stack)
         cli_json_set(root, "stack", stack_json(s, &failed), &failed);
+    if (s->slow)
+        cli_json_set(root, "slow", json_pack("{s:I,s:s}", "rank", (json_int_t)s->slow_rank, "times", s->slow),
+                     &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)s->ranks), &failed);
     cli_json_set(root, "step_ps", json_integer((json_int_t)s->step), &failed);
     cli_json_set(root, "error_ps", json_integer((json_int_t)s->error), &failed);

@@ -43,6 +43,7 @@ typedef enum option_id {
     OPT_TEXT,
     OPT_MACHINE,
     OPT_STACK,
+    OPT_SLOW,
     OPT_CHECK,
     OPT_STREAMS,
     OPT_TIMES,
@@ -152,6 +153,8 @@ static const option_row rows[OPT_COUNT] = {
                      "that comes with etch"},
     [OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY,
                    "of the machine: what runs on it, with its factors"},
+    [OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
+                  "the device of one rank computes so many times as long,\n17:1.2"},
     [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
     [OPT_STREAMS] = {"streams", 0, "WHAT", CLI_SIMULATE,
                      "of communication: axes (the default), those over\n"
@@ -404,6 +407,22 @@ static bool read_seeds(cli_arguments *a, const char *text)
     return true;
 }
 
+/* "17:1.2"; what stands after the colon is for etch to read. */
+static bool read_slow(cli_arguments *a, const char *text)
+{
+    char *end;
+    errno = 0;
+    const long long rank = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != ':' || rank < 0 || rank > UINT32_MAX) {
+        cli_usage_error(a->command,
+                        "--slow takes a rank and how many times as long it computes, 17:1.2, not '%s'", text);
+        return false;
+    }
+    a->simulation.slow_rank = (uint32_t)rank;
+    a->simulation.slow = end + 1;
+    return true;
+}
+
 static bool read_top(cli_arguments *a, const char *text)
 {
     enum { MOST = 1000000 };
@@ -540,6 +559,8 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_STACK:
         a->query.stack = a->simulation.stack = value;
         return true;
+    case OPT_SLOW:
+        return read_slow(a, value);
     case OPT_CHECK:
         a->check = true;
         return true;

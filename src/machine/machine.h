@@ -201,9 +201,10 @@ const etch_peak *etch_device_peak(const etch_device *device, const char *dtype);
  * products". */
 const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind);
 /* Each sets `out` and returns NULL; or what is missing. The formulas' seconds are those of the `stack`, which
- * may be NULL. */
+ * may be NULL; a device that is `slow`, or NULL, takes so many times as long. */
 const char *etch_computation_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
-                                  const etch_computation *computation, etch_picoseconds *out);
+                                  const etch_decimal *slow, const etch_computation *computation,
+                                  etch_picoseconds *out);
 /* A collective whose largest buffer is `bytes`, among ranks that lie on the levels of the cluster as `spread`
  * says: so many on each inside one on the next, at most. The sum over the levels, innermost first. */
 const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,

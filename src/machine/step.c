@@ -36,17 +36,24 @@ static bool round_time(const etch_enclosure *seconds, etch_picoseconds *out)
     return fits;
 }
 
+/* Times a number; NULL: 1. */
+static void multiply(etch_enclosure *seconds, const etch_decimal *factor)
+{
+    etch_enclosure by;
+    if (!factor)
+        return;
+    etch_enclosure_start(&by);
+    etch_enclosure_decimal(&by, *factor);
+    etch_enclosure_mul(seconds, seconds, &by);
+    etch_enclosure_end(&by);
+}
+
 /* Ends with the sum of what was put in, times the factor of a stack. */
 static const char *finish(etch_enclosure *seconds, const etch_decimal *factor, const char *why,
                           etch_picoseconds *out)
 {
-    if (factor && !why) {
-        etch_enclosure by;
-        etch_enclosure_start(&by);
-        etch_enclosure_decimal(&by, *factor);
-        etch_enclosure_mul(seconds, seconds, &by);
-        etch_enclosure_end(&by);
-    }
+    if (!why)
+        multiply(seconds, factor);
     if (!why && !round_time(seconds, out))
         why = "one node of the step takes a day or more";
     etch_enclosure_end(seconds);
@@ -143,7 +150,8 @@ static const char *time_computation(etch_arena *arena, const etch_device *device
 }
 
 const char *etch_computation_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
-                                  const etch_computation *computation, etch_picoseconds *out)
+                                  const etch_decimal *slow, const etch_computation *computation,
+                                  etch_picoseconds *out)
 {
     etch_enclosure bare[2], seconds;
     etch_enclosure_start(&bare[0]);
@@ -152,6 +160,8 @@ const char *etch_computation_time(etch_arena *arena, const etch_device *device, 
     const char *why = time_computation(arena, device, computation, bare, &seconds);
     etch_enclosure_end(&bare[0]);
     etch_enclosure_end(&bare[1]);
+    if (!why)
+        multiply(&seconds, slow);
     const bool attends = computation->kind == ETCH_KERNEL_ATTENTION;
     return finish(&seconds, !stack ? NULL : attends ? &stack->attention : &stack->all, why, out);
 }

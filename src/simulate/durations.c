@@ -22,14 +22,14 @@ static uint32_t add(etch_sim *sim, uint32_t number, const char *lacks, etch_pico
     return number;
 }
 
-uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
 {
     static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
                                              [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
                                              [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
                                              [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
     bool known;
-    const uint32_t number = number_of(sim, COMPUTATION, node->workload, 0, node->bytes, &known);
+    const uint32_t number = number_of(sim, COMPUTATION, node->workload, slow, node->bytes, &known);
     if (known)
         return number;
     const etch_workload *load = &sim->job->workloads[node->workload];
@@ -40,8 +40,8 @@ uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
                                           .bytes = node->bytes,
                                           .keys = load->keys};
     etch_picoseconds time = {0};
-    const char *lacks =
-        etch_computation_time(sim->results, sim->cluster->device, sim->options->stack, &computation, &time);
+    const char *lacks = etch_computation_time(sim->results, sim->cluster->device, sim->options->stack,
+                                              slow ? &sim->options->slow : NULL, &computation, &time);
     return add(sim, number, lacks, time);
 }
 

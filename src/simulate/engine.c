@@ -78,7 +78,10 @@ static void note_event(engine *e, const etch_sim_event *event)
 static void compute(engine *e, place at)
 {
     const etch_sim_agent *agent = &e->run->agents[at.class];
-    const etch_picoseconds *time = &e->sim->times.at[agent->program->detail[at.node]];
+    const uint32_t timed = at.class == e->sim->slow_class
+                               ? etch_sim_compute(e->sim, &agent->program->of->nodes[at.node], true)
+                               : agent->program->detail[at.node];
+    const etch_picoseconds *time = &e->sim->times.at[timed];
     const uint64_t begins = agent->begins[at.node];
     note_event(e, &(etch_sim_event){.begins = begins,
                                     .lasts = time->count,

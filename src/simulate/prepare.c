@@ -126,7 +126,7 @@ static void prepare(etch_sim *sim, const etch_class_program *of, bool streams, e
     each_edge(sim, p, streams, put_edge);
     for (uint32_t i = 0; i < count; i++)
         if (of->nodes[i].type == ETCH_NODE_COMP)
-            p->detail[i] = etch_sim_compute(sim, &of->nodes[i]);
+            p->detail[i] = etch_sim_compute(sim, &of->nodes[i], false);
     list_collectives(sim, p);
     list_messages(sim, p);
 }

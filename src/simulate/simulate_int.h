@@ -52,6 +52,8 @@ typedef struct etch_sim {
     /* by rank */
     uint32_t *class_of;
     uint32_t class_count;
+    /* the one rank whose device is slow; UINT32_MAX: none is */
+    uint32_t slow_class;
     /* by class */
     uint32_t *first_rank, *rank_count;
     ETCH_VEC(etch_sim_group) groups;
@@ -84,7 +86,7 @@ bool etch_sim_classes(etch_sim *sim);
 /* ---- durations.c --------------------------------------------------------------------------------------- */
 
 /* The number of a time, of `sim->times`. What the machine lacks is noted. */
-uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node);
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow);
 uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread);
 uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level);
 

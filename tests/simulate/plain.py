@@ -78,12 +78,13 @@ def message(machine, node):
     return (latency + Fraction(node.comm_size) / bandwidth) * machine.all
 
 
-def computation(machine, node):
+def computation(machine, node, slow=1):
     """Those that it may take: whether its FLOP are those of a product, or of attention, the trace does not
     say."""
     moves = Fraction(node.tensor_size) / machine.bandwidth
     works = max(moves, Fraction(node.num_ops) / machine.peak)
-    return rounded(moves * machine.all) | rounded(works * machine.all) | rounded(works * machine.attention)
+    return set().union(*(rounded(seconds * slow) for seconds in
+                         (moves * machine.all, works * machine.all, works * machine.attention)))
 
 
 class Rank:

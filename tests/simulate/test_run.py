@@ -4,6 +4,7 @@ straddle levels unevenly among them. Where communication has several streams, ev
 may and no earlier. Bounds: lower <= run <= upper."""
 
 import json
+import math
 import os
 import random
 import re
@@ -132,15 +133,26 @@ class Runs(Case):
         if answer["ranks"] == 1 and not machine.launch:
             self.assertEqual(answer["lower_ps"], answer["upper_ps"])
 
+    @staticmethod
+    def ranks_of(spec, plan, values):
+        axes = next(axes for other, name, axes in PLANS if (other, name) == (spec, plan))
+        return math.prod(values[axis] for axis in axes if axis != "ep")
+
     def test_one_stream(self):
+        chance = random.Random(SEED)
         for spec, plan, values, machine in self.cases():
-            answer = self.simulate(spec, plan, values, "--streams", "one", "--times", "--stack", "any")
+            slow_rank, slow = chance.randrange(64), Fraction(chance.randint(100, 3000), 1000)
+            more = ("--slow", f"{slow_rank}:{float(slow)}") if chance.random() < 0.5 else ()
+            more = more if slow_rank < self.ranks_of(spec, plan, values) else ()
+            answer = self.simulate(spec, plan, values, "--streams", "one", "--times", "--stack", "any", *more)
+            found_slow = slow_rank if more else None
             self.check_accounts(answer, machine)
             folder = trace.read(lower(self.scratch / "out", spec, plan=plan, sets=values, more=LOWERED))
 
             def lasts(rank, node):
                 took = answer["classes"][answer["class_of"][rank]]["lasts"][node]
-                self.assertIn(took, plain.computation(machine, folder.traces[rank][node]))
+                times = slow if rank == found_slow else 1
+                self.assertIn(took, plain.computation(machine, folder.traces[rank][node], times))
                 return took
 
             events = plain.Events(machine, folder, lasts)

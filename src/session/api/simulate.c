@@ -128,6 +128,35 @@ static void add_stack(etch_session *session, const etch_stack *stack, etch_simul
     out->stack_launch = decimal_text(arena, etch_decimal_of((int64_t)stack->launch, -PICO), ETCH_OF_TIME);
 }
 
+/* "1.2" as a number above 0; false after a reported error. */
+static bool read_slow(etch_session *session, const etch_simulation_options *options, const etch_job *job,
+                      etch_decimal *out)
+{
+    enum { MOST_DIGITS = 18 };
+    const char *text = options->slow;
+    int32_t digits = 0, point = -1;
+    int64_t value = 0;
+    for (; (*text >= '0' && *text <= '9') || (*text == '.' && point < 0); text++) {
+        if (*text == '.')
+            point = digits;
+        else if (++digits <= MOST_DIGITS)
+            value = 10 * value + (*text - '0');
+    }
+    if (*text || value == 0 || digits > MOST_DIGITS)
+        etch_error(session->diags, ETCH_E_MACHINE_VALUE, (etch_span){0, 0},
+                   "how slow a device is is a number above 0 with at most 18 digits, as 1.2, not '%s'",
+                   options->slow);
+    else if (options->slow_rank >= job->rank_count)
+        etch_error(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                   "there is no rank %u that could be slow: the plan has %u", options->slow_rank,
+                   job->rank_count);
+    else {
+        *out = etch_decimal_of(value, point < 0 ? 0 : point - digits);
+        return true;
+    }
+    return false;
+}
+
 static void remark_uneven(etch_session *session, const etch_simulated *from)
 {
     if (!from->uneven_axes)
@@ -164,8 +193,13 @@ static etch_status simulate(void *data)
     if (status != ETCH_OK)
         return status;
     etch_remark_default_axes(session, p, NULL);
-    const etch_simulate_options options = {
-        .cluster = cluster, .stack = stack, .one_stream = s->options->one_stream, .times = s->options->times};
+    etch_simulate_options options = {.slow_rank = s->options->slow_rank,
+                                     .cluster = cluster,
+                                     .stack = stack,
+                                     .one_stream = s->options->one_stream,
+                                     .times = s->options->times};
+    if (s->options->slow && !read_slow(session, s->options, job, &options.slow))
+        return ETCH_EINPUT;
     status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
     if (status != ETCH_OK)
         return status;
@@ -175,6 +209,8 @@ static etch_status simulate(void *data)
     remark_uneven(session, simulated);
     if (stack)
         add_stack(session, stack, result);
+    result->slow = s->options->slow ? decimal_text(session->arena, options.slow, ETCH_OF_NOTHING) : NULL;
+    result->slow_rank = s->options->slow_rank;
     s->result = result;
     return ETCH_OK;
 }
