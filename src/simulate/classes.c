@@ -1,7 +1,7 @@
-/* Classes of ranks: the coarsest partition that is equitable. It begins with the programs; then classes whose
- * ranks meet unlike ones are divided, until none is. Ranks of a class meet the same classes at the same
- * nodes, on the same levels; a device that is slow is a class of its own: by induction over the events each node begins at the same time on all of
- * them. */
+/* Classes of ranks: the coarsest partition that is equitable. It begins with the programs, and with a device
+ * that is slow as a class of its own; then classes whose ranks meet unlike ones are divided, until none is.
+ * Ranks of a class meet the same classes at the same nodes, on the same levels: by induction over the events
+ * each node begins at the same time on all of them. */
 #include <stdlib.h>
 
 #include "simulate/simulate_int.h"
