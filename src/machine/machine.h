@@ -193,6 +193,8 @@ typedef struct etch_computation {
     bool backward;
     /* FLOP of its products; bytes that it reads and writes; keys of attention */
     uint64_t flop, bytes, keys;
+    /* of products: `batch` times m and k by k and n; 0: not known */
+    uint64_t m, n, k, batch;
 } etch_computation;
 
 /* The peak of products of a dtype; NULL: the device has none. */

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "machine/machine_int.h"
 
-enum { OVERHEAD = 0, MEMORY = 2, ELEMENTWISE_MEMORY = 1 };
+enum { OVERHEAD = 0, REACH = 1, MEMORY = 2, ELEMENTWISE_MEMORY = 1 };
 
 /* A day, of one node: beyond it sums would not fit. */
 #define MOST_PICOSECONDS UINT64_C(86400000000000000)
@@ -83,7 +83,8 @@ static const etch_fitted *line_for(const etch_device *device, etch_kernel_kind k
 
 const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind)
 {
-    if (device->fits[kind].given)
+    const bool products = kind == ETCH_KERNEL_PRODUCT || kind == ETCH_KERNEL_GROUPED;
+    if (device->fits[kind].given || (products && device->fits[ETCH_KERNEL_SYSTOLIC].given))
         return NULL;
     return line_for(device, kind) ? "those of products"
                                   : "those of FLOP at the peak or of bytes at the bandwidth, the longer ones";
@@ -117,6 +118,31 @@ static void time_moves(const etch_device *device, const etch_fitted *line, etch_
     etch_enclosure_end(&number);
 }
 
+/* On the array of the device, no faster than its bytes are moved; false: it has none, or the product no
+ * sides. */
+static bool time_on_array(const etch_device *device, const etch_computation *c, etch_enclosure *bytes,
+                          etch_enclosure *out)
+{
+    const etch_fitted *line = &device->fits[ETCH_KERNEL_SYSTOLIC];
+    const etch_kernel_call call = {.kind = ETCH_KERNEL_SYSTOLIC, .m = c->m, .n = c->n, .k = c->k};
+    etch_enclosure number;
+    uint64_t cycles;
+    if (!line->given || device->clock.digits == 0 || !etch_kernel_cycles(device, &call, &cycles) ||
+        __builtin_mul_overflow(cycles, c->batch, &cycles))
+        return false;
+    etch_enclosure_start(&number);
+    etch_enclosure_count(out, cycles);
+    etch_enclosure_decimal(&number, device->clock);
+    etch_enclosure_div(out, out, &number);
+    etch_enclosure_decimal(&number, line->at[REACH]);
+    etch_enclosure_div(out, out, &number);
+    etch_enclosure_decimal(&number, line->at[OVERHEAD]);
+    etch_enclosure_add(out, out, &number);
+    etch_enclosure_max(out, out, bytes);
+    etch_enclosure_end(&number);
+    return true;
+}
+
 static const char *time_computation(etch_arena *arena, const etch_device *device, const etch_computation *c,
                                     etch_enclosure bare[2], etch_enclosure *out)
 {
@@ -130,6 +156,9 @@ static const char *time_computation(etch_arena *arena, const etch_device *device
     if (why)
         return why;
     ratio(&bare[1], c->bytes, device->bandwidth);
+    if ((c->kind == ETCH_KERNEL_PRODUCT || c->kind == ETCH_KERNEL_GROUPED) &&
+        time_on_array(device, c, &bare[1], out))
+        return NULL;
     if (moves)
         etch_enclosure_count(&bare[0], 0);
     else

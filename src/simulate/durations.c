@@ -38,7 +38,11 @@ uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
                                           .backward = load->backward,
                                           .flop = load->flop,
                                           .bytes = node->bytes,
-                                          .keys = load->keys};
+                                          .keys = load->keys,
+                                          .m = load->m,
+                                          .n = load->n,
+                                          .k = load->k,
+                                          .batch = load->batch};
     etch_picoseconds time = {0};
     const char *lacks = etch_computation_time(sim->results, sim->cluster->device, sim->options->stack,
                                               slow ? &sim->options->slow : NULL, &computation, &time);

@@ -243,6 +243,24 @@ class Runs(Case):
                 for end in (low, high):
                     self.assertLessEqual(abs(Fraction(found["value"]) - end), unit)
 
+    def test_arrays(self):
+        """Products of a step on an array of 8 by 8: (8 + 8 + k - 2) ceil(m/8) ceil(n/8) - 1 cycles of 1 ns
+        for each expert. Forward m are the tokens of a rank, n 40, k 24; in the gradient of the weights k are
+        the tokens."""
+        for experts in (1, 3):
+            spec = self.write("array.etch", ARRAY.replace("E = 3", f"E = {experts}"))
+            self.machine = self.write("machine.etch", SMALL.replace(" = 1 TB/s }", """ = 1 TB/s
+  array rows = 8, columns = 8, dataflow = output
+  clock = 1 GHz
+  fit systolic overhead = 5 us, reach = 1
+}""", 1))
+            for dp in (1, 2):
+                tokens = 64 // dp
+                answer = self.simulate(spec, "data", dict(dp=dp), "--times")
+                found = [took for took in answer["classes"][0]["lasts"] if took >= 5 * 10**6]
+                cycles = [(16 + 24 - 2) * (tokens // 8) * 5 - 1, (16 + tokens - 2) * 3 * 5 - 1]
+                self.assertEqual(found, [5 * 10**6 + experts * count * 10**3 for count in cycles])
+
     def test_kinds_of_kernels(self):
         """Experts have three weights, each a product forward and two backward; a layer has attention forward
         and backward, and four more products with a weight and the router's, each three times."""
@@ -291,6 +309,14 @@ module part(x[B,H]) -> y[B,H] { weight w[H]; y = x * w }
 model chain(x[B,H]) -> l[] { repeat stages as layer { x = part(x) }; l = sum(x, over = (B, H))  tag loss }
 train { model = chain, optimizer = sgd }
 parallel pipeline { mesh [pp = stages]; stage (layer) @ pp }
+"""
+ARRAY = """etch 1
+dim E = 3, B = 64, H = 24, F = 40
+dtype act = bf16, weights = bf16, grads = bf16, optim = bf16
+module up(x[E,B,H]) -> y[E,B,F] { weight w[E,H,F]; y = x * w }
+model m(x[E,B,H]) -> l[] { y[E,B,F] = up(x); l = sum(y, over = (E, B, F))  tag loss }
+train { model = m, optimizer = sgd }
+parallel data { mesh [dp]; shard B @ dp }
 """
 SMALL = """etch 1
 device any { products bf16 = 1 TFLOP/s; bandwidth = 1 TB/s }
