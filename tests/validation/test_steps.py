@@ -198,26 +198,42 @@ def summary(rows):
                 yield f"| {group} | {split} | {len(of)} | {' | '.join(cells)} | {goal} |\n"
 
 
+def sizes(row):
+    return (row["spec"], row["machine"], row["ranks"], *(
+        re.search(rf"\b{name}=(\d+)", row["sets"])[1] for name in ("layers", "hidden", "seq")))
+
+
+def alike(rows):
+    """Lists of rows of equal model, sequence and number of devices, which differ in their plan or batch."""
+    found = {}
+    for row in rows:
+        found.setdefault(sizes(row), []).append(row)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def rate(row, model=None):
+    return row["tokens"] / (row["models"][model] if model else row["measured"])
+
+
 def order(rows):
-    """Of pairs of rows of equal model, sequence and devices whose tokens a second differ by over 5 %."""
-    right, pairs = {}, 0
-    for i, a in enumerate(rows):
-        for b in rows[:i]:
-            def sizes(row):
-                return (row["spec"], row["machine"], row["ranks"], *(
-                    re.search(rf"\b{name}=(\d+)", row["sets"])[1] for name in ("layers", "hidden", "seq")))
-            if sizes(a) != sizes(b):
-                continue
-            quotient = (a["tokens"] / a["measured"]) / (b["tokens"] / b["measured"])
-            if abs(math.log(quotient)) <= math.log(1.05):
-                continue
-            pairs += 1
-            for model in ("as is", "after factors", "FLOP"):
-                found = (a["tokens"] / a["models"][model]) / (b["tokens"] / b["models"][model])
-                right[model] = right.get(model, 0) + ((found > 1) == (quotient > 1))
-    yield (f"\nPairs of rows of equal model, sequence and number of devices that differ by over 5 % in\n"
-           f"tokens a second: {pairs}. In the right order: {right['as is']} as they are, "
-           f"{right['after factors']} after factors, {right['FLOP']} by FLOP alone.\n")
+    """Which of them has more tokens a second, where they differ by over 5 %; and the best of each list."""
+    yield ("\n| rows of equal model, sequence and devices | as is | after factors | FLOP alone |\n"
+           "|---|---|---|---|\n")
+    models = ("as is", "after factors", "FLOP")
+    pairs = [(a, b) for group in alike(rows) for i, a in enumerate(group) for b in group[:i]
+             if abs(math.log(rate(a) / rate(b))) > math.log(1.05)]
+    right = [sum((rate(a, model) > rate(b, model)) == (rate(a) > rate(b)) for a, b in pairs)
+             for model in models]
+    expect(right[1] >= 0.9 * len(pairs), f"{right[1]} of {len(pairs)} pairs are ordered rightly")
+    yield (f"| pairs that differ by over 5 % in tokens a second, in the right order, of {len(pairs)} | "
+           f"{' | '.join(map(str, right))} |\n")
+    worst = []
+    for model in models:
+        worst.append(max(1 - rate(max(group, key=lambda row: rate(row, model))) / max(map(rate, group))
+                         for group in alike(rows)))
+    expect(worst[1] <= 0.05, f"the plan that is ranked first is {percent(worst[1])} slower than the best")
+    yield (f"| the one that is ranked first: at most so much slower than the best, of {len(alike(rows))} "
+           f"lists | {' | '.join(map(percent, worst))} |\n")
 
 
 def every_row(rows):
