@@ -211,7 +211,7 @@ cli_exit cli_simulate(const cli_arguments *arguments)
     etch_status status = ETCH_OK;
     options.struct_size = sizeof options;
     if (arguments->machine) {
-        machine = cli_open_machine(arguments->machine, &status);
+        machine = cli_open_machine(arguments, &status);
         if (status != ETCH_OK)
             return cli_close(arguments, machine, status);
         options.machine = machine;

@@ -393,17 +393,18 @@ static bool read_jobs(cli_arguments *a, const char *text)
     return true;
 }
 
-static bool read_seeds(cli_arguments *a, const char *text)
+/* A number from 1 to a million. */
+static bool read_number(cli_arguments *a, option_id id, const char *text, size_t *out)
 {
     enum { MOST = 1000000 };
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--seeds takes a number from 1 to %d, not '%s'", MOST, text);
+        cli_usage_error(a->command, "--%s takes a number from 1 to %d, not '%s'", rows[id].name, MOST, text);
         return false;
     }
-    a->seeds = (uint32_t)value;
+    *out = (size_t)value;
     return true;
 }
 
@@ -420,20 +421,6 @@ static bool read_slow(cli_arguments *a, const char *text)
     }
     a->simulation.slow_rank = (uint32_t)rank;
     a->simulation.slow = end + 1;
-    return true;
-}
-
-static bool read_top(cli_arguments *a, const char *text)
-{
-    enum { MOST = 1000000 };
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--top takes a number from 1 to %d, not '%s'", MOST, text);
-        return false;
-    }
-    a->sweep.top = (size_t)value;
     return true;
 }
 
@@ -463,7 +450,7 @@ static bool store_sweep(cli_arguments *a, option_id id, const char *value)
         a->sweep.best = value;
         return true;
     case OPT_TOP:
-        return read_top(a, value);
+        return read_number(a, id, value, &a->sweep.top);
     case OPT_PARETO:
         a->sweep.pareto = value;
         return true;
@@ -477,6 +464,12 @@ static bool store_sweep(cli_arguments *a, option_id id, const char *value)
 }
 
 /* Notes one option. False after a usage error. */
+/* "nvlink.bandwidth = 900 GB/s": what is set has a point in its name. */
+static bool is_of_machine(const char *text)
+{
+    return text[strcspn(text, ".=,")] == '.';
+}
+
 static bool store(cli_arguments *a, option_id id, const char *value, const char **sets)
 {
     switch (id) {
@@ -493,7 +486,10 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->session.stage = value;
         return true;
     case OPT_SET:
-        sets[a->session.set_count++] = value;
+        if (is_of_machine(value))
+            a->machine_sets[a->machine_set_count++] = value;
+        else
+            sets[a->session.set_count++] = value;
         return true;
     case OPT_SWEEP:
     case OPT_OVER:
@@ -537,7 +533,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->rendezvous = true;
         return true;
     case OPT_SEEDS:
-        return read_seeds(a, value);
+        return read_number(a, id, value, &a->seeds);
     case OPT_RANKS:
         a->ranks = a->output.ranks = value;
         return true;
@@ -732,6 +728,9 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
+    if (a->machine_set_count > 0 && !a->machine)
+        return cli_usage_error(c, "'%s' is a number of a machine: say which with --machine M",
+                               a->machine_sets[0]);
     if (a->simulation.times && a->format != ETCH_JSON)
         return cli_usage_error(c, "--times goes with --format json");
     if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
@@ -764,6 +763,7 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     *a = (cli_arguments){.session.sets = sets,
                          .over = sets + argc + 1,
                          .where = sets + 2 * ((size_t)argc + 1),
+                         .machine_sets = sets + 3 * ((size_t)argc + 1),
                          .output.threads = processors()};
     make_tables(&t);
     opterr = 0;

@@ -164,11 +164,13 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     return session;
 }
 
-etch_session *cli_open_machine(const char *machine, etch_status *status)
+etch_session *cli_open_machine(const cli_arguments *arguments, etch_status *status)
 {
     char path[CLI_PATH];
     const etch_session_options options = {.struct_size = sizeof options,
-                                          .spec = cli_find_machine(machine, path)};
+                                          .spec = cli_find_machine(arguments->machine, path),
+                                          .machine_sets = arguments->machine_sets,
+                                          .machine_set_count = arguments->machine_set_count};
     etch_session *session;
     *status = etch_session_open(&options, &session);
     return session;

@@ -332,6 +332,90 @@ static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluste
     etch_machine_lacks(&reader, "device", "write device = NAME");
 }
 
+/* ---- numbers from outside ------------------------------------------------------------------------------ */
+
+static bool is_called(const char *name, const char *part, size_t length)
+{
+    return strlen(name) == length && strncmp(name, part, length) == 0;
+}
+
+static void set_device(etch_machine_reader *reader, const etch_ast_defs *defs, etch_device *device)
+{
+    reader->what = "device";
+    for (uint32_t i = 0; i < defs->count; i++)
+        read_device_number(reader, &defs->at[i], device);
+}
+
+static void set_part(etch_machine_reader *reader, const etch_ast_defs *defs, etch_level *level,
+                     etch_stack *stack)
+{
+    reader->what = level ? "level" : "stack";
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (level)
+            read_level_number(reader, &defs->at[i], level);
+        else
+            read_stack_number(reader, &defs->at[i], stack);
+}
+
+/* Sets the numbers of what has this name; false: nothing has. */
+static bool set_numbers(etch_machine_reader *reader, const etch_ast_defs *defs, const char *part,
+                        size_t length, etch_buf *names)
+{
+    etch_spec *spec = reader->spec;
+    bool found = false;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        etch_cluster *cluster = symbol->kind == ETCH_SYMBOL_CLUSTER ? spec->clusters[symbol->id] : NULL;
+        if (symbol->kind == ETCH_SYMBOL_DEVICE) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", symbol->name);
+            if (is_called(symbol->name, part, length) && (found = true))
+                set_device(reader, defs, spec->devices[symbol->id]);
+        }
+        for (uint32_t k = 0; cluster && k < cluster->levels.count; k++) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", cluster->levels.at[k].name);
+            if (is_called(cluster->levels.at[k].name, part, length) && (found = true))
+                set_part(reader, defs, &cluster->levels.at[k], NULL);
+        }
+        for (uint32_t k = 0; cluster && k < cluster->stacks.count; k++) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", cluster->stacks.at[k].name);
+            if (is_called(cluster->stacks.at[k].name, part, length) && (found = true))
+                set_part(reader, defs, NULL, &cluster->stacks.at[k]);
+        }
+    }
+    return found;
+}
+
+void etch_machines_set(etch_spec *spec, const char *text)
+{
+    etch_machine_reader reader = {.spec = spec, .space = spec->main};
+    etch_ast_defs defs = {0};
+    etch_buf names = {.arena = spec->arena};
+    while (*text == ' ')
+        text++;
+    const size_t length = strcspn(text, ".=, ");
+    const char *numbers = text[length] == '.' ? text + length + 1 : NULL;
+    if (!numbers) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_MACHINE_LINE, (etch_span){0, 0},
+                                     "'%s' sets no number of a machine", text);
+        etch_help(diag, "say of which part: nvlink.bandwidth = 900 GB/s");
+        return;
+    }
+    const etch_source *source = etch_source_add(spec->diags, "set", numbers, strlen(numbers));
+    reader.name.text = etch_copy_text(spec->arena, text, length);
+    if (!source) {
+        etch_error(spec->diags, ETCH_E_SOURCES_TOO_LARGE, (etch_span){0, 0},
+                   "the numbers that are set and the files of the spec are too large together");
+        return;
+    }
+    if (!etch_ast_parse_numbers(&spec->context, source, &defs) ||
+        set_numbers(&reader, &defs, text, length, &names))
+        return;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_MACHINE_LINE, (etch_span){0, 0},
+                                 "the machine has no device, level or stack '%s'", reader.name.text);
+    if (names.length)
+        etch_help(diag, "it has %s", names.text);
+}
+
 /* ---- all of a spec ------------------------------------------------------------------------------------- */
 
 void etch_machines_read(etch_spec *spec)
