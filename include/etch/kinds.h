@@ -215,9 +215,9 @@ typedef enum etch_action_kind {
 } etch_action_kind;
 ETCH_API const char *etch_action_kind_name(etch_action_kind kind);
 
-/* Which work of a rank is one node of its trace, and so what `traffic` counts: "kernel", "op", "block". FLOP
- * and communication are the same in all of them. What stays inside a node is not read from memory nor written
- * to it. */
+/* Which work of a rank is one node of its trace, and so what `traffic` counts: "kernel", "op", "block",
+ * "library". FLOP and communication are the same in all of them. What stays inside a node is not read from
+ * memory nor written to it. */
 typedef enum etch_granularity {
     /* a product, norm, attention, ... with the elementwise ops before or after it */
     ETCH_GRANULARITY_KERNEL,
@@ -225,6 +225,9 @@ typedef enum etch_granularity {
     ETCH_GRANULARITY_OP,
     /* all work of a phase between two collectives, or between one and the end of a loop's iteration */
     ETCH_GRANULARITY_BLOCK,
+    /* as kernels, but products and attention are calls of a library: elementwise ops beside them are kernels
+     * of their own, or of the norm that reads them */
+    ETCH_GRANULARITY_LIBRARY,
     ETCH_GRANULARITY_COUNT
 } etch_granularity;
 ETCH_API const char *etch_granularity_name(etch_granularity granularity);

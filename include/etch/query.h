@@ -58,6 +58,8 @@ typedef struct etch_query_options {
     /* where steps take time: an open session whose spec has one cluster; NULL: that of the queried spec. It
      * reports nothing: what is wrong is said by the session that is asked. */
     etch_session *machine;
+    /* a stack of its cluster; NULL: kernels take as long as they do alone */
+    const char *stack;
 } etch_query_options;
 
 /* "plain", "latex", "c", "python", "json"; "shortest", "expanded", "factored", "relative"; NULL after the

@@ -60,6 +60,10 @@ typedef struct etch_session_options {
      * stand in; NULL: none. Those of a config (etch/import.h) are the files of its family: the folder of
      * models/ has to be among them */
     const char *folders;
+    /* `machine_set_count` texts "PART.NAME = NUMBER UNIT": numbers of devices, levels and stacks of the spec,
+     * in place of those that it says; commas join several of one part */
+    const char *const *machine_sets;
+    size_t machine_set_count;
 } etch_session_options;
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)

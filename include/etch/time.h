@@ -156,6 +156,11 @@ typedef struct etch_simulation_options {
     bool one_stream;
     /* classes say when each node begins, and how long it takes */
     bool times;
+    /* a stack of the cluster; NULL: kernels take as long as they do alone */
+    const char *stack;
+    /* how many times as long the device of `slow_rank` computes, a decimal, "1.2"; NULL: no device is slow */
+    const char *slow;
+    uint32_t slow_rank;
 } etch_simulation_options;
 
 /* Ranks whose nodes all begin and end at the same time. Picoseconds that add up to the step. */
@@ -174,8 +179,13 @@ typedef struct etch_simulation_class {
 } etch_simulation_class;
 
 typedef struct etch_simulation {
-    /* config and run may be NULL */
-    const char *model, *plan, *config, *run, *cluster, *device;
+    /* config, run and stack may be NULL */
+    const char *model, *plan, *config, *run, *cluster, *device, *stack;
+    /* of the stack, as specs have them: "1.08", "6 us" */
+    const char *stack_all, *stack_attention, *stack_launch;
+    /* how many times as long the device of `slow_rank` computes; NULL: none is slow */
+    const char *slow;
+    uint32_t slow_rank;
     uint32_t ranks;
     /* picoseconds: of the step; the formulas' own value is at most `error` away; bounds */
     uint64_t step, error, lower, upper;

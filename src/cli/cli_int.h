@@ -59,8 +59,8 @@ typedef struct cli_arguments {
     const char *pass;
     /* the file of groups */
     const char *groups;
-    /* runs with random durations */
-    uint32_t seeds;
+    /* runs with random durations, below 2^32 */
+    size_t seeds;
     /* how sends end; none or both of them: under both protocols */
     bool eager, rendezvous;
     /* a list: "0,2,8-15" */
@@ -74,8 +74,10 @@ typedef struct cli_arguments {
     etch_solve_options solve;
     /* --format, as far as it is one of rows, or of other results */
     const char *of_rows, *not_of_rows;
-    /* the spec of the machine */
+    /* the spec of the machine, and numbers of it; room as `over` */
     const char *machine;
+    const char **machine_sets;
+    size_t machine_set_count;
     /* fit nothing: how good are the numbers of the machine? */
     bool check;
     /* all but the machine */
@@ -213,7 +215,7 @@ void cli_report_unread(const cli_arguments *arguments, const char *code, const c
  * spec cannot be read; `*status` says how it went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
 /* The same on the spec of a machine, with none of the options. */
-etch_session *cli_open_machine(const char *machine, etch_status *status);
+etch_session *cli_open_machine(const cli_arguments *arguments, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);
 

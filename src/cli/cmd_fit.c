@@ -80,7 +80,7 @@ cli_exit cli_fit(const cli_arguments *arguments)
                                   .check = arguments->check};
     const etch_fitting *result = NULL;
     etch_status status;
-    etch_session *session = cli_open_machine(arguments->machine, &status);
+    etch_session *session = cli_open_machine(arguments, &status);
     if (status == ETCH_OK)
         status = etch_session_fit(session, &fit, &result);
     free(text);

@@ -92,7 +92,7 @@ cli_exit cli_query(const cli_arguments *arguments)
     const etch_answer *answer;
     etch_query_options options = arguments->query;
     if (arguments->machine)
-        options.machine = machine = cli_open_machine(arguments->machine, &status);
+        options.machine = machine = cli_open_machine(arguments, &status);
     if (status != ETCH_OK)
         return cli_close(arguments, machine, status);
     etch_session *session = cli_open(arguments, &status);

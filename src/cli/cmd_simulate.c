@@ -103,6 +103,11 @@ static void print_plain(const etch_simulation *s)
         cli_print_field("run", "%s", s->run);
     cli_print_field("plan", "%s", s->plan);
     cli_print_field("machine", "%s of %s", s->cluster, s->device);
+    if (s->stack)
+        cli_print_field("stack", "%s: all %s, attention %s, launch %s", s->stack, s->stack_all,
+                        s->stack_attention, s->stack_launch);
+    if (s->slow)
+        cli_print_field("slow", "rank %" PRIu32 ": %s", s->slow_rank, s->slow);
     cli_print_field("ranks", "%" PRIu32 " in %zu class%s", s->ranks, s->class_count,
                     s->class_count == 1 ? "" : "es");
     time_text(s->step, step);
@@ -147,6 +152,16 @@ static json_t *class_json(const etch_simulation *s, const etch_simulation_class 
     return object;
 }
 
+static json_t *stack_json(const etch_simulation *s, bool *failed)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "name", cli_json_text(s->stack), failed);
+    cli_json_set(object, "all", cli_json_text(s->stack_all), failed);
+    cli_json_set(object, "attention", cli_json_text(s->stack_attention), failed);
+    cli_json_set(object, "launch", cli_json_text(s->stack_launch), failed);
+    return object;
+}
+
 static bool print_json(const etch_simulation *s, bool times)
 {
     bool failed = false;
@@ -163,6 +178,11 @@ static bool print_json(const etch_simulation *s, bool times)
     cli_json_set(root, "plan", cli_json_text(s->plan), &failed);
     cli_json_set(root, "cluster", cli_json_text(s->cluster), &failed);
     cli_json_set(root, "device", cli_json_text(s->device), &failed);
+    if (s->stack)
+        cli_json_set(root, "stack", stack_json(s, &failed), &failed);
+    if (s->slow)
+        cli_json_set(root, "slow", json_pack("{s:I,s:s}", "rank", (json_int_t)s->slow_rank, "times", s->slow),
+                     &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)s->ranks), &failed);
     cli_json_set(root, "step_ps", json_integer((json_int_t)s->step), &failed);
     cli_json_set(root, "error_ps", json_integer((json_int_t)s->error), &failed);
@@ -191,7 +211,7 @@ cli_exit cli_simulate(const cli_arguments *arguments)
     etch_status status = ETCH_OK;
     options.struct_size = sizeof options;
     if (arguments->machine) {
-        machine = cli_open_machine(arguments->machine, &status);
+        machine = cli_open_machine(arguments, &status);
         if (status != ETCH_OK)
             return cli_close(arguments, machine, status);
         options.machine = machine;

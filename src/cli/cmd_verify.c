@@ -102,7 +102,7 @@ cli_exit cli_verify(const cli_arguments *arguments)
                                                .groups = arguments->groups,
                                                .threads = arguments->output.threads,
                                                .protocol = protocol_of(arguments),
-                                               .seeds = arguments->seeds};
+                                               .seeds = (uint32_t)arguments->seeds};
     etch_session *session;
     const etch_verification *result = NULL;
     etch_status status = etch_session_open(&none, &session);

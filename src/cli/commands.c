@@ -31,7 +31,9 @@ static const cli_command commands[] = {
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
      "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
      "  etch query models/llama.etch 'flops(step)/params(model)'\n"
-     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n"},
+     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n"
+     "  etch query models/llama.etch 'time(step)' --config llama3_8b --plan megatron_sp \\\n"
+     "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 --machine h100_sxm\n"},
     {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
      "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"
      "integer(A), where A and B are what a query may ask for. It is decided for all\n"
@@ -179,7 +181,8 @@ static const cli_command commands[] = {
      "tokens a second, and mfu: the FLOP of products, forward and backward, over what the\n"
      "devices could do at the peak of bf16. Then where the time of each stage goes:\n"
      "computing; exposed to communication over axes, waiting, and idle at the end, where it\n"
-     "does not compute. Ranks that work alike are run once.\n"
+     "does not compute. Ranks that work alike are run once. --stack takes the factors that\n"
+     "what runs on the machine has, --slow one device that is slower.\n"
      "\n"
      "docs/time.md says what is modelled, and what is not.\n"
      "\n"

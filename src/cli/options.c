@@ -44,6 +44,8 @@ typedef enum option_id {
     OPT_SEEDS,
     OPT_TEXT,
     OPT_MACHINE,
+    OPT_STACK,
+    OPT_SLOW,
     OPT_CHECK,
     OPT_STREAMS,
     OPT_TIMES,
@@ -145,7 +147,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_ROWS,
                          "what becomes one node, and what traffic counts: op,\n"
-                         "kernel (the default), block"},
+                         "kernel (the default), block, library"},
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
     [OPT_ATTRS] = {"attrs", 0, "LIST", CLI_LOWER, "attributes for people: phase, layer, microbatch,\n"
                    "op_type, module, joined by commas"},
@@ -154,6 +156,10 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
+    [OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY,
+                   "of the machine: what runs on it, with its factors"},
+    [OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
+                  "the device of one rank computes so many times as long,\n17:1.2"},
     [OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
     [OPT_STREAMS] = {"streams", 0, "WHAT", CLI_SIMULATE,
                      "of communication: axes (the default), those over\n"
@@ -408,31 +414,34 @@ static bool read_jobs(cli_arguments *a, const char *text)
     return true;
 }
 
-static bool read_seeds(cli_arguments *a, const char *text)
+/* A number from 1 to a million. */
+static bool read_number(cli_arguments *a, option_id id, const char *text, size_t *out)
 {
     enum { MOST = 1000000 };
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--seeds takes a number from 1 to %d, not '%s'", MOST, text);
+        cli_usage_error(a->command, "--%s takes a number from 1 to %d, not '%s'", rows[id].name, MOST, text);
         return false;
     }
-    a->seeds = (uint32_t)value;
+    *out = (size_t)value;
     return true;
 }
 
-static bool read_top(cli_arguments *a, const char *text)
+/* "17:1.2"; what stands after the colon is for etch to read. */
+static bool read_slow(cli_arguments *a, const char *text)
 {
-    enum { MOST = 1000000 };
     char *end;
     errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--top takes a number from 1 to %d, not '%s'", MOST, text);
+    const long long rank = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != ':' || rank < 0 || rank > UINT32_MAX) {
+        cli_usage_error(a->command,
+                        "--slow takes a rank and how many times as long it computes, 17:1.2, not '%s'", text);
         return false;
     }
-    a->sweep.top = (size_t)value;
+    a->simulation.slow_rank = (uint32_t)rank;
+    a->simulation.slow = end + 1;
     return true;
 }
 
@@ -462,7 +471,7 @@ static bool store_sweep(cli_arguments *a, option_id id, const char *value)
         a->sweep.best = value;
         return true;
     case OPT_TOP:
-        return read_top(a, value);
+        return read_number(a, id, value, &a->sweep.top);
     case OPT_PARETO:
         a->sweep.pareto = value;
         return true;
@@ -476,6 +485,12 @@ static bool store_sweep(cli_arguments *a, option_id id, const char *value)
 }
 
 /* Notes one option. False after a usage error. */
+/* "nvlink.bandwidth = 900 GB/s": what is set has a point in its name. */
+static bool is_of_machine(const char *text)
+{
+    return text[strcspn(text, ".=,")] == '.';
+}
+
 static bool store(cli_arguments *a, option_id id, const char *value, const char **sets)
 {
     switch (id) {
@@ -492,7 +507,10 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->session.stage = value;
         return true;
     case OPT_SET:
-        sets[a->session.set_count++] = value;
+        if (is_of_machine(value))
+            a->machine_sets[a->machine_set_count++] = value;
+        else
+            sets[a->session.set_count++] = value;
         return true;
     case OPT_SWEEP:
     case OPT_OVER:
@@ -541,7 +559,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->rendezvous = true;
         return true;
     case OPT_SEEDS:
-        return read_seeds(a, value);
+        return read_number(a, id, value, &a->seeds);
     case OPT_RANKS:
         a->ranks = a->output.ranks = value;
         return true;
@@ -560,6 +578,11 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_MACHINE:
         a->machine = value;
         return true;
+    case OPT_STACK:
+        a->query.stack = a->simulation.stack = value;
+        return true;
+    case OPT_SLOW:
+        return read_slow(a, value);
     case OPT_CHECK:
         a->check = true;
         return true;
@@ -732,6 +755,9 @@ static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
+    if (a->machine_set_count > 0 && !a->machine)
+        return cli_usage_error(c, "'%s' is a number of a machine: say which with --machine M",
+                               a->machine_sets[0]);
     if (a->simulation.times && a->format != ETCH_JSON)
         return cli_usage_error(c, "--times goes with --format json");
     if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
@@ -765,6 +791,7 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     *a = (cli_arguments){.session.sets = sets,
                          .over = sets + argc + 1,
                          .where = sets + 2 * ((size_t)argc + 1),
+                         .machine_sets = sets + 3 * ((size_t)argc + 1),
                          .output.threads = processors()};
     make_tables(&t);
     opterr = 0;

@@ -164,12 +164,14 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     return session;
 }
 
-etch_session *cli_open_machine(const char *machine, etch_status *status)
+etch_session *cli_open_machine(const cli_arguments *arguments, etch_status *status)
 {
     char path[CLI_PATH], folders[CLI_FOLDERS];
     const etch_session_options options = {.struct_size = sizeof options,
-                                          .spec = cli_find_machine(machine, path),
-                                          .folders = cli_import_folders("machines", folders)};
+                                          .spec = cli_find_machine(arguments->machine, path),
+                                          .folders = cli_import_folders("machines", folders),
+                                          .machine_sets = arguments->machine_sets,
+                                          .machine_set_count = arguments->machine_set_count};
     etch_session *session;
     *status = etch_session_open(&options, &session);
     return session;

@@ -25,6 +25,9 @@ typedef struct etch_spec_source {
     etch_shelf *shelf;
     /* where imports are looked for that are not beside their file, a colon between folders; may be NULL */
     const char *folders;
+    /* numbers of machines: "PART.NAME = NUMBER UNIT" */
+    const char *const *machine_sets;
+    size_t machine_set_count;
 } etch_spec_source;
 
 /* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL

@@ -85,7 +85,7 @@ static void read_uses(etch_spec *spec, const etch_namespace *space)
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-static void read_numbers(etch_spec *spec)
+static void read_numbers(etch_spec *spec, const etch_spec_source *source)
 {
     etch_params_declare(spec);
     etch_facts_collect(spec);
@@ -95,6 +95,8 @@ static void read_numbers(etch_spec *spec)
         read_uses(spec, spec->spaces.at[i]);
     etch_bindings_check(spec);
     etch_machines_read(spec);
+    for (size_t i = 0; i < source->machine_set_count; i++)
+        etch_machines_set(spec, source->machine_sets[i]);
 }
 
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,
@@ -117,7 +119,7 @@ etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, c
     etch_natives_declare(spec, source->natives, source->native_count);
     etch_names_collect(spec);
     if (etch_error_count(diags) == errors)
-        read_numbers(spec); /* wrong names would be reported wherever they are used */
+        read_numbers(spec, source); /* wrong names would be reported wherever they are used */
     if (etch_error_count(diags) == errors)
         return spec;
     *status = ETCH_EINPUT;

@@ -66,6 +66,8 @@ typedef struct etch_workload {
     uint64_t flop;
     /* attention: that a query may see */
     uint64_t keys;
+    /* `batch` products of a matrix of m and k, and one of k and n; 0: it is none */
+    uint64_t m, n, k, batch;
 } etch_workload;
 
 /* Annotations of a node, which simulators do not read: X(enumerator, name, is its value a text?). A node

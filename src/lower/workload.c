@@ -4,7 +4,7 @@
 static bool is_same(const etch_workload *a, const etch_workload *b)
 {
     return a->kind == b->kind && a->backward == b->backward && a->dtype == b->dtype && a->flop == b->flop &&
-           a->keys == b->keys;
+           a->keys == b->keys && a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch;
 }
 
 static uint32_t index_of(const etch_outliner *o, const etch_workload *workload)
@@ -29,5 +29,9 @@ void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel
     workload.flop = etch_task_number(o, product.flop, "FLOP of products", kernel, task->name.text);
     if (product.keys)
         workload.keys = etch_task_number(o, product.keys, "keys", kernel, task->name.text);
+    const etch_expr sides[] = {product.m, product.n, product.k, product.batch};
+    uint64_t *const into[] = {&workload.m, &workload.n, &workload.k, &workload.batch};
+    for (int i = 0; product.m && i < 4; i++)
+        *into[i] = etch_task_number(o, sides[i], "a side of a product", kernel, task->name.text);
     task->workload = index_of(o, &workload);
 }

@@ -1,6 +1,8 @@
 /* Kinds and their names; the numbers of the formula of each kind of kernel. */
 #include "machine/machine.h"
 
+#include <string.h>
+
 /* Of the rate of attention forward, what backward has: measurements of forward alone do not tell. */
 #define BACKWARD 0.84
 
@@ -35,6 +37,16 @@ static const etch_fit_row fits[ETCH_KERNEL_KINDS] = {
 const etch_fit_row *etch_fit_row_of(etch_kernel_kind kind)
 {
     return &fits[kind];
+}
+
+/* ---- stacks -------------------------------------------------------------------------------------------- */
+
+const etch_stack *etch_cluster_stack(const etch_cluster *cluster, const char *name)
+{
+    for (uint32_t i = 0; i < cluster->stacks.count; i++)
+        if (strcmp(cluster->stacks.at[i].name, name) == 0)
+            return &cluster->stacks.at[i];
+    return NULL;
 }
 
 /* ---- names --------------------------------------------------------------------------------------------- */

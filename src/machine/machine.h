@@ -135,12 +135,24 @@ typedef struct etch_level {
     etch_fitted fit;
 } etch_level;
 
+/* What runs on a cluster: factors that measured steps have and kernels do not tell. */
+typedef struct etch_stack {
+    const char *name;
+    /* how many times as long kernels take: of attention, and all else, collectives and messages too */
+    etch_decimal attention, all;
+    /* the host launches a kernel in so many whole picoseconds */
+    uint64_t launch;
+} etch_stack;
+
 typedef struct etch_cluster {
     const char *name;
     const etch_device *device;
     /* innermost first */
     ETCH_VEC(etch_level) levels;
+    ETCH_VEC(etch_stack) stacks;
 } etch_cluster;
+/* NULL: it has none of that name. */
+const etch_stack *etch_cluster_stack(const etch_cluster *cluster, const char *name);
 
 /* Appends a device, or a cluster, as specs have it. */
 void etch_device_print(etch_buf *out, const etch_device *device);
@@ -181,6 +193,8 @@ typedef struct etch_computation {
     bool backward;
     /* FLOP of its products; bytes that it reads and writes; keys of attention */
     uint64_t flop, bytes, keys;
+    /* of products: `batch` times m and k by k and n; 0: not known */
+    uint64_t m, n, k, batch;
 } etch_computation;
 
 /* The peak of products of a dtype; NULL: the device has none. */
@@ -188,16 +202,19 @@ const etch_peak *etch_device_peak(const etch_device *device, const char *dtype);
 /* NULL where the device has a line of its own for the kind; else what stands in, for people: "those of
  * products". */
 const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind);
-/* Each sets `out` and returns NULL; or what is missing. */
-const char *etch_computation_time(etch_arena *arena, const etch_device *device,
-                                  const etch_computation *computation, etch_picoseconds *out);
+/* Each sets `out` and returns NULL; or what is missing. The formulas' seconds are those of the `stack`, which
+ * may be NULL; a device that is `slow`, or NULL, takes so many times as long. */
+const char *etch_computation_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
+                                  const etch_decimal *slow, const etch_computation *computation,
+                                  etch_picoseconds *out);
 /* A collective whose largest buffer is `bytes`, among ranks that lie on the levels of the cluster as `spread`
  * says: so many on each inside one on the next, at most. The sum over the levels, innermost first. */
-const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, etch_node_collective op,
-                                 uint64_t bytes, const uint32_t *spread, etch_picoseconds *out);
+const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                                 etch_node_collective op, uint64_t bytes, const uint32_t *spread,
+                                 etch_picoseconds *out);
 /* A message between two ranks that are together on the level, and on none inside it. */
-const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, uint32_t level, uint64_t bytes,
-                              etch_picoseconds *out);
+const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                              uint32_t level, uint64_t bytes, etch_picoseconds *out);
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
 

@@ -74,10 +74,21 @@ static void print_level(etch_buf *out, const etch_level *level)
     etch_buf_puts(out, "  }\n");
 }
 
+static void print_stack(etch_buf *out, const etch_stack *stack)
+{
+    etch_buf_printf(out, "  stack %s {\n", stack->name);
+    print_line(out, "    all", stack->all, ETCH_OF_NOTHING);
+    print_line(out, "    attention", stack->attention, ETCH_OF_NOTHING);
+    print_line(out, "    launch", etch_decimal_of((int64_t)stack->launch, -12), ETCH_OF_TIME);
+    etch_buf_puts(out, "  }\n");
+}
+
 void etch_cluster_print(etch_buf *out, const etch_cluster *cluster)
 {
     etch_buf_printf(out, "cluster %s {\n  device = %s\n", cluster->name, cluster->device->name);
     for (uint32_t i = 0; i < cluster->levels.count; i++)
         print_level(out, &cluster->levels.at[i]);
+    for (uint32_t i = 0; i < cluster->stacks.count; i++)
+        print_stack(out, &cluster->stacks.at[i]);
     etch_buf_puts(out, "}\n");
 }

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "machine/machine_int.h"
 
-enum { OVERHEAD = 0, MEMORY = 2, ELEMENTWISE_MEMORY = 1 };
+enum { OVERHEAD = 0, REACH = 1, MEMORY = 2, ELEMENTWISE_MEMORY = 1 };
 
 /* A day, of one node: beyond it sums would not fit. */
 #define MOST_PICOSECONDS UINT64_C(86400000000000000)
@@ -36,9 +36,24 @@ static bool round_time(const etch_enclosure *seconds, etch_picoseconds *out)
     return fits;
 }
 
-/* Ends with the sum of what was put in. */
-static const char *finish(etch_enclosure *seconds, const char *why, etch_picoseconds *out)
+/* Times a number; NULL: 1. */
+static void multiply(etch_enclosure *seconds, const etch_decimal *factor)
 {
+    etch_enclosure by;
+    if (!factor)
+        return;
+    etch_enclosure_start(&by);
+    etch_enclosure_decimal(&by, *factor);
+    etch_enclosure_mul(seconds, seconds, &by);
+    etch_enclosure_end(&by);
+}
+
+/* Ends with the sum of what was put in, times the factor of a stack. */
+static const char *finish(etch_enclosure *seconds, const etch_decimal *factor, const char *why,
+                          etch_picoseconds *out)
+{
+    if (!why)
+        multiply(seconds, factor);
     if (!why && !round_time(seconds, out))
         why = "one node of the step takes a day or more";
     etch_enclosure_end(seconds);
@@ -68,7 +83,8 @@ static const etch_fitted *line_for(const etch_device *device, etch_kernel_kind k
 
 const char *etch_device_stands_in(const etch_device *device, etch_kernel_kind kind)
 {
-    if (device->fits[kind].given)
+    const bool products = kind == ETCH_KERNEL_PRODUCT || kind == ETCH_KERNEL_GROUPED;
+    if (device->fits[kind].given || (products && device->fits[ETCH_KERNEL_SYSTOLIC].given))
         return NULL;
     return line_for(device, kind) ? "those of products"
                                   : "those of FLOP at the peak or of bytes at the bandwidth, the longer ones";
@@ -102,6 +118,31 @@ static void time_moves(const etch_device *device, const etch_fitted *line, etch_
     etch_enclosure_end(&number);
 }
 
+/* On the array of the device, no faster than its bytes are moved; false: it has none, or the product no
+ * sides. */
+static bool time_on_array(const etch_device *device, const etch_computation *c, etch_enclosure *bytes,
+                          etch_enclosure *out)
+{
+    const etch_fitted *line = &device->fits[ETCH_KERNEL_SYSTOLIC];
+    const etch_kernel_call call = {.kind = ETCH_KERNEL_SYSTOLIC, .m = c->m, .n = c->n, .k = c->k};
+    etch_enclosure number;
+    uint64_t cycles;
+    if (!line->given || device->clock.digits == 0 || !etch_kernel_cycles(device, &call, &cycles) ||
+        __builtin_mul_overflow(cycles, c->batch, &cycles))
+        return false;
+    etch_enclosure_start(&number);
+    etch_enclosure_count(out, cycles);
+    etch_enclosure_decimal(&number, device->clock);
+    etch_enclosure_div(out, out, &number);
+    etch_enclosure_decimal(&number, line->at[REACH]);
+    etch_enclosure_div(out, out, &number);
+    etch_enclosure_decimal(&number, line->at[OVERHEAD]);
+    etch_enclosure_add(out, out, &number);
+    etch_enclosure_max(out, out, bytes);
+    etch_enclosure_end(&number);
+    return true;
+}
+
 static const char *time_computation(etch_arena *arena, const etch_device *device, const etch_computation *c,
                                     etch_enclosure bare[2], etch_enclosure *out)
 {
@@ -115,6 +156,9 @@ static const char *time_computation(etch_arena *arena, const etch_device *device
     if (why)
         return why;
     ratio(&bare[1], c->bytes, device->bandwidth);
+    if ((c->kind == ETCH_KERNEL_PRODUCT || c->kind == ETCH_KERNEL_GROUPED) &&
+        time_on_array(device, c, &bare[1], out))
+        return NULL;
     if (moves)
         etch_enclosure_count(&bare[0], 0);
     else
@@ -134,8 +178,9 @@ static const char *time_computation(etch_arena *arena, const etch_device *device
     return NULL;
 }
 
-const char *etch_computation_time(etch_arena *arena, const etch_device *device,
-                                  const etch_computation *computation, etch_picoseconds *out)
+const char *etch_computation_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
+                                  const etch_decimal *slow, const etch_computation *computation,
+                                  etch_picoseconds *out)
 {
     etch_enclosure bare[2], seconds;
     etch_enclosure_start(&bare[0]);
@@ -144,7 +189,10 @@ const char *etch_computation_time(etch_arena *arena, const etch_device *device,
     const char *why = time_computation(arena, device, computation, bare, &seconds);
     etch_enclosure_end(&bare[0]);
     etch_enclosure_end(&bare[1]);
-    return finish(&seconds, why, out);
+    if (!why)
+        multiply(&seconds, slow);
+    const bool attends = computation->kind == ETCH_KERNEL_ATTENTION;
+    return finish(&seconds, !stack ? NULL : attends ? &stack->attention : &stack->all, why, out);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -217,8 +265,9 @@ static uint64_t bytes_on(etch_node_collective op, uint64_t bytes, uint64_t insid
     return bytes / inside + (bytes % inside != 0);
 }
 
-const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, etch_node_collective op,
-                                 uint64_t bytes, const uint32_t *spread, etch_picoseconds *out)
+const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                                 etch_node_collective op, uint64_t bytes, const uint32_t *spread,
+                                 etch_picoseconds *out)
 {
     const char *why = NULL;
     etch_enclosure sum, part;
@@ -239,11 +288,11 @@ const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster,
         etch_enclosure_add(&sum, &sum, &part);
     }
     etch_enclosure_end(&part);
-    return finish(&sum, why, out);
+    return finish(&sum, stack ? &stack->all : NULL, why, out);
 }
 
-const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, uint32_t level_index,
-                              uint64_t bytes, etch_picoseconds *out)
+const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
+                              uint32_t level_index, uint64_t bytes, etch_picoseconds *out)
 {
     const etch_level *level = &cluster->levels.at[level_index];
     etch_enclosure seconds, wire;
@@ -259,5 +308,5 @@ const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, ui
         time_plain(level, 1, &wire, &seconds);
     }
     etch_enclosure_end(&wire);
-    return finish(&seconds, why, out);
+    return finish(&seconds, stack ? &stack->all : NULL, why, out);
 }

@@ -55,6 +55,10 @@ static void copy_options(etch_session *session, const etch_session_options *opti
     session->options.spec = copy(arena, options->spec ? options->spec : options->text ? "spec" : NULL);
     session->options.text = copy(arena, options->text);
     session->options.folders = copy(arena, options->folders);
+    const char **machine = ETCH_NEW_ARRAY(arena, options->machine_set_count, const char *);
+    for (size_t i = 0; i < options->machine_set_count; i++)
+        machine[i] = copy(arena, options->machine_sets[i]);
+    session->options.machine_sets = machine;
     session->options.models = copy_models(arena, options);
     session->options.config = copy(arena, options->config);
     session->options.plan = copy(arena, options->plan);
@@ -106,6 +110,8 @@ static etch_status load(void *data)
     const etch_spec_source source = {.path = o->spec,
                                      .text = o->text,
                                      .folders = o->folders,
+                                     .machine_sets = o->machine_sets,
+                                     .machine_set_count = o->machine_set_count,
                                      .natives = etch_session_natives(session, o->models, o->model_count),
                                      .native_count = o->model_count,
                                      .shelf = &session->shelf};

@@ -134,7 +134,7 @@ bool etch_sim_upper(const etch_sim *sim, const etch_sim_run *run, uint64_t *uppe
         const uint32_t count = meets                        ? sim->groups.at[event->group].class_count
                                : event->other == UINT32_MAX ? 1
                                                             : 2;
-        uint64_t at = 0;
+        uint64_t at = event->launched;
         for (uint32_t k = 0; k < count; k++)
             at = free_from[classes[k]] > at ? free_from[classes[k]] : at;
         if (__builtin_add_overflow(at, event->lasts, &at) || at > INT64_MAX)

@@ -1,7 +1,7 @@
-/* Classes of ranks: the coarsest partition that is equitable. It begins with the programs; then classes whose
- * ranks meet unlike ones are divided, until none is. Ranks of a class meet the same classes at the same
- * nodes, on the same levels: by induction over the events each node begins at the same time on all of
- * them. */
+/* Classes of ranks: the coarsest partition that is equitable. It begins with the programs, and with a device
+ * that is slow as a class of its own; then classes whose ranks meet unlike ones are divided, until none is.
+ * Ranks of a class meet the same classes at the same nodes, on the same levels: by induction over the events
+ * each node begins at the same time on all of them. */
 #include <stdlib.h>
 
 #include "simulate/simulate_int.h"
@@ -155,13 +155,17 @@ bool etch_sim_classes(etch_sim *sim)
     sim->class_of = ETCH_NEW_ARRAY(sim->results, job->rank_count, uint32_t);
     for (uint32_t r = 0; r < job->rank_count; r++)
         sim->class_of[r] = job->class_of[r];
+    const bool slow = sim->options->slow.digits != 0;
+    if (slow)
+        sim->class_of[sim->options->slow_rank] = job->program_count;
     uint32_t before = 0;
-    sim->class_count = job->program_count;
+    sim->class_count = slow ? 0 : job->program_count; /* it may have been the only one of its program */
     do {
         before = sim->class_count;
         sim->class_count = divide(sim);
     } while (sim->class_count > before);
     set_ranks(sim);
+    sim->slow_class = slow ? sim->class_of[sim->options->slow_rank] : UINT32_MAX;
     if (sim->class_count > ETCH_MOST_CLASSES)
         return refuse(sim);
     set_groups(sim);

@@ -22,14 +22,14 @@ static uint32_t add(etch_sim *sim, uint32_t number, const char *lacks, etch_pico
     return number;
 }
 
-uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
 {
     static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
                                              [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
                                              [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
                                              [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
     bool known;
-    const uint32_t number = number_of(sim, COMPUTATION, node->workload, 0, node->bytes, &known);
+    const uint32_t number = number_of(sim, COMPUTATION, node->workload, slow, node->bytes, &known);
     if (known)
         return number;
     const etch_workload *load = &sim->job->workloads[node->workload];
@@ -38,9 +38,14 @@ uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node)
                                           .backward = load->backward,
                                           .flop = load->flop,
                                           .bytes = node->bytes,
-                                          .keys = load->keys};
+                                          .keys = load->keys,
+                                          .m = load->m,
+                                          .n = load->n,
+                                          .k = load->k,
+                                          .batch = load->batch};
     etch_picoseconds time = {0};
-    const char *lacks = etch_computation_time(sim->results, sim->cluster->device, &computation, &time);
+    const char *lacks = etch_computation_time(sim->results, sim->cluster->device, sim->options->stack,
+                                              slow ? &sim->options->slow : NULL, &computation, &time);
     return add(sim, number, lacks, time);
 }
 
@@ -69,8 +74,8 @@ uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spre
     uint32_t levels;
     const uint32_t *counts = etch_sim_list_at(&sim->spreads, spread, &levels);
     etch_picoseconds time = {0};
-    const char *lacks =
-        etch_collective_time(sim->results, sim->cluster, ops[node->collective], bytes, counts, &time);
+    const char *lacks = etch_collective_time(sim->results, sim->cluster, sim->options->stack,
+                                             ops[node->collective], bytes, counts, &time);
     return add(sim, number, lacks, time);
 }
 
@@ -81,6 +86,7 @@ uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level)
     if (known)
         return number;
     etch_picoseconds time = {0};
-    const char *lacks = etch_message_time(sim->results, sim->cluster, level, bytes, &time);
+    const char *lacks =
+        etch_message_time(sim->results, sim->cluster, sim->options->stack, level, bytes, &time);
     return add(sim, number, lacks, time);
 }

@@ -11,7 +11,7 @@ typedef struct place {
 
 /* A collective of a group that not all of its classes have come to. */
 typedef struct meeting {
-    uint64_t begins, error;
+    uint64_t begins, error, launched;
     uint32_t arrived;
 } meeting;
 
@@ -67,11 +67,10 @@ static uint64_t end_of(engine *e, uint64_t begins, const etch_picoseconds *time)
     return ends;
 }
 
-static void note_event(engine *e, uint64_t begins, uint64_t lasts, uint32_t class, uint32_t other,
-                       uint32_t group)
+static void note_event(engine *e, const etch_sim_event *event)
 {
     if (e->events)
-        ETCH_PUSH(e->sim->arena, &e->run->events, (etch_sim_event){begins, lasts, class, other, group});
+        ETCH_PUSH(e->sim->arena, &e->run->events, *event);
 }
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */
@@ -79,9 +78,17 @@ static void note_event(engine *e, uint64_t begins, uint64_t lasts, uint32_t clas
 static void compute(engine *e, place at)
 {
     const etch_sim_agent *agent = &e->run->agents[at.class];
-    const etch_picoseconds *time = &e->sim->times.at[agent->program->detail[at.node]];
+    const uint32_t timed = at.class == e->sim->slow_class
+                               ? etch_sim_compute(e->sim, &agent->program->of->nodes[at.node], true)
+                               : agent->program->detail[at.node];
+    const etch_picoseconds *time = &e->sim->times.at[timed];
     const uint64_t begins = agent->begins[at.node];
-    note_event(e, begins, time->count, at.class, UINT32_MAX, UINT32_MAX);
+    note_event(e, &(etch_sim_event){.begins = begins,
+                                    .lasts = time->count,
+                                    .launched = etch_sim_launched(e->sim, at.node),
+                                    .class = at.class,
+                                    .other = UINT32_MAX,
+                                    .group = UINT32_MAX});
     settle(e, at, begins, end_of(e, begins, time), agent->error[at.node] + time->error);
 }
 
@@ -95,6 +102,7 @@ static void meet(engine *e, place at)
     const uint32_t number = sim->groups_of[(size_t)at.class * sim->job->family_count + node->family];
     const etch_sim_group *group = &sim->groups.at[number];
     meeting *m = &e->meetings[number][index];
+    raise(&m->launched, etch_sim_launched(sim, at.node));
     raise(&m->begins, agent->begins[at.node]);
     raise(&m->error, agent->error[at.node]);
     if (++m->arrived < group->class_count)
@@ -102,7 +110,12 @@ static void meet(engine *e, place at)
     const uint32_t timed = etch_sim_collective(sim, node, group->spread);
     const etch_picoseconds time = sim->times.at[timed];
     const uint64_t ends = end_of(e, m->begins, &time);
-    note_event(e, m->begins, time.count, UINT32_MAX, UINT32_MAX, number);
+    note_event(e, &(etch_sim_event){.begins = m->begins,
+                                    .lasts = time.count,
+                                    .launched = m->launched,
+                                    .class = UINT32_MAX,
+                                    .other = UINT32_MAX,
+                                    .group = number});
     for (uint32_t i = 0; i < group->class_count; i++) {
         const etch_sim_program *p = e->run->agents[group->classes[i]].program;
         settle(e, (place){group->classes[i], p->collectives[node->family][index]}, m->begins, ends,
@@ -139,7 +152,14 @@ static void pass(engine *e, place at)
     raise(&begins, theirs->begins[other.node]);
     raise(&error, theirs->error[other.node]);
     const uint64_t ends = end_of(e, begins, &time);
-    note_event(e, begins, time.count, at.class, other.class, UINT32_MAX);
+    uint64_t launched = etch_sim_launched(sim, at.node);
+    raise(&launched, etch_sim_launched(sim, other.node));
+    note_event(e, &(etch_sim_event){.begins = begins,
+                                    .lasts = time.count,
+                                    .launched = launched,
+                                    .class = at.class,
+                                    .other = other.class,
+                                    .group = UINT32_MAX});
     settle(e, at, begins, ends, error + time.error);
     settle(e, other, begins, ends, error + time.error);
 }
@@ -173,6 +193,7 @@ static void set_agents(engine *e, const etch_sim_program *programs)
         e->left += count;
         for (uint32_t i = 0; i < count; i++) {
             agent->waits[i] = agent->program->waits[i];
+            agent->begins[i] = etch_sim_launched(sim, i);
             agent->ends[i] = UNKNOWN;
             if (agent->waits[i] == 0)
                 ETCH_PUSH(sim->arena, &e->ready, (place){c, i});

@@ -15,6 +15,11 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node)
     return 1 + (node->type == ETCH_NODE_SEND ? sim->message_label : sim->family_label[node->family]);
 }
 
+uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node)
+{
+    return sim->options->stack ? sim->options->stack->launch * (node + UINT64_C(1)) : 0;
+}
+
 static int by_key(const void *a, const void *b)
 {
     const etch_sim_message_key *x = a, *y = b;
@@ -121,7 +126,7 @@ static void prepare(etch_sim *sim, const etch_class_program *of, bool streams, e
     each_edge(sim, p, streams, put_edge);
     for (uint32_t i = 0; i < count; i++)
         if (of->nodes[i].type == ETCH_NODE_COMP)
-            p->detail[i] = etch_sim_compute(sim, &of->nodes[i]);
+            p->detail[i] = etch_sim_compute(sim, &of->nodes[i], false);
     list_collectives(sim, p);
     list_messages(sim, p);
 }

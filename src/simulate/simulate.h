@@ -12,6 +12,11 @@
 
 typedef struct etch_simulate_options {
     const etch_cluster *cluster;
+    /* of the cluster; NULL: kernels take as long as they do alone, and hosts launch them in no time */
+    const etch_stack *stack;
+    /* one rank, below that of the job, whose device computes `slow` times as long; 0: none */
+    uint32_t slow_rank;
+    etch_decimal slow;
     /* all collectives and sends of a rank are one stream, in the order of traces; else each set of axes has
      * one of its own */
     bool one_stream;

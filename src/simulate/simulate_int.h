@@ -52,6 +52,8 @@ typedef struct etch_sim {
     /* by rank */
     uint32_t *class_of;
     uint32_t class_count;
+    /* the one rank whose device is slow; UINT32_MAX: none is */
+    uint32_t slow_class;
     /* by class */
     uint32_t *first_rank, *rank_count;
     ETCH_VEC(etch_sim_group) groups;
@@ -84,7 +86,7 @@ bool etch_sim_classes(etch_sim *sim);
 /* ---- durations.c --------------------------------------------------------------------------------------- */
 
 /* The number of a time, of `sim->times`. What the machine lacks is noted. */
-uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node);
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow);
 uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread);
 uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level);
 
@@ -118,11 +120,15 @@ uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t 
 /* 0: computes; else its stream of communication, from 1 on; UINT32_MAX: receives wait in none. */
 uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node);
 
+/* When the host of a rank has launched the node: it launches one after the other, in issue order. */
+uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node);
+
 /* ---- engine.c ------------------------------------------------------------------------------------------ */
 
 /* What begins and ends at once on all that take part. */
 typedef struct etch_sim_event {
-    uint64_t begins, lasts;
+    /* hosts have launched it by `launched` */
+    uint64_t begins, lasts, launched;
     /* of a computation, and of the two sides of a message, the class; UINT32_MAX */
     uint32_t class, other;
     /* of a collective; UINT32_MAX */

@@ -104,11 +104,34 @@ START_TEST(test_a_tied_table)
 }
 END_TEST
 
+/* Products stand alone. What they make enters the kernel of the elementwise ops after them, and these are no
+ * part of the next product; an add joins the norm that reads it. */
+static void products_stand_alone(etch_arena *arena)
+{
+    const etch_placed *placed = placed_by(arena, ETCH_GRANULARITY_LIBRARY, false);
+    ck_assert_str_eq(sample_kernels(placed, placed->forward),
+                     "rms_norm: x g -> h, 4096 FLOP, 4160 bytes\n"
+                     "einsum: h w1 -> gate, 131072 FLOP, 10240 bytes\n"
+                     "einsum: h w3 -> up, 131072 FLOP, 10240 bytes\n"
+                     "silu+einsum: gate up -> s a, 12288 FLOP, 16384 bytes\n"
+                     "einsum: a w2 -> y, 131072 FLOP, 10240 bytes\n"
+                     "add+rms_norm: x y g2 -> z n, 5120 FLOP, 8256 bytes\n"
+                     "einsum: n head -> logits, 262144 FLOP, 18432 bytes\n"
+                     "cross_entropy: logits labels -> l stat, 20480 FLOP, 8452 bytes\n");
+}
+
+START_TEST(test_products_stand_alone)
+{
+    etch_with_arena(products_stand_alone);
+}
+END_TEST
+
 START_TEST(test_names)
 {
     ck_assert_str_eq(etch_granularity_name(ETCH_GRANULARITY_KERNEL), "kernel");
     ck_assert_str_eq(etch_granularity_name(ETCH_GRANULARITY_OP), "op");
     ck_assert_str_eq(etch_granularity_name(ETCH_GRANULARITY_BLOCK), "block");
+    ck_assert_str_eq(etch_granularity_name(ETCH_GRANULARITY_LIBRARY), "library");
     ck_assert_ptr_null(etch_granularity_name(ETCH_GRANULARITY_COUNT));
 }
 END_TEST
@@ -117,6 +140,6 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("graph.granularity");
     ETCH_ADD_TESTS(suite, test_each_op_is_a_node, test_a_phase_is_a_node, test_collectives_are_between_blocks,
-                   test_a_tied_table, test_names);
+                   test_a_tied_table, test_products_stand_alone, test_names);
     return suite;
 }

@@ -65,13 +65,22 @@ def check_table(name, machine, rows):
     return [(row, expected_parts[row["line"]], errors[row["line"]]) for row in rows]
 
 
+def check_copy(machine, kind):
+    """A machine of which nothing was measured has the line of another one."""
+    line = [line for line in machine.lines if line.startswith(f"fit {kind} ")]
+    others = [other for other in oracle.machines(MACHINES) if other.name != machine.name]
+    expect(any(line[0] in other.lines for other in others), f"{machine.name}: nobody measured `{line[0]}`")
+
+
 def collect():
     found = {}
     for machine in oracle.machines(MACHINES):
         for name, (kind, _, _) in oracle.TABLES.items():
             table = oracle.table(MACHINES / "data" / f"{name}.tsv")
             rows = [row for row in table if row["machine"] == machine.name]
-            if kind in machine.fits:
+            if kind in machine.fits and not rows:
+                check_copy(machine, kind)
+            elif kind in machine.fits:
                 found[name, machine.name] = check_table(name, machine, rows)
     return found
 

@@ -1,16 +1,20 @@
 """A step as events, slowly: every rank by itself, from written traces, which the official protobuf runtime
 reads. Durations come from the numbers of a plain machine, as exact fractions. Nothing here is etch's.
 
-A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None."""
+A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None.
+What runs on it takes `all` times as long, attention `attention` times; a host launches a node in `launch`
+picoseconds, one after the other."""
 
 import collections
 import heapq
+import math
 from fractions import Fraction
 
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 PICO = 10**12
 
-Machine = collections.namedtuple("Machine", "peak bandwidth levels")
+Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch",
+                                 defaults=(Fraction(1), Fraction(1), 0))
 
 
 def rounded(seconds):
@@ -66,18 +70,21 @@ def collective(machine, node, ranks):
             wire = Fraction(times * (count - 1), count) * share.__ceil__()
             total += latency * times * (count - 1) + wire / bandwidth
         inside *= count
-    return total
+    return total * machine.all
 
 
 def message(machine, node):
     _, bandwidth, latency = machine.levels[path(machine, node.message[0], node.message[1])]
-    return latency + Fraction(node.comm_size) / bandwidth
+    return (latency + Fraction(node.comm_size) / bandwidth) * machine.all
 
 
-def computation(machine, node):
-    """Those that it may take: whether its FLOP are those of a product the trace does not say."""
+def computation(machine, node, slow=1):
+    """Those that it may take: whether its FLOP are those of a product, or of attention, the trace does not
+    say."""
     moves = Fraction(node.tensor_size) / machine.bandwidth
-    return rounded(moves) | rounded(max(moves, Fraction(node.num_ops) / machine.peak))
+    works = max(moves, Fraction(node.num_ops) / machine.peak)
+    return set().union(*(rounded(seconds * slow) for seconds in
+                         (moves * machine.all, works * machine.all, works * machine.attention)))
 
 
 class Rank:
@@ -102,8 +109,8 @@ class Rank:
                 yield queue[0]
         yield from [node for node in self.posted if node not in self.running and node not in self.done]
 
-    def is_free(self, node):
-        return all(parent in self.done for parent in self.nodes[node].deps)
+    def is_free(self, node, launched):
+        return node < launched and all(parent in self.done for parent in self.nodes[node].deps)
 
 
 class Events:
@@ -151,15 +158,19 @@ class Events:
         return True
 
     def begin_all(self):
+        launched = self.now // self.machine.launch if self.machine.launch else math.inf
         again = True
         while again:
             again = False
             for rank, state in self.ranks.items():
                 for node in list(state.heads()):
-                    if state.is_free(node):
+                    if state.is_free(node, launched):
                         again = self.begin(rank, node) or again
 
     def run(self):
+        longest = max(len(nodes) for nodes in self.folder.traces.values())
+        for node in range(longest if self.machine.launch else 0):  # the hosts have launched one node more
+            heapq.heappush(self.queue, (self.machine.launch * (node + 1), -1, []))
         self.begin_all()
         while self.queue:
             self.now = self.queue[0][0]
@@ -172,5 +183,6 @@ class Events:
                     if state.nodes[node].type != RECV:
                         assert state.stream(state.nodes[node]).popleft() == node
             self.begin_all()
+        self.now = max(self.ends.values())
         assert all(len(state.done) == len(state.nodes) for state in self.ranks.values()), "ranks never finish"
         return self.now

@@ -4,6 +4,7 @@ straddle levels unevenly among them. Where communication has several streams, ev
 may and no earlier. Bounds: lower <= run <= upper."""
 
 import json
+import math
 import os
 import random
 import re
@@ -60,6 +61,10 @@ def random_machine(chance, ranks):
         levels.append((devices, chance.randint(1, 900) * 10**9, Fraction(chance.randint(0, 9), 10**6)))
     levels.append((None, chance.randint(1, 99) * 10**8, Fraction(chance.randint(0, 50), 10**6)))
     machine = plain.Machine(chance.randint(1, 999) * 10**12, chance.randint(1, 30) * 10**11, levels)
+    if chance.random() < 0.5:
+        machine = machine._replace(all=Fraction(chance.randint(500, 2000), 1000),
+                                   attention=Fraction(chance.randint(500, 2000), 1000),
+                                   launch=chance.choice((0, chance.randint(1, 9 * 10**6))))
     peak = f"{machine.peak // 10**12} TFLOP/s"
     text = ["etch 1", "device any {", f"  products bf16 = {peak}, f32 = {peak}",
             f"  bandwidth = {machine.bandwidth // 10**9} GB/s", "}", "cluster all {", "  device = any"]
@@ -67,6 +72,8 @@ def random_machine(chance, ranks):
         count = f"devices = {devices}, " if devices else ""
         text.append(f"  level l{i} {{ {count}kind = switch, bandwidth = {bandwidth // 10**6} MB/s, "
                     f"latency = {int(latency * 10**6)} us }}")
+    text.append(f"  stack any {{ all = {float(machine.all)}, attention = {float(machine.attention)}, "
+                f"launch = {machine.launch} ps }}")
     return machine, "\n".join([*text, "}", ""])
 
 
@@ -116,25 +123,36 @@ class Runs(Case):
             self.machine = self.write("machine.etch", text)
             yield spec, plan, values, machine
 
-    def check_accounts(self, answer):
+    def check_accounts(self, answer, machine):
         self.assertLessEqual(answer["lower_ps"], answer["step_ps"])
         self.assertLessEqual(answer["step_ps"], answer["upper_ps"])
         self.assertEqual(sum(found["ranks"] for found in answer["classes"]), answer["ranks"])
         for found in answer["classes"]:
             parts = found["computing"] + sum(found["exposed"].values()) + found["waiting"] + found["idle"]
             self.assertEqual(parts, answer["step_ps"])
-        if answer["ranks"] == 1:
+        if answer["ranks"] == 1 and not machine.launch:
             self.assertEqual(answer["lower_ps"], answer["upper_ps"])
 
+    @staticmethod
+    def ranks_of(spec, plan, values):
+        axes = next(axes for other, name, axes in PLANS if (other, name) == (spec, plan))
+        return math.prod(values[axis] for axis in axes if axis != "ep")
+
     def test_one_stream(self):
+        chance = random.Random(SEED)
         for spec, plan, values, machine in self.cases():
-            answer = self.simulate(spec, plan, values, "--streams", "one", "--times")
-            self.check_accounts(answer)
+            slow_rank, slow = chance.randrange(64), Fraction(chance.randint(100, 3000), 1000)
+            more = ("--slow", f"{slow_rank}:{float(slow)}") if chance.random() < 0.5 else ()
+            more = more if slow_rank < self.ranks_of(spec, plan, values) else ()
+            answer = self.simulate(spec, plan, values, "--streams", "one", "--times", "--stack", "any", *more)
+            found_slow = slow_rank if more else None
+            self.check_accounts(answer, machine)
             folder = trace.read(lower(self.scratch / "out", spec, plan=plan, sets=values, more=LOWERED))
 
             def lasts(rank, node):
                 took = answer["classes"][answer["class_of"][rank]]["lasts"][node]
-                self.assertIn(took, plain.computation(machine, folder.traces[rank][node]))
+                times = slow if rank == found_slow else 1
+                self.assertIn(took, plain.computation(machine, folder.traces[rank][node], times))
                 return took
 
             events = plain.Events(machine, folder, lasts)
@@ -145,11 +163,11 @@ class Runs(Case):
     def test_streams_of_axes(self):
         """A node begins when what it waits for has ended, and no later: of communication, the one before it
         in the trace counts or does not."""
-        for spec, plan, values, _ in self.cases():
-            answer = self.simulate(spec, plan, values, "--times")
-            self.check_accounts(answer)
+        for spec, plan, values, machine in self.cases():
+            answer = self.simulate(spec, plan, values, "--times", "--stack", "any")
+            self.check_accounts(answer, machine)
             folder = trace.read(lower(self.scratch / "out", spec, plan=plan, sets=values, more=LOWERED))
-            Schedule(self, folder, answer).check()
+            Schedule(self, folder, answer, machine.launch).check()
 
 
     def test_fitted_kernels(self):
@@ -195,7 +213,7 @@ class Runs(Case):
 
     def query(self, spec, plan, values, expression):
         done = run("query", spec, expression, "--plan", plan, "--set", settings(values), "--machine",
-                   self.machine, "--granularity", "op", "--format", "json", "-q")
+                   self.machine, "--stack", "any", "--granularity", "op", "--format", "json", "-q")
         self.assertEqual(done.status, 0, f"{done}")
         return json.loads(done.out)
 
@@ -204,7 +222,7 @@ class Runs(Case):
         for number, (spec, plan, values, machine) in enumerate(self.cases()):
             if number % 4:
                 continue
-            answer = self.simulate(spec, plan, values)
+            answer = self.simulate(spec, plan, values, "--stack", "any")
             ends = [Fraction(answer["step_ps"] + sign * answer["error_ps"], plain.PICO) for sign in (-1, 1)]
             products = sum(int(self.query(spec, plan, values, f"matmul_flops({phase})")["value"])
                            for phase in ("forward", "backward"))
@@ -225,17 +243,23 @@ class Runs(Case):
                 for end in (low, high):
                     self.assertLessEqual(abs(Fraction(found["value"]) - end), unit)
 
-    def test_measured(self):
-        """The table of docs/time.md."""
-        text = (SOURCE / "docs/time.md").read_text(encoding="utf-8")
-        for pp, dp, tp, measured in ((1, 1, 8, 280.9), (1, 2, 4, 409.8), (1, 4, 2, 725.5), (2, 4, 1, 843.0)):
-            values = dict(layers=12, pp=pp, dp=dp, tp=tp, batch=4 * dp, micro=4, seq=4096)
-            done = run("simulate", LLAMA, "--config", "llama3_70b", "--plan", "megatron_pp",
-                       "--set", settings(values), "--machine", SOURCE / "machines/b200_simumax.etch",
-                       "--format", "json")
-            took = json.loads(done.out)["step_ps"] / 10**9
-            mesh = ", ".join(f"{axis} = {values[axis]}" for axis in ("pp", "dp", "tp") if values[axis] > 1)
-            self.assertIn(f"| {mesh} | {measured} ms | {took:.1f} ms | {took / measured:.2f} |", text)
+    def test_arrays(self):
+        """Products of a step on an array of 8 by 8: (8 + 8 + k - 2) ceil(m/8) ceil(n/8) - 1 cycles of 1 ns
+        for each expert. Forward m are the tokens of a rank, n 40, k 24; in the gradient of the weights k are
+        the tokens."""
+        for experts in (1, 3):
+            spec = self.write("array.etch", ARRAY.replace("E = 3", f"E = {experts}"))
+            self.machine = self.write("machine.etch", SMALL.replace(" = 1 TB/s }", """ = 1 TB/s
+  array rows = 8, columns = 8, dataflow = output
+  clock = 1 GHz
+  fit systolic overhead = 5 us, reach = 1
+}""", 1))
+            for dp in (1, 2):
+                tokens = 64 // dp
+                answer = self.simulate(spec, "data", dict(dp=dp), "--times")
+                found = [took for took in answer["classes"][0]["lasts"] if took >= 5 * 10**6]
+                cycles = [(16 + 24 - 2) * (tokens // 8) * 5 - 1, (16 + tokens - 2) * 3 * 5 - 1]
+                self.assertEqual(found, [5 * 10**6 + experts * count * 10**3 for count in cycles])
 
     def test_kinds_of_kernels(self):
         """Experts have three weights, each a product forward and two backward; a layer has attention forward
@@ -286,6 +310,14 @@ model chain(x[B,H]) -> l[] { repeat stages as layer { x = part(x) }; l = sum(x, 
 train { model = chain, optimizer = sgd }
 parallel pipeline { mesh [pp = stages]; stage (layer) @ pp }
 """
+ARRAY = """etch 1
+dim E = 3, B = 64, H = 24, F = 40
+dtype act = bf16, weights = bf16, grads = bf16, optim = bf16
+module up(x[E,B,H]) -> y[E,B,F] { weight w[E,H,F]; y = x * w }
+model m(x[E,B,H]) -> l[] { y[E,B,F] = up(x); l = sum(y, over = (E, B, F))  tag loss }
+train { model = m, optimizer = sgd }
+parallel data { mesh [dp]; shard B @ dp }
+"""
 SMALL = """etch 1
 device any { products bf16 = 1 TFLOP/s; bandwidth = 1 TB/s }
 cluster all { device = any; level all { kind = switch, bandwidth = 1 TB/s, latency = 0 s } }
@@ -295,8 +327,8 @@ cluster all { device = any; level all { kind = switch, bandwidth = 1 TB/s, laten
 class Schedule:
     """The times of every node, held against the traces."""
 
-    def __init__(self, case, folder, answer):
-        self.case, self.folder = case, folder
+    def __init__(self, case, folder, answer, launch):
+        self.case, self.folder, self.launch = case, folder, launch
         self.begins, self.ends = {}, {}
         for rank, nodes in folder.traces.items():
             found = answer["classes"][answer["class_of"][rank]]
@@ -317,6 +349,7 @@ class Schedule:
         for node in self.folder.traces[rank]:
             stream = self.axes_of(node)
             needed = [self.ends[rank, parent] for parent in node.deps if parent != last_comm]
+            needed.append(self.launch * (node.id + 1))
             if node.type != plain.RECV and stream in last:
                 needed.append(self.ends[rank, last[stream]])
             besides = {self.ends[rank, last_comm]} if last_comm in node.deps else set()

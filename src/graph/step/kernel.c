@@ -6,6 +6,7 @@
  * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its
  * latest operand; where a collective or a loop makes it, or nothing in the region does, the step begins a
  * kernel without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel.
+ * By library the same, but a product stands alone: elementwise steps join neither side of it.
  * By block, a step joins the one before it, as long as no collective and no loop is between them, and the
  * last product, norm, ... is the anchor. Phases stay apart: what is recomputed is no kernel of backward.
  *
@@ -48,12 +49,15 @@ typedef struct rule {
     bool operands;
     /* any step: the one before it */
     bool segment;
+    /* but no product and no attention */
+    bool alone;
 } rule;
 
 static const rule rules[ETCH_GRANULARITY_COUNT] = {
     [ETCH_GRANULARITY_KERNEL] = {.name = "kernel", .operands = true},
     [ETCH_GRANULARITY_OP] = {.name = "op"},
     [ETCH_GRANULARITY_BLOCK] = {.name = "block", .segment = true},
+    [ETCH_GRANULARITY_LIBRARY] = {.name = "library", .operands = true, .alone = true},
 };
 
 const char *etch_granularity_name(etch_granularity granularity)
@@ -81,6 +85,12 @@ typedef struct origin {
     /* a rank's own shard of it is read */
     bool sharded;
 } origin;
+
+/* Is the step a product, or attention, to which the rule lets nothing join? */
+static bool is_alone(const rule *by, const etch_step *step)
+{
+    return by->alone && step && step->op && etch_op_is_matmul(step->op);
+}
 
 static group *group_now(group *g)
 {
@@ -121,7 +131,7 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
             latest = from.by;
     }
     const bool fits = latest && latest->phase == step->phase && latest->position == step->position;
-    return fits && !latest->closed ? latest : NULL;
+    return fits && !latest->closed && !is_alone(g->rule, latest->anchor) ? latest : NULL;
 }
 
 /* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last
@@ -190,7 +200,7 @@ static group *group_step(const grouping *g, const etch_placed_region *region, ui
         own->anchor = step;
         own->item = item;
     }
-    if (role == ETCH_ROLE_KERNEL && g->rule->operands)
+    if (role == ETCH_ROLE_KERNEL && g->rule->operands && !is_alone(g->rule, step))
         take_over_operands(g, own);
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);

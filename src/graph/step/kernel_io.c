@@ -46,6 +46,12 @@ static etch_expr whole_size(const void *data, const etch_dim *dim)
     return etch_placed_size(data, dim);
 }
 
+etch_expr etch_step_dim_size(const etch_placed *placed, const etch_step *step, const etch_dim *dim)
+{
+    const local here = {.placed = placed, .step = step};
+    return local_size(&here, dim);
+}
+
 /* Ranks that have contiguous parts of the queries do unequal parts of the work, where that is counted. */
 static bool see_part(local *l, const etch_flop_rule *rule)
 {

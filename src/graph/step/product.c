@@ -39,6 +39,25 @@ static etch_expr keys_of(const etch_placed *placed, const etch_op *op)
     return keys;
 }
 
+static void multiply(const etch_placed *placed, const etch_step *step, const etch_dim *dim, etch_expr *into)
+{
+    *into = etch_mul(placed->training->graph->sym, *into, etch_step_dim_size(placed, step, dim));
+}
+
+/* The sides of a product of two operands. */
+static void set_sides(const etch_placed *placed, const etch_step *step, etch_kernel_product *out)
+{
+    const etch_tensor *a = step->op->ins[0], *b = step->op->ins[1], *y = step->op->outs[0];
+    out->m = out->n = out->k = out->batch = etch_int(placed->training->graph->sym, 1);
+    for (uint32_t i = 0; i < a->rank; i++) {
+        const bool other = etch_has_dim(b, a->dims[i]), kept = etch_has_dim(y, a->dims[i]);
+        multiply(placed, step, a->dims[i], other ? (kept ? &out->batch : &out->k) : &out->m);
+    }
+    for (uint32_t i = 0; i < b->rank; i++)
+        if (!etch_has_dim(a, b->dims[i]))
+            multiply(placed, step, b->dims[i], &out->n);
+}
+
 etch_kernel_product etch_kernel_product_of(const etch_placed *placed, const etch_kernel *kernel)
 {
     etch_kernel_product product = {.kind = ETCH_PRODUCT_NONE};
@@ -57,6 +76,8 @@ etch_kernel_product etch_kernel_product_of(const etch_placed *placed, const etch
         product.dtype = op->in_count > 1 ? etch_dtype_promoted(first, op->ins[1]->dtype) : first;
         if (product.kind == ETCH_PRODUCT_ATTENTION)
             product.keys = keys_of(placed, op);
+        else if (op->row->role == ETCH_ROLE_PRODUCT && op->in_count == 2)
+            set_sides(placed, step, &product);
     }
     return product;
 }

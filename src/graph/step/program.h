@@ -158,6 +158,9 @@ typedef struct etch_kernel_product {
     etch_expr flop;
     /* attention: those of the whole sequence; else NULL */
     etch_expr keys;
+    /* of the first product, on one rank: `batch` times a matrix of m and k times one of k and n. NULL: it is
+     * attention, or no product of two matrices */
+    etch_expr m, n, k, batch;
 } etch_kernel_product;
 
 etch_kernel_product etch_kernel_product_of(const etch_placed *placed, const etch_kernel *kernel);

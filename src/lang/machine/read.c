@@ -149,8 +149,8 @@ static const char *level_line_at(uint32_t index)
 
 static const char *cluster_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"device", "level"};
-    return index < 2 ? lines[index] : NULL;
+    static const char *const lines[] = {"device", "level", "stack"};
+    return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
 static void read_sides(etch_machine_reader *reader, const etch_ast_def *def, etch_level *level)
@@ -238,6 +238,61 @@ static void read_level(etch_machine_reader *outer, const etch_ast_line *part, et
     ETCH_PUSH(outer->spec->arena, &cluster->levels, level);
 }
 
+static const char *stack_line_at(uint32_t index)
+{
+    static const char *const lines[] = {"all", "attention", "launch"};
+    return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
+}
+
+/* Whole picoseconds, up to a second. */
+static bool to_picoseconds(etch_decimal seconds, uint64_t *out)
+{
+    enum { PICO = 12 };
+    *out = (uint64_t)seconds.digits;
+    for (int32_t power = seconds.power + PICO; power > 0 && *out <= UINT64_C(1000000000000); power--)
+        *out *= 10;
+    return (*out == 0 || seconds.power >= -PICO) && *out <= UINT64_C(1000000000000);
+}
+
+static void read_stack_number(etch_machine_reader *reader, const etch_ast_def *def, etch_stack *stack)
+{
+    const char *name = def->name.text;
+    const bool launch = strcmp(name, "launch") == 0, all = strcmp(name, "all") == 0;
+    const etch_machine_field field = {name, launch ? ETCH_OF_TIME : ETCH_OF_NOTHING, launch};
+    etch_decimal time;
+    if (!launch && !all && strcmp(name, "attention") != 0)
+        etch_machine_unknown(reader, "line of a stack", def->name, stack_line_at);
+    else if (!etch_machine_say(reader, name, def->span))
+        return;
+    else if (!launch)
+        (void)etch_machine_number(reader, def, &field, all ? &stack->all : &stack->attention);
+    else if (etch_machine_number(reader, def, &field, &time) && !to_picoseconds(time, &stack->launch))
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                   "'launch' is no whole number of picoseconds up to a second");
+}
+
+static void read_stack(etch_machine_reader *outer, const etch_ast_line *part, etch_cluster *cluster)
+{
+    etch_machine_reader reader = {
+        .spec = outer->spec, .space = outer->space, .what = "stack", .name = part->what.at[1]};
+    etch_stack stack = {.name = part->what.at[1].text, .all = {1, 0}, .attention = {1, 0}};
+    if (!etch_machine_say(outer, etch_text(outer->spec->arena, "stack %s", stack.name), part->span))
+        return;
+    for (uint32_t i = 0; i < part->lines.count; i++) {
+        const etch_ast_line *line = &part->lines.at[i];
+        if (line->what.count > 0)
+            etch_machine_unknown(&reader, "line of a stack", line->what.at[0], stack_line_at);
+        for (uint32_t k = 0; line->what.count == 0 && k < line->defs.count; k++)
+            read_stack_number(&reader, &line->defs.at[k], &stack);
+    }
+    if (part->lines.count == 0) {
+        etch_diag *diag = etch_error(outer->spec->diags, ETCH_E_MACHINE_LACKS, part->span,
+                                     "the stack '%s' says nothing", stack.name);
+        etch_help(diag, "write how many times as long kernels take: all = 1.1, attention = 1.2");
+    }
+    ETCH_PUSH(outer->spec->arena, &cluster->stacks, stack);
+}
+
 static void read_device_name(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
 {
     if (strcmp(def->name.text, "device") != 0) {
@@ -266,6 +321,8 @@ static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluste
         const etch_ast_line *line = &symbol->item->lines.at[i];
         if (line->kind == ETCH_AST_PART && is_word(line, "level"))
             read_level(&reader, line, cluster);
+        else if (line->kind == ETCH_AST_PART && is_word(line, "stack"))
+            read_stack(&reader, line, cluster);
         else if (line->kind == ETCH_AST_PART || line->what.count > 0)
             etch_machine_unknown(&reader, "line of a cluster", line->what.at[0], cluster_line_at);
         else
@@ -273,6 +330,90 @@ static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluste
                 read_device_name(&reader, &line->defs.at[k], cluster);
     }
     etch_machine_lacks(&reader, "device", "write device = NAME");
+}
+
+/* ---- numbers from outside ------------------------------------------------------------------------------ */
+
+static bool is_called(const char *name, const char *part, size_t length)
+{
+    return strlen(name) == length && strncmp(name, part, length) == 0;
+}
+
+static void set_device(etch_machine_reader *reader, const etch_ast_defs *defs, etch_device *device)
+{
+    reader->what = "device";
+    for (uint32_t i = 0; i < defs->count; i++)
+        read_device_number(reader, &defs->at[i], device);
+}
+
+static void set_part(etch_machine_reader *reader, const etch_ast_defs *defs, etch_level *level,
+                     etch_stack *stack)
+{
+    reader->what = level ? "level" : "stack";
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (level)
+            read_level_number(reader, &defs->at[i], level);
+        else
+            read_stack_number(reader, &defs->at[i], stack);
+}
+
+/* Sets the numbers of what has this name; false: nothing has. */
+static bool set_numbers(etch_machine_reader *reader, const etch_ast_defs *defs, const char *part,
+                        size_t length, etch_buf *names)
+{
+    etch_spec *spec = reader->spec;
+    bool found = false;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        etch_cluster *cluster = symbol->kind == ETCH_SYMBOL_CLUSTER ? spec->clusters[symbol->id] : NULL;
+        if (symbol->kind == ETCH_SYMBOL_DEVICE) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", symbol->name);
+            if (is_called(symbol->name, part, length) && (found = true))
+                set_device(reader, defs, spec->devices[symbol->id]);
+        }
+        for (uint32_t k = 0; cluster && k < cluster->levels.count; k++) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", cluster->levels.at[k].name);
+            if (is_called(cluster->levels.at[k].name, part, length) && (found = true))
+                set_part(reader, defs, &cluster->levels.at[k], NULL);
+        }
+        for (uint32_t k = 0; cluster && k < cluster->stacks.count; k++) {
+            etch_buf_printf(names, "%s%s", names->length ? ", " : "", cluster->stacks.at[k].name);
+            if (is_called(cluster->stacks.at[k].name, part, length) && (found = true))
+                set_part(reader, defs, NULL, &cluster->stacks.at[k]);
+        }
+    }
+    return found;
+}
+
+void etch_machines_set(etch_spec *spec, const char *text)
+{
+    etch_machine_reader reader = {.spec = spec, .space = spec->main};
+    etch_ast_defs defs = {0};
+    etch_buf names = {.arena = spec->arena};
+    while (*text == ' ')
+        text++;
+    const size_t length = strcspn(text, ".=, ");
+    const char *numbers = text[length] == '.' ? text + length + 1 : NULL;
+    if (!numbers) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_MACHINE_LINE, (etch_span){0, 0},
+                                     "'%s' sets no number of a machine", text);
+        etch_help(diag, "say of which part: nvlink.bandwidth = 900 GB/s");
+        return;
+    }
+    const etch_source *source = etch_source_add(spec->diags, "set", numbers, strlen(numbers));
+    reader.name.text = etch_copy_text(spec->arena, text, length);
+    if (!source) {
+        etch_error(spec->diags, ETCH_E_SOURCES_TOO_LARGE, (etch_span){0, 0},
+                   "the numbers that are set and the files of the spec are too large together");
+        return;
+    }
+    if (!etch_ast_parse_numbers(&spec->context, source, &defs) ||
+        set_numbers(&reader, &defs, text, length, &names))
+        return;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_MACHINE_LINE, (etch_span){0, 0},
+                                 "the machine has no device, level or stack '%s'", reader.name.text);
+    if (names.length)
+        etch_help(diag, "it has %s", names.text);
 }
 
 /* ---- all of a spec ------------------------------------------------------------------------------------- */

@@ -371,6 +371,16 @@ etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_
     return finish(&parser) && etch_error_count(context->diags) == errors ? expr : NULL;
 }
 
+bool etch_ast_parse_numbers(const etch_ast_context *context, const etch_source *source,
+                            etch_ast_defs *numbers)
+{
+    uint32_t errors = etch_error_count(context->diags);
+    etch_parser parser;
+    etch_parse_start(&parser, context, source, true);
+    etch_parse_numbers(&parser, numbers);
+    return finish(&parser) && etch_error_count(context->diags) == errors;
+}
+
 bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
                              etch_ast_defs *settings)
 {

@@ -338,6 +338,9 @@ typedef struct etch_ast_context {
 
 /* Parses one source that holds a file. Never NULL; errors are in the diagnostics. */
 etch_ast *etch_ast_parse(const etch_ast_context *context, const etch_source *source);
+/* Numbers with units, commas between them: "bandwidth = 900 GB/s, latency = 2 us". False after an error. */
+bool etch_ast_parse_numbers(const etch_ast_context *context, const etch_source *source,
+                            etch_ast_defs *numbers);
 /* Parses text from a command line: an expression or predicate; `NAME = EXPR, ...`. NULL, or false, after
  * an error. */
 etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_source *source);

@@ -112,6 +112,51 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
     return out;
 }
 
+static const char *decimal_text(etch_arena *arena, etch_decimal value, etch_dimension dimension)
+{
+    etch_buf text = {.arena = arena};
+    etch_decimal_print(&text, value, dimension);
+    return text.text;
+}
+
+static void add_stack(etch_session *session, const etch_stack *stack, etch_simulation *out)
+{
+    etch_arena *arena = session->arena;
+    out->stack = etch_copy_string(arena, stack->name);
+    out->stack_all = decimal_text(arena, stack->all, ETCH_OF_NOTHING);
+    out->stack_attention = decimal_text(arena, stack->attention, ETCH_OF_NOTHING);
+    out->stack_launch = decimal_text(arena, etch_decimal_of((int64_t)stack->launch, -PICO), ETCH_OF_TIME);
+}
+
+/* "1.2" as a number above 0; false after a reported error. */
+static bool read_slow(etch_session *session, const etch_simulation_options *options, const etch_job *job,
+                      etch_decimal *out)
+{
+    enum { MOST_DIGITS = 18 };
+    const char *text = options->slow;
+    int32_t digits = 0, point = -1;
+    int64_t value = 0;
+    for (; (*text >= '0' && *text <= '9') || (*text == '.' && point < 0); text++) {
+        if (*text == '.')
+            point = digits;
+        else if (++digits <= MOST_DIGITS)
+            value = 10 * value + (*text - '0');
+    }
+    if (*text || value == 0 || digits > MOST_DIGITS)
+        etch_error(session->diags, ETCH_E_MACHINE_VALUE, (etch_span){0, 0},
+                   "how slow a device is is a number above 0 with at most 18 digits, as 1.2, not '%s'",
+                   options->slow);
+    else if (options->slow_rank >= job->rank_count)
+        etch_error(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                   "there is no rank %u that could be slow: the plan has %u", options->slow_rank,
+                   job->rank_count);
+    else {
+        *out = etch_decimal_of(value, point < 0 ? 0 : point - digits);
+        return true;
+    }
+    return false;
+}
+
 static void remark_uneven(etch_session *session, const etch_simulated *from)
 {
     if (!from->uneven_axes)
@@ -140,14 +185,21 @@ static etch_status simulate(void *data)
     }
     const etch_cluster *cluster = etch_session_cluster(session, s->options->machine);
     etch_compiled *p = cluster ? etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0}) : NULL;
-    if (!p || !etch_compiled_place(session, p))
+    const char *stack_name = s->options->stack;
+    const etch_stack *stack = p && stack_name ? etch_session_stack(session, cluster, stack_name) : NULL;
+    if (!p || (stack_name && !stack) || !etch_compiled_place(session, p))
         return ETCH_EINPUT;
     etch_status status = etch_compiled_lower(session, p, &style, &job);
     if (status != ETCH_OK)
         return status;
     etch_remark_default_axes(session, p, NULL);
-    const etch_simulate_options options = {
-        .cluster = cluster, .one_stream = s->options->one_stream, .times = s->options->times};
+    etch_simulate_options options = {.slow_rank = s->options->slow_rank,
+                                     .cluster = cluster,
+                                     .stack = stack,
+                                     .one_stream = s->options->one_stream,
+                                     .times = s->options->times};
+    if (s->options->slow && !read_slow(session, s->options, job, &options.slow))
+        return ETCH_EINPUT;
     status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
     if (status != ETCH_OK)
         return status;
@@ -155,6 +207,10 @@ static etch_status simulate(void *data)
     add_worth(session, p, cluster, result);
     etch_remark_machine(session, cluster->device, job);
     remark_uneven(session, simulated);
+    if (stack)
+        add_stack(session, stack, result);
+    result->slow = s->options->slow ? decimal_text(session->arena, options.slow, ETCH_OF_NOTHING) : NULL;
+    result->slow_rank = s->options->slow_rank;
     s->result = result;
     return ETCH_OK;
 }

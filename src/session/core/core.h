@@ -127,6 +127,8 @@ struct etch_session {
     const etch_compiled *latest;
     /* of the request: whose cluster steps run on; NULL: the session's own */
     const etch_session *machine;
+    /* of its cluster; NULL: none */
+    const char *stack;
     /* of the request: steps that have been run; query/time.c knows them */
     struct etch_timed_run *timed_runs;
     /* since `latest` was reset */

@@ -387,9 +387,11 @@ etch_status etch_session_query(etch_session *session, const char *expression,
     const char *unfit = etch_options_read(options, &a.options, sizeof a.options);
     const bool defaults = session->options.defaults;
     session->machine = a.options.machine;
+    session->stack = a.options.stack;
     const etch_status status =
         unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, answer, &a);
     session->machine = NULL;
+    session->stack = NULL;
     session->options.defaults = defaults;
     *result = status == ETCH_OK ? a.answer : NULL;
     return status;

@@ -110,6 +110,8 @@ bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const e
                    etch_within *out);
 /* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
+/* The stack of the cluster; NULL after a reported error. */
+const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name);
 /* Says which kinds of kernels of the job the device has no line for. */
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job);
 

@@ -25,6 +25,23 @@ const etch_cluster *etch_session_cluster(etch_session *session, const etch_sessi
     return NULL;
 }
 
+const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name)
+{
+    const etch_stack *stack = etch_cluster_stack(cluster, name);
+    if (stack)
+        return stack;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_MACHINE_CHOICE, (etch_span){0, 0},
+                                 "the cluster '%s' has no stack '%s'", cluster->name, name);
+    etch_buf names = {.arena = session->arena};
+    for (uint32_t i = 0; i < cluster->stacks.count; i++)
+        etch_buf_printf(&names, "%s%s", i ? ", " : "", cluster->stacks.at[i].name);
+    if (names.length)
+        etch_help(diag, "it has %s", names.text);
+    else
+        etch_help(diag, "write one into the cluster: `stack %s { all = 1.1 }`", name);
+    return NULL;
+}
+
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job)
 {
     static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
@@ -67,9 +84,11 @@ static const etch_timed_run *run_step(etch_session *session, const etch_quantity
 {
     etch_sym *sym = session->sym;
     const etch_style style = {.workloads = true};
-    const etch_simulate_options options = {.cluster = cluster};
+    etch_simulate_options options = {.cluster = cluster};
     const etch_job *job;
     const etch_simulated *run;
+    if (session->stack && !(options.stack = etch_session_stack(session, cluster, session->stack)))
+        return NULL;
     if (!etch_compiled_place(session, p) || etch_compiled_lower(session, p, &style, &job) != ETCH_OK)
         return NULL;
     etch_remark_default_axes(session, p, NULL);
