@@ -113,7 +113,8 @@ enum {
     CLI_SIMULATE = 1 << 10,
     CLI_IMPORT = 1 << 11,
     CLI_SWEEP = 1 << 12,
-    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
+    CLI_MEMORY = 1 << 13,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE | CLI_MEMORY,
     CLI_EVERY = CLI_SPEC | CLI_SWEEP | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
 };
 
@@ -131,6 +132,7 @@ cli_exit cli_dump(const cli_arguments *arguments);
 cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_simulate(const cli_arguments *arguments);
+cli_exit cli_memory(const cli_arguments *arguments);
 cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_sweep(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);

@@ -88,8 +88,10 @@ static const option_row rows[OPT_COUNT] = {
                  "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_SWEEP, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0,
-                 "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
-                  "middle, last; else the heaviest (`show --plan`: all)"},
+                 "STAGE", CLI_QUERY | CLI_SHOW | CLI_MEMORY,
+                 "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+                 "middle, last; else the heaviest (`show --plan` and\n"
+                 "`memory`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_SWEEP,
                  "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
@@ -127,7 +129,8 @@ static const option_row rows[OPT_COUNT] = {
                  "FORMAT", CLI_SPEC | CLI_SWEEP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot; of a\n"
-                    "sweep csv (the default), jsonl, table"},
+                    "sweep csv (the default), jsonl, table; of `memory`\n"
+                    "also csv"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
                   "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
@@ -694,7 +697,8 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     for (int i = 0; i < OPT_COUNT; i++)
         if ((given >> i & 1) && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
-    if (a->of_rows && c->bit != CLI_SWEEP)
+    const bool is_table = c->bit == CLI_MEMORY && a->sweep.format == ETCH_SWEEP_CSV;
+    if (a->of_rows && c->bit != CLI_SWEEP && !is_table)
         return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name,
                                a->of_rows);
     if (a->not_of_rows && c->bit == CLI_SWEEP)
@@ -758,7 +762,8 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     }
     while (status == CLI_DONE && optind < argc)
         status = add_word(a, argv[optind++]);
-    if (a->command && (a->command->bit == CLI_LOWER || a->view == CLI_VIEW_PIPELINE))
+    if (a->command &&
+        (a->command->bit == CLI_LOWER || a->command->bit == CLI_MEMORY || a->view == CLI_VIEW_PIPELINE))
         a->session.defaults = true; /* also for what --verbose says */
     return status == CLI_DONE ? check_words(a, given) : status;
 }

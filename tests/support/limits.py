@@ -431,6 +431,8 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
     "ETCH_MOST_MICROBATCHES": Limit(2**32, 2**32 + 1, "E0521", below_status=4, below_code="E0919",
                                     **cut(stages="2", micro="SIZE")),
     "MOST_CELLS": Limit(174760, 174761, "E0919", status=4, **cut(stages="2", micro="SIZE")),
+    "MOST_CURVE_ROWS": Limit(32768, 32769, "E0919", status=4, files=cut()["files"], arguments=lambda n: [
+        "memory", "s.etch", "--set", f"batch={n},hidden=4,dp=1,layers=1,pp=1,micro={n},v=1"]),
 }
 
 # The same limits where they end otherwise.

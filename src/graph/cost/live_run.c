@@ -60,7 +60,12 @@ static void add_turns(const etch_live_run *r, const cell *c, uint64_t first, uin
 {
     for (uint64_t i = first; i < first + count; i++)
         if (class_of(c, i) != ETCH_NO_CLASS)
-            ETCH_PUSH(r->arena, &c->out->at, (etch_live_turn){class_of(c, i), copies, c->chunk});
+            ETCH_PUSH(r->arena, &c->out->at,
+                      (etch_live_turn){.class = class_of(c, i),
+                                       .copies = copies,
+                                       .first = etch_add(r->sym, c->low, etch_int(r->sym, (int64_t)i)),
+                                       .stride = c->period,
+                                       .chunk = c->chunk});
 }
 
 /* Of an open number of iterations: those of a class that no other turn stands for are of its first turn
@@ -72,6 +77,7 @@ static void count_open(const etch_live_run *r, const cell *c, uint32_t begin)
     for (uint32_t t = begin; t < c->out->at.count; t++) {
         etch_live_turn *turn = &c->out->at.at[t];
         int64_t others = 0;
+        turn->first = NULL;
         if (!etch_is_zero(turn->copies))
             continue;
         for (uint32_t i = begin; i < c->out->at.count; i++)
@@ -233,7 +239,9 @@ static etch_live_event *event_now(const etch_live_run *r)
 static void begin_event(etch_live_run *r, uint32_t chunk)
 {
     etch_sym_charge(r->sym, OPERATIONS_OF_STEP);
-    ETCH_PUSH(r->arena, &r->events, (etch_live_event){.is_backward = r->is_backward, .chunk = chunk});
+    ETCH_PUSH(r->arena, &r->events,
+              (etch_live_event){
+                  .is_backward = r->is_backward, .chunk = chunk, .loop = r->turning, .turn = r->turn});
 }
 
 static etch_live_memory *make(etch_live_run *r, uint32_t name)
@@ -550,8 +558,14 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
     for (uint32_t t = 0; t < count; t++) {
         turns->now = loop->loop->forward ? count - 1 - t : t;
         const etch_live_turn *turn = &turns->at.at[turns->now];
+        if (is_top) {
+            r->turning = root_of(loop->loop);
+            r->turn = turns->now;
+        }
         run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, handed);
     }
+    if (is_top)
+        r->turning = NULL;
     for (uint32_t k = 0; k < first->carries.count; k++)
         bind(r, first->carries.at[k].result, handed[k]);
     r->group_begins = r->group_begins || is_top;

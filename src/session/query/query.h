@@ -89,6 +89,14 @@ const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_comp
 etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount);
 
+/* What a rank holds, or a part of it, as an answer has it: the `put` of an etch_valuation, whose data is an
+ * etch_held_by. */
+typedef struct etch_held_by {
+    etch_session *session;
+    const etch_compiled *p;
+} etch_held_by;
+etch_expr etch_held_amount(void *data, etch_expr amount);
+
 /* ---- items in tables, and what they come from ---------------------------------------------------------- */
 
 /* The op's name, of a move the collective's. */
