@@ -78,6 +78,8 @@ typedef struct cli_arguments {
     bool check;
     /* all but the machine */
     etch_simulation_options simulation;
+    /* files for pictures of the run; NULL: none */
+    const char *timeline, *report;
     /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool dot;
     bool human, json, quiet, verbose, help, version;

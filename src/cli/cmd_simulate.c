@@ -1,5 +1,5 @@
 /* etch simulate: how long a step takes on a machine, and where the time goes. */
-#include "cli_int.h"
+#include "timeline_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,7 +127,7 @@ static json_t *numbers_json(const uint64_t *numbers, size_t count, bool *failed)
     return array;
 }
 
-static json_t *class_json(const etch_simulation *s, const etch_simulation_class *c, bool *failed)
+static json_t *class_json(const etch_simulation *s, const etch_simulation_class *c, bool times, bool *failed)
 {
     json_t *object = json_object(), *exposed = json_object();
     for (size_t i = 0; i < s->axes_count; i++)
@@ -140,7 +140,7 @@ static json_t *class_json(const etch_simulation *s, const etch_simulation_class 
     cli_json_set(object, "exposed", exposed, failed);
     cli_json_set(object, "waiting", json_integer((json_int_t)c->waiting), failed);
     cli_json_set(object, "idle", json_integer((json_int_t)c->idle), failed);
-    if (!c->begins)
+    if (!times)
         return object;
     cli_json_set(object, "begins", numbers_json(c->begins, c->node_count, failed), failed);
     cli_json_set(object, "lasts", numbers_json(c->lasts, c->node_count, failed), failed);
@@ -152,7 +152,7 @@ static bool print_json(const etch_simulation *s, bool times)
     bool failed = false;
     json_t *root = json_object(), *classes = json_array(), *class_of = json_array();
     for (size_t i = 0; i < s->class_count; i++)
-        cli_json_append(classes, class_json(s, &s->classes[i], &failed), &failed);
+        cli_json_append(classes, class_json(s, &s->classes[i], times, &failed), &failed);
     for (uint32_t i = 0; times && i < s->ranks; i++)
         cli_json_append(class_of, json_integer((json_int_t)s->class_of[i]), &failed);
     cli_json_set(root, "schema", json_string("etch-simulate/1"), &failed);
@@ -189,7 +189,11 @@ cli_exit cli_simulate(const cli_arguments *arguments)
     const etch_simulation *result = NULL;
     etch_session *machine = NULL, *session;
     etch_status status = ETCH_OK;
+    const bool draws = arguments->timeline || arguments->report;
+    const etch_memory_report *memory = NULL;
+    cli_exit drawn = CLI_DONE;
     options.struct_size = sizeof options;
+    options.nodes = draws;
     if (arguments->machine) {
         machine = cli_open_machine(arguments->machine, &status);
         if (status != ETCH_OK)
@@ -199,10 +203,17 @@ cli_exit cli_simulate(const cli_arguments *arguments)
     session = cli_open(arguments, &status);
     if (status == ETCH_OK)
         status = etch_session_simulate(session, &options, &result);
+    if (status == ETCH_OK && draws)
+        status = etch_session_memory(session, &memory);
+    if (status == ETCH_OK && draws)
+        drawn = cli_write_pictures(arguments, result, memory);
+    if (status != ETCH_OK || drawn != CLI_DONE)
+        result = NULL;
     if (result && arguments->format == ETCH_JSON && !print_json(result, options.times))
         status = ETCH_ENOMEM;
     if (result && arguments->format == ETCH_PLAIN)
         print_plain(result);
     etch_session_close(machine);
-    return cli_close(arguments, session, status);
+    const cli_exit closed = cli_close(arguments, session, status);
+    return closed == CLI_DONE ? drawn : closed;
 }

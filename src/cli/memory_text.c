@@ -1,11 +1,12 @@
 /* Memory over time for people, and as a table: both are read out of the JSON tree. */
+#include "timeline_int.h"
 #include "tree_read.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-    TEXT = 96,
+    TEXT = CLI_BYTES_TEXT,
     /* of the tensors at the peak, and of the slots of a stage */
     MOST_TENSORS = 12,
     MOST_SLOTS = 48,
@@ -14,8 +15,7 @@ enum {
 
 /* ---- words --------------------------------------------------------------------------------------------- */
 
-/* Three significant digits, rounded to the nearest: "12.3 GB". */
-static const char *bytes_text(uint64_t bytes, char text[TEXT])
+const char *cli_bytes_text(uint64_t bytes, char text[CLI_BYTES_TEXT])
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     uint64_t scale = 1;
@@ -99,13 +99,13 @@ static void print_peak(const json_t *tree, const json_t *stage)
     char text[TEXT];
     const uint64_t total = cli_tree_number(row, "total");
     printf("stage %" PRIu64 ": %" PRIu64 " bytes (%s) in ", cli_tree_number(stage, "stage"), total,
-           bytes_text(total, text));
+           cli_bytes_text(total, text));
     print_place(stage, row);
     putchar('\n');
     for (size_t k = 0; k < json_array_size(kinds); k++)
         if (kind_bytes(row, k) > 0)
             printf("  %s %s", json_string_value(json_array_get(kinds, k)),
-                   bytes_text(kind_bytes(row, k), text));
+                   cli_bytes_text(kind_bytes(row, k), text));
     putchar('\n');
 }
 
@@ -125,7 +125,8 @@ static void print_slots(const json_t *stage)
             most = total > most ? total : most;
         }
         const unsigned length = peak / BAR ? (unsigned)(most / (peak / BAR)) : 0;
-        printf("  %-6s %8s  ", slot_text(stage, json_array_get(slots, slot), name), bytes_text(most, text));
+        printf("  %-6s %8s  ", slot_text(stage, json_array_get(slots, slot), name),
+               cli_bytes_text(most, text));
         for (unsigned k = 0; k < length && k < BAR; k++)
             putchar('#');
         putchar('\n');
@@ -143,7 +144,7 @@ static void print_alive(const json_t *stage)
         const json_t *item = json_array_get(items, i);
         const etch_location at = cli_tree_location(item, "location");
         char text[TEXT];
-        printf("  %8s  %-13s %s.%s", bytes_text(cli_tree_number(item, "bytes"), text),
+        printf("  %8s  %-13s %s.%s", cli_bytes_text(cli_tree_number(item, "bytes"), text),
                cli_tree_text(item, "kind"), cli_tree_text(item, "module"), cli_tree_text(item, "tensor"));
         if (at.path)
             printf("  %s:%" PRIu32, at.path, at.line);
@@ -154,7 +155,7 @@ static void print_alive(const json_t *stage)
     for (size_t i = MOST_TENSORS; i < count; i++)
         rest += cli_tree_number(json_array_get(items, i), "bytes");
     if (rest > 0)
-        printf("  %8s  in %zu more\n", bytes_text(rest, text), count - MOST_TENSORS);
+        printf("  %8s  in %zu more\n", cli_bytes_text(rest, text), count - MOST_TENSORS);
 }
 
 void cli_print_memory_text(const json_t *tree)

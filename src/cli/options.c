@@ -45,6 +45,8 @@ typedef enum option_id {
     OPT_CHECK,
     OPT_STREAMS,
     OPT_TIMES,
+    OPT_TIMELINE,
+    OPT_REPORT,
     OPT_RANKS,
     OPT_FORM,
     OPT_DIFF,
@@ -140,7 +142,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY,
                         "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
-    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
+    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP | CLI_SIMULATE,
+                   "only these ranks: 0,2,8-15; of a timeline, else one\n"
+                   "of each class"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_SWEEP,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block"},
@@ -159,6 +163,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_TIMES] = {"times", 0, NULL, CLI_SIMULATE,
                    "with --format json: when each node begins, and how\n"
                    "long it takes"},
+    [OPT_TIMELINE] = {"timeline", 0, "FILE", CLI_SIMULATE,
+                      "write the run of ranks as events for ui.perfetto.dev"},
+    [OPT_REPORT] = {"report", 0, "FILE", CLI_SIMULATE, "write a page about the run, for any browser"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP,
                     "where the traces, the spec, or the rows go"},
@@ -537,6 +544,12 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_MACHINE:
         a->machine = value;
         return true;
+    case OPT_TIMELINE:
+        a->timeline = value;
+        return true;
+    case OPT_REPORT:
+        a->report = value;
+        return true;
     case OPT_CHECK:
         a->check = true;
         return true;
@@ -709,6 +722,8 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
+    if (c->bit == CLI_SIMULATE && a->ranks && !a->timeline)
+        return cli_usage_error(c, "--ranks goes with --timeline");
     if (a->simulation.times && a->format != ETCH_JSON)
         return cli_usage_error(c, "--times goes with --format json");
     if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))

@@ -315,6 +315,7 @@ ELSEWHERE = {
     "MOST_BYTES": "tests/trace/test_limits.c programs_fill_their_room",
     "MAX_INSTRUCTIONS": "tests/symbolic/test_limits.c compiled_instructions",
     "MAX_LOOPS": "tests/symbolic/test_limits.c compiled_loops",
+    "CLI_MOST_EVENTS": "tests/simulate/test_pictures.py test_refused",
     "ETCH_MOST_CLASSES": "tests/simulate/test_run.py test_most_classes",
     "MOST_PICOSECONDS": "tests/simulate/test_run.py test_longest_node",
     "ETCH_LEVEL_SIDES": "tests/machine/test_shipped.py check_limits",

@@ -100,10 +100,60 @@ static void add_worth(etch_session *session, etch_compiled *p, const etch_cluste
 
 /* ---- the result ---------------------------------------------------------------------------------------- */
 
+/* A node of a program; what is not said of it has no annotation. */
+static etch_simulation_node node_of(const etch_job *job, const etch_simulated *from, uint32_t program,
+                                    uint32_t index)
+{
+    const etch_class_program *p = &job->programs[program];
+    const etch_node *node = &p->nodes[index];
+    const etch_annotated *says = &p->annotated[index];
+    const etch_annotation_value *value = says->value;
+    const bool message = node->type == ETCH_NODE_SEND || node->type == ETCH_NODE_RECV;
+    etch_simulation_node out = {.name = p->names + node->name,
+                                .phase = value[ETCH_ANNOTATION_PHASE].text,
+                                .op = value[ETCH_ANNOTATION_OP_TYPE].text,
+                                .work = node->type == ETCH_NODE_COMP   ? ETCH_STEP_COMPUTES
+                                        : node->type == ETCH_NODE_COLL ? ETCH_STEP_MEETS
+                                        : node->type == ETCH_NODE_SEND ? ETCH_STEP_SENDS
+                                                                       : ETCH_STEP_RECEIVES,
+                                .axes = from->message_label,
+                                .peer = message ? p->peers[node->peer] : 0,
+                                .flop = node->type == ETCH_NODE_COMP ? node->flop : 0,
+                                .bytes = node->bytes,
+                                .microbatch = -1,
+                                .layer = -1};
+    if (node->type == ETCH_NODE_COLL)
+        out.axes = from->family_label[node->family];
+    if (says->given >> ETCH_ANNOTATION_MODULE & 1)
+        out.module = value[ETCH_ANNOTATION_MODULE].text;
+    if (says->given >> ETCH_ANNOTATION_MICROBATCH & 1)
+        out.microbatch = (int64_t)value[ETCH_ANNOTATION_MICROBATCH].number;
+    if (says->given >> ETCH_ANNOTATION_LAYER & 1)
+        out.layer = (int64_t)value[ETCH_ANNOTATION_LAYER].number;
+    return out;
+}
+
+/* By program: what its nodes are; they are there once for all classes of it. */
+static const etch_simulation_node *const *nodes_of(etch_arena *arena, const etch_job *job,
+                                                   const etch_simulated *from)
+{
+    const etch_simulation_node **all =
+        ETCH_NEW_ARRAY(arena, job->program_count, const etch_simulation_node *);
+    for (uint32_t p = 0; p < job->program_count && job->programs[p].annotated; p++) {
+        etch_simulation_node *nodes =
+            ETCH_NEW_ARRAY(arena, job->programs[p].node_count, etch_simulation_node);
+        for (uint32_t i = 0; i < job->programs[p].node_count; i++)
+            nodes[i] = node_of(job, from, p, i);
+        all[p] = nodes;
+    }
+    return all;
+}
+
 static const etch_simulation_class *classes_of(etch_arena *arena, const etch_job *job,
                                                const etch_simulated *from)
 {
     etch_simulation_class *classes = ETCH_NEW_ARRAY(arena, from->class_count, etch_simulation_class);
+    const etch_simulation_node *const *nodes = nodes_of(arena, job, from);
     for (uint32_t i = 0; i < from->class_count; i++) {
         const etch_simulated_class *c = &from->classes[i];
         classes[i] = (etch_simulation_class){.stage = job->stages[c->program].stage,
@@ -116,7 +166,8 @@ static const etch_simulation_class *classes_of(etch_arena *arena, const etch_job
                                              .idle = c->idle,
                                              .begins = c->begins,
                                              .lasts = c->lasts,
-                                             .node_count = job->programs[c->program].node_count};
+                                             .node_count = job->programs[c->program].node_count,
+                                             .nodes = nodes[c->program]};
     }
     return classes;
 }
@@ -168,7 +219,8 @@ static etch_status simulate(void *data)
     etch_session *session = s->session;
     const etch_job *job;
     const etch_simulated *simulated;
-    const etch_style style = {.workloads = true};
+    const etch_style style = {.workloads = true,
+                              .annotations = s->options->nodes ? (1u << ETCH_ANNOTATION_COUNT) - 1 : 0};
     if (session->options.granularity == ETCH_GRANULARITY_BLOCK) {
         etch_error(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
                    "a block as one node has no time: simulate kernels, or ops");
@@ -182,12 +234,14 @@ static etch_status simulate(void *data)
     if (status != ETCH_OK)
         return status;
     etch_remark_default_axes(session, p, NULL);
-    const etch_simulate_options options = {
-        .cluster = cluster, .one_stream = s->options->one_stream, .times = s->options->times};
+    const etch_simulate_options options = {.cluster = cluster,
+                                           .one_stream = s->options->one_stream,
+                                           .times = s->options->times || s->options->nodes};
     status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
     if (status != ETCH_OK)
         return status;
     etch_simulation *result = result_of(session, job, cluster, simulated);
+    result->one_stream = s->options->one_stream;
     add_worth(session, p, cluster, result);
     remark_lines(session, cluster->device, job);
     remark_uneven(session, simulated);

@@ -65,3 +65,12 @@ const char *etch_memory_kind_name(etch_memory_kind kind)
                                                          [ETCH_BYTES_OF_WORKSPACE] = "workspace"};
     return NAME_AT(names, kind, ETCH_MEMORY_KINDS);
 }
+
+const char *etch_simulation_work_name(etch_simulation_work work)
+{
+    static const char *const names[ETCH_STEP_WORKS] = {[ETCH_STEP_COMPUTES] = "compute",
+                                                       [ETCH_STEP_MEETS] = "collective",
+                                                       [ETCH_STEP_SENDS] = "send",
+                                                       [ETCH_STEP_RECEIVES] = "receive"};
+    return NAME_AT(names, work, ETCH_STEP_WORKS);
+}
