@@ -166,8 +166,11 @@ typedef struct etch_simulation_options {
     bool one_stream;
     /* classes say when each node begins, and how long it takes */
     bool times;
-    /* and what nodes are */
+    /* and what nodes are; not of traces */
     bool nodes;
+    /* The path of traces that are run instead of a spec, and the file of their groups, as in
+     * etch_verification_options; NULL: the session's spec. */
+    const char *traces, *groups;
 } etch_simulation_options;
 
 /* A node of a rank. */
@@ -187,7 +190,7 @@ typedef struct etch_simulation_node {
 
 /* Ranks whose nodes all begin and end at the same time. Picoseconds that add up to the step. */
 typedef struct etch_simulation_class {
-    /* as in etch_output_stage */
+    /* as in etch_output_stage; of traces the stage is the number of the program */
     uint32_t stage, part;
     uint32_t first_rank, ranks;
     uint64_t computing;
@@ -203,7 +206,7 @@ typedef struct etch_simulation_class {
 } etch_simulation_class;
 
 typedef struct etch_simulation {
-    /* config and run may be NULL */
+    /* config and run may be NULL; of traces the model is their name, and there is no plan */
     const char *model, *plan, *config, *run, *cluster, *device;
     uint32_t ranks;
     /* picoseconds: of the step; the formulas' own value is at most `error` away; bounds */

@@ -183,7 +183,7 @@ static const cli_command commands[] = {
      "--format json has a line for each row as well.\n"
      "\n"
      "  etch fit gemm.csv --machine h100_sxm\n"},
-    {"simulate", CLI_SIMULATE, "SPEC", 1, 1, "how long a step takes on a machine",
+    {"simulate", CLI_SIMULATE, "SPEC|DIR", 1, 1, "how long a step takes on a machine",
      "Runs the step of a plan, node by node, on the devices of a cluster: the one of M, a\n"
      "spec with a device and a cluster or the name of one that comes with etch, or that of\n"
      "SPEC. Binds everything, defaults too.\n"
@@ -194,6 +194,9 @@ static const cli_command commands[] = {
      "devices could do at the peak of bf16. Then where the time of each stage goes:\n"
      "computing; exposed to communication over axes, waiting, and idle at the end, where it\n"
      "does not compute. Ranks that work alike are run once.\n"
+     "\n"
+     "DIR is a folder of traces, of any tool: they are run as they are, their computations as\n"
+     "long as they say, or as products in bf16.\n"
      "\n"
      "--timeline FILE writes the run as events for ui.perfetto.dev, of one rank of each class\n"
      "or of those of --ranks; --report FILE a page about it, for any browser.\n"

@@ -8,8 +8,8 @@
 enum {
     TEXT = CLI_BYTES_TEXT,
     /* of the tensors at the peak, and of the slots of a stage */
-    MOST_TENSORS = 12,
-    MOST_SLOTS = 48,
+    SHOWN_TENSORS = 12,
+    SHOWN_SLOTS = 48,
     BAR = 40
 };
 
@@ -116,7 +116,7 @@ static void print_slots(const json_t *stage)
     const uint64_t peak = cli_tree_number(peak_of(stage), "total");
     const size_t count = json_array_size(rows);
     printf("\nstage %" PRIu64 ", the most in each slot\n", cli_tree_number(stage, "stage"));
-    for (size_t i = 0, shown = 0; i < count && shown < MOST_SLOTS; shown++) {
+    for (size_t i = 0, shown = 0; i < count && shown < SHOWN_SLOTS; shown++) {
         const uint64_t slot = cli_tree_number(json_array_get(rows, i), "slot");
         uint64_t most = 0;
         char name[TEXT], text[TEXT];
@@ -131,8 +131,8 @@ static void print_slots(const json_t *stage)
             putchar('#');
         putchar('\n');
     }
-    if (json_array_size(slots) > MOST_SLOTS)
-        printf("  and %zu more: --format csv has all\n", json_array_size(slots) - MOST_SLOTS);
+    if (json_array_size(slots) > SHOWN_SLOTS)
+        printf("  and %zu more: --format csv has all\n", json_array_size(slots) - SHOWN_SLOTS);
 }
 
 static void print_alive(const json_t *stage)
@@ -140,7 +140,7 @@ static void print_alive(const json_t *stage)
     const json_t *items = json_object_get(stage, "alive");
     const size_t count = json_array_size(items);
     printf("\nstage %" PRIu64 ", what is there at the peak\n", cli_tree_number(stage, "stage"));
-    for (size_t i = 0; i < count && i < MOST_TENSORS; i++) {
+    for (size_t i = 0; i < count && i < SHOWN_TENSORS; i++) {
         const json_t *item = json_array_get(items, i);
         const etch_location at = cli_tree_location(item, "location");
         char text[TEXT];
@@ -152,10 +152,10 @@ static void print_alive(const json_t *stage)
     }
     uint64_t rest = 0;
     char text[TEXT];
-    for (size_t i = MOST_TENSORS; i < count; i++)
+    for (size_t i = SHOWN_TENSORS; i < count; i++)
         rest += cli_tree_number(json_array_get(items, i), "bytes");
     if (rest > 0)
-        printf("  %8s  in %zu more\n", cli_bytes_text(rest, text), count - MOST_TENSORS);
+        printf("  %8s  in %zu more\n", cli_bytes_text(rest, text), count - SHOWN_TENSORS);
 }
 
 void cli_print_memory_text(const json_t *tree)

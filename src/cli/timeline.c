@@ -8,15 +8,15 @@
 #include <string.h>
 
 /* Of a process: computations, then a stream of each axes, then receives from each other rank. */
-enum { COMPUTE_THREAD = 0, MOST_PEERS = 64 };
+enum { COMPUTE_THREAD = 0 };
 
 typedef struct writing {
     FILE *out;
     const etch_simulation *s;
     bool failed, begun;
     /* of the rank at work: ranks that it receives from, less its own */
-    int64_t peers[MOST_PEERS];
-    uint32_t peer_count;
+    int64_t *peers;
+    uint32_t peer_count, peer_room;
 } writing;
 
 /* ---- one line ------------------------------------------------------------------------------------------ */
@@ -59,6 +59,20 @@ static void name_track(writing *w, const char *what, uint32_t process, uint32_t 
 
 /* ---- a rank -------------------------------------------------------------------------------------------- */
 
+static void add_peer(writing *w, int64_t peer)
+{
+    if (w->peer_count == w->peer_room) {
+        const uint32_t room = 2 * w->peer_room + 8;
+        int64_t *peers = realloc(w->peers, room * sizeof *peers);
+        w->failed = w->failed || !peers;
+        if (!peers)
+            return;
+        w->peers = peers;
+        w->peer_room = room;
+    }
+    w->peers[w->peer_count++] = peer;
+}
+
 static uint32_t thread_of(writing *w, const etch_simulation_node *node)
 {
     const uint32_t receives = 1 + (uint32_t)w->s->axes_count;
@@ -69,8 +83,8 @@ static uint32_t thread_of(writing *w, const etch_simulation_node *node)
         return w->s->one_stream ? 1 : 1 + node->axes;
     while (i < w->peer_count && w->peers[i] != node->peer)
         i++;
-    if (i == w->peer_count && i < MOST_PEERS)
-        w->peers[w->peer_count++] = node->peer;
+    if (i == w->peer_count)
+        add_peer(w, node->peer);
     return receives + i;
 }
 
@@ -161,6 +175,7 @@ cli_exit cli_write_timeline(const char *path, const etch_simulation *s, const et
     for (size_t i = 0; i < count; i++)
         put_rank(&w, &drawn[i], memory);
     fputs("\n]}\n", w.out);
+    free(w.peers);
     if (w.failed)
         fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));
     return cli_out_end(&file, !w.failed);

@@ -36,7 +36,9 @@ static void set_labels(etch_sim *sim)
     sim->family_label = ETCH_NEW_ARRAY(sim->results, families, uint32_t);
     for (uint32_t f = 0; f < families; f++)
         sim->family_label[f] = label_of(sim, sim->job->families[f].label);
-    if (sim->job->stage_count > 1)
+    if (sim->job->message_label)
+        sim->message_label = label_of(sim, sim->job->message_label);
+    else if (sim->job->stage_count > 1)
         sim->message_label = label_of(sim, stage_label(sim));
 }
 

@@ -1,12 +1,12 @@
 /* Steps on machines: the job of a plan, run on a cluster, and what it comes to. */
-#include "session/query/query.h"
+#include "session/api/simulate_int.h"
 
 #include "simulate/simulate.h"
 
 typedef struct simulating {
     etch_session *session;
     const etch_simulation_options *options;
-    const etch_simulation *result;
+    etch_simulation *result;
 } simulating;
 
 /* Millionths, and picoseconds, as powers of ten. */
@@ -17,7 +17,8 @@ enum { MILLIONTHS = 6, PICO = 12 };
 static const etch_cluster *choose_cluster(etch_session *session, const etch_session *machine)
 {
     const etch_cluster *const *clusters;
-    const uint32_t count = etch_spec_clusters((machine ? machine : session)->spec, &clusters);
+    const etch_spec *spec = (machine ? machine : session)->spec;
+    const uint32_t count = spec ? etch_spec_clusters(spec, &clusters) : 0;
     if (count == 1)
         return clusters[0];
     etch_diag *diag = etch_error(session->diags, ETCH_E_MACHINE_CHOICE, (etch_span){0, 0},
@@ -213,12 +214,46 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
 
+/* Runs the job, of a spec or of traces. */
+static etch_status run_job(simulating *s, const etch_job *job, const etch_cluster *cluster,
+                           const etch_simulate_options *options)
+{
+    etch_session *session = s->session;
+    const etch_simulated *simulated;
+    const etch_status status = etch_simulate(session->arena, session->diags, job, options, &simulated);
+    if (status != ETCH_OK)
+        return status;
+    etch_simulation *result = result_of(session, job, cluster, simulated);
+    result->one_stream = options->one_stream;
+    result->mfu = -1;
+    remark_lines(session, cluster->device, job);
+    remark_uneven(session, simulated);
+    s->result = result;
+    return ETCH_OK;
+}
+
+static etch_status simulate_traces(void *data)
+{
+    simulating *s = data;
+    const etch_job *job;
+    if (s->options->nodes) {
+        etch_error(s->session->diags, ETCH_NO_CODE, (etch_span){0, 0},
+                   "of traces it is not said what nodes are");
+        return ETCH_EINPUT;
+    }
+    const etch_cluster *cluster = choose_cluster(s->session, s->options->machine);
+    const etch_status status =
+        cluster ? etch_traces_job(s->session, s->options->traces, s->options->groups, &job) : ETCH_EINPUT;
+    const etch_simulate_options options = {
+        .cluster = cluster, .one_stream = true, .times = s->options->times};
+    return status == ETCH_OK ? run_job(s, job, cluster, &options) : status;
+}
+
 static etch_status simulate(void *data)
 {
     simulating *s = data;
     etch_session *session = s->session;
     const etch_job *job;
-    const etch_simulated *simulated;
     const etch_style style = {.workloads = true,
                               .annotations = s->options->nodes ? (1u << ETCH_ANNOTATION_COUNT) - 1 : 0};
     if (session->options.granularity == ETCH_GRANULARITY_BLOCK) {
@@ -237,16 +272,10 @@ static etch_status simulate(void *data)
     const etch_simulate_options options = {.cluster = cluster,
                                            .one_stream = s->options->one_stream,
                                            .times = s->options->times || s->options->nodes};
-    status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
-    if (status != ETCH_OK)
-        return status;
-    etch_simulation *result = result_of(session, job, cluster, simulated);
-    result->one_stream = s->options->one_stream;
-    add_worth(session, p, cluster, result);
-    remark_lines(session, cluster->device, job);
-    remark_uneven(session, simulated);
-    s->result = result;
-    return ETCH_OK;
+    status = run_job(s, job, cluster, &options);
+    if (status == ETCH_OK)
+        add_worth(session, p, cluster, s->result);
+    return status;
 }
 
 etch_status etch_session_simulate(etch_session *session, const etch_simulation_options *options,
@@ -255,8 +284,9 @@ etch_status etch_session_simulate(etch_session *session, const etch_simulation_o
     etch_simulation_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     simulating s = {.session = session, .options = &own};
-    const etch_status status =
-        unfit ? etch_session_refuse(session, unfit) : etch_session_run_bound(session, simulate, &s);
+    const etch_status status = unfit        ? etch_session_refuse(session, unfit)
+                               : own.traces ? etch_session_run_plain(session, simulate_traces, &s)
+                                            : etch_session_run_bound(session, simulate, &s);
     *simulation = status == ETCH_OK ? s.result : NULL;
     return status;
 }
