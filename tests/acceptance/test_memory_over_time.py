@@ -6,11 +6,13 @@ import io
 import json
 import os
 
+import plans
 from etchtest import LLAMA, MODELS, Case, main, run, settings, succeed, table, value
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 
 NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 SPECS = specs_of(MODELS)
+NAMES = ("memory(activations)", "memory(workspace)", "memory(states)", "memory(cache)", "memory(peak)")
 KEPT = ("activations",)
 WORKED_ON = ("gathered", "communication", "workspace")
 LASTING = ("weights", "grads", "optimizer", "cache")
@@ -64,25 +66,48 @@ class Curve(Case):
     def check(self, spec, plan, of_run):
         sets = small(spec, plan)
         answer = memory(spec, "--plan", plan, "--set", settings(sets), *(["--run", of_run] if of_run else []))
-        names = ("memory(activations)", "memory(workspace)", "memory(states)", "memory(cache)",
-                 "memory(peak)")
-        columns = [by_stage(spec, name, plan, sets, of_run) for name in names]
+        columns = [by_stage(spec, name, plan, sets, of_run) for name in NAMES]
         found = []
         for stage, says in zip(answer["stages"], zip(*columns), strict=True):
             with self.subTest(spec=spec.name, plan=plan, run=of_run, stage=stage["stage"]):
-                found.append(self.assertStage(answer, stage, dict(zip(names, says))))
+                found.append(self.assertStage(answer, stage, dict(zip(NAMES, says))))
         return found
 
     def test_shipped(self):
         """Every model under some of its plans; in the nights, under all."""
         exact = []
         for i, spec in enumerate(SPECS):
-            plans = plans_of(spec)
-            for plan in plans if NIGHTLY else plans[i % 4::4]:
+            its_plans = plans_of(spec)
+            for plan in its_plans if NIGHTLY else its_plans[i % 4::4]:
                 for of_run in runs_of(spec):
                     exact += self.check(spec, plan, of_run)
         self.assertTrue(all(kept for kept, _ in exact), "shipped models keep as much as the formulas say")
         self.assertTrue(any(together for _, together in exact))
+
+
+class Random(Curve):
+    """Random plans: stages of several schedules, chunks that are not equal, weights in parts, recomputation."""
+
+    FIRST = int(os.environ.get("ETCH_TEST_SEED", "0"))
+    COUNT = 40 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+    test_shipped = None
+
+    def test_plans(self):
+        refused = 0
+        for seed in range(self.FIRST, self.FIRST + self.COUNT):
+            plan = plans.Plan(seed)
+            spec, sets = self.write(f"{seed}.etch", plan.text()), plan.bound()
+            done = run("memory", spec, "--format", "json", "--plan", "random", "--set", settings(sets))
+            if done.status:
+                self.assertIn(done.errors()[0]["code"], plans.REASONS, done)
+                refused += 1
+                continue
+            answer = json.loads(done.out)
+            columns = [by_stage(spec, name, "random", sets) for name in NAMES]
+            for stage, says in zip(answer["stages"], zip(*columns), strict=True):
+                with self.subTest(seed=seed, stage=stage["stage"]):
+                    self.assertStage(answer, stage, dict(zip(NAMES, says)))
+        self.assertLess(8 * refused, self.COUNT + 8)
 
 
 class Walk(Case):

@@ -164,12 +164,12 @@ static bool is_half(etch_action action)
     return action.kind == ETCH_ACTION_INPUT_GRADIENTS || action.kind == ETCH_ACTION_WEIGHT_GRADIENTS;
 }
 
-static void add_row(curve *c, uint32_t action, const etch_curve_step *step, uint64_t kept)
+static void add_row(curve *c, uint32_t action, const etch_curve_step *step, uint64_t held)
 {
     etch_curve_row row = {.action = action, .loop = step->of->loop, .iteration = step->iteration};
     for (int k = 0; k < ETCH_CURVE_KINDS; k++)
         row.bytes[k] = step->of->bytes[k];
-    row.bytes[ETCH_CURVE_ACTIVATIONS] = kept;
+    row.bytes[ETCH_CURVE_ACTIVATIONS] = held;
     if (c->rows.count >= c->making.options->most_rows)
         c->making.result = ETCH_CURVE_TOO_LONG;
     else
