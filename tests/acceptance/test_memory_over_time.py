@@ -86,7 +86,7 @@ class Curve(Case):
 
 
 class Random(Curve):
-    """Random plans: stages of several schedules, chunks that are not equal, weights in parts, recomputation."""
+    """Random plans: stages of several schedules, unequal chunks, weights in parts, recomputation."""
 
     FIRST = int(os.environ.get("ETCH_TEST_SEED", "0"))
     COUNT = 40 * int(os.environ.get("ETCH_TEST_MULT", "1"))
