@@ -59,6 +59,7 @@ find_missing() {
     if [ "$wanted" = check ]; then
         need valgrind command -v valgrind
         need clang command -v clang
+        need chromium command -v chromium
         need libclang-rt-dev "$(dirname "$0")/fuzzer.sh"
     fi
 }

@@ -35,6 +35,7 @@
 #include "etch/import.h"
 #include "etch/kinds.h"
 #include "etch/listings.h"
+#include "etch/memory.h"
 #include "etch/notation.h"
 #include "etch/pipeline.h"
 #include "etch/query.h"

@@ -145,6 +145,16 @@ ETCH_API etch_status etch_session_kernel_time(etch_session *session, const etch_
 
 /* ---- a step on a machine ------------------------------------------------------------------------------- */
 
+typedef enum etch_simulation_work {
+    ETCH_STEP_COMPUTES,
+    ETCH_STEP_MEETS,
+    ETCH_STEP_SENDS,
+    ETCH_STEP_RECEIVES,
+    ETCH_STEP_WORKS
+} etch_simulation_work;
+/* "compute", "collective", "send", "receive"; NULL for none. */
+ETCH_API const char *etch_simulation_work_name(etch_simulation_work work);
+
 typedef struct etch_simulation_options {
     /* sizeof(etch_simulation_options) */
     size_t struct_size;
@@ -161,11 +171,31 @@ typedef struct etch_simulation_options {
     /* how many times as long the device of `slow_rank` computes, a decimal, "1.2"; NULL: no device is slow */
     const char *slow;
     uint32_t slow_rank;
+    /* and what nodes are; not of traces */
+    bool nodes;
+    /* The path of traces that are run instead of a spec, and the file of their groups, as in
+     * etch_verification_options; NULL: the session's spec. */
+    const char *traces, *groups;
 } etch_simulation_options;
+
+/* A node of a rank. */
+typedef struct etch_simulation_node {
+    /* as traces call it; "forward", ..; path of modules, NULL: of none; the op, or the collective */
+    const char *name, *phase, *module, *op;
+    etch_simulation_work work;
+    /* index into the axes of the simulation: what it communicates over. Not of computations */
+    uint32_t axes;
+    /* a send, a receive: the other rank less this one */
+    int64_t peer;
+    /* FLOP of a computation; read and written, or the payload */
+    uint64_t flop, bytes;
+    /* below 0: of none */
+    int64_t microbatch, layer;
+} etch_simulation_node;
 
 /* Ranks whose nodes all begin and end at the same time. Picoseconds that add up to the step. */
 typedef struct etch_simulation_class {
-    /* as in etch_output_stage */
+    /* as in etch_output_stage; of traces the stage is the number of the program */
     uint32_t stage, part;
     uint32_t first_rank, ranks;
     uint64_t computing;
@@ -176,10 +206,12 @@ typedef struct etch_simulation_class {
     /* by node of the traces of these ranks; NULL unless asked for */
     const uint64_t *begins, *lasts;
     uint32_t node_count;
+    /* likewise */
+    const etch_simulation_node *nodes;
 } etch_simulation_class;
 
 typedef struct etch_simulation {
-    /* config, run and stack may be NULL */
+    /* config, run and stack may be NULL; of traces the model is their name, and there is no plan */
     const char *model, *plan, *config, *run, *cluster, *device, *stack;
     /* of the stack, as specs have them: "1.08", "6 us" */
     const char *stack_all, *stack_attention, *stack_launch;
@@ -203,6 +235,8 @@ typedef struct etch_simulation {
     size_t class_count;
     /* by rank: index of its class */
     const uint32_t *class_of;
+    /* as it was asked for */
+    bool one_stream;
 } etch_simulation;
 
 /* Runs the step of the session's plan on a cluster. docs/time.md says what is modelled. ETCH_EINPUT: a value

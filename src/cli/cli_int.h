@@ -82,6 +82,8 @@ typedef struct cli_arguments {
     bool check;
     /* all but the machine */
     etch_simulation_options simulation;
+    /* files for pictures of the run; NULL: none */
+    const char *timeline, *report;
     /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool dot;
     /* a pipeline as a picture; likewise */
@@ -120,9 +122,10 @@ enum {
     CLI_IMPORT = 1 << 11,
     CLI_SWEEP = 1 << 12,
     CLI_SOLVE = 1 << 13,
+    CLI_MEMORY = 1 << 14,
     /* what computes rows of a spec */
     CLI_ROWS = CLI_SWEEP | CLI_SOLVE,
-    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE | CLI_MEMORY,
     CLI_EVERY = CLI_SPEC | CLI_ROWS | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
 };
 
@@ -140,6 +143,7 @@ cli_exit cli_dump(const cli_arguments *arguments);
 cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_fit(const cli_arguments *arguments);
 cli_exit cli_simulate(const cli_arguments *arguments);
+cli_exit cli_memory(const cli_arguments *arguments);
 cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_sweep(const cli_arguments *arguments);
 cli_exit cli_solve(const cli_arguments *arguments);

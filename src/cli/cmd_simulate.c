@@ -1,9 +1,12 @@
 /* etch simulate: how long a step takes on a machine, and where the time goes. */
-#include "cli_int.h"
+#define _POSIX_C_SOURCE 200809L
+
+#include "timeline_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { TEXT = 48 };
 
@@ -64,7 +67,7 @@ static const char *title(const etch_simulation *s, const etch_simulation_class *
                 (&s->classes[i] == c || s->classes[i].stage != c->stage || s->classes[i].part != c->part);
         parts = parts || s->classes[i].part > 0;
     }
-    int used = snprintf(text, TEXT, "stage %" PRIu32, c->stage);
+    int used = snprintf(text, TEXT, "%s %" PRIu32, s->plan ? "stage" : "program", c->stage);
     if (parts)
         used += snprintf(text + used, (size_t)(TEXT - used), ", part %" PRIu32, c->part);
     if (!alone)
@@ -96,12 +99,13 @@ static void print_classes(const etch_simulation *s)
 static void print_plain(const etch_simulation *s)
 {
     char step[TEXT], error[TEXT];
-    cli_print_field("model", "%s", s->model);
+    cli_print_field(s->plan ? "model" : "traces", "%s", s->model);
     if (s->config)
         cli_print_field("config", "%s", s->config);
     if (s->run)
         cli_print_field("run", "%s", s->run);
-    cli_print_field("plan", "%s", s->plan);
+    if (s->plan)
+        cli_print_field("plan", "%s", s->plan);
     cli_print_field("machine", "%s of %s", s->cluster, s->device);
     if (s->stack)
         cli_print_field("stack", "%s: all %s, attention %s, launch %s", s->stack, s->stack_all,
@@ -132,7 +136,7 @@ static json_t *numbers_json(const uint64_t *numbers, size_t count, bool *failed)
     return array;
 }
 
-static json_t *class_json(const etch_simulation *s, const etch_simulation_class *c, bool *failed)
+static json_t *class_json(const etch_simulation *s, const etch_simulation_class *c, bool times, bool *failed)
 {
     json_t *object = json_object(), *exposed = json_object();
     for (size_t i = 0; i < s->axes_count; i++)
@@ -145,7 +149,7 @@ static json_t *class_json(const etch_simulation *s, const etch_simulation_class 
     cli_json_set(object, "exposed", exposed, failed);
     cli_json_set(object, "waiting", json_integer((json_int_t)c->waiting), failed);
     cli_json_set(object, "idle", json_integer((json_int_t)c->idle), failed);
-    if (!c->begins)
+    if (!times)
         return object;
     cli_json_set(object, "begins", numbers_json(c->begins, c->node_count, failed), failed);
     cli_json_set(object, "lasts", numbers_json(c->lasts, c->node_count, failed), failed);
@@ -167,7 +171,7 @@ static bool print_json(const etch_simulation *s, bool times)
     bool failed = false;
     json_t *root = json_object(), *classes = json_array(), *class_of = json_array();
     for (size_t i = 0; i < s->class_count; i++)
-        cli_json_append(classes, class_json(s, &s->classes[i], &failed), &failed);
+        cli_json_append(classes, class_json(s, &s->classes[i], times, &failed), &failed);
     for (uint32_t i = 0; times && i < s->ranks; i++)
         cli_json_append(class_of, json_integer((json_int_t)s->class_of[i]), &failed);
     cli_json_set(root, "schema", json_string("etch-simulate/1"), &failed);
@@ -203,26 +207,78 @@ static bool print_json(const etch_simulation *s, bool times)
 
 /* ---- the command ------------------------------------------------------------------------------------ */
 
+/* A folder is one of traces. */
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* What is asked of specs alone; NULL: nothing. */
+static const char *asked_of_spec(const cli_arguments *a)
+{
+    return a->session.config                               ? "--config"
+           : a->session.plan                               ? "--plan"
+           : a->session.run                                ? "--run"
+           : a->session.set_count > 0                      ? "--set"
+           : a->session.granularity != (etch_granularity)0 ? "--granularity"
+           : a->timeline                                   ? "--timeline"
+           : a->report                                     ? "--report"
+                                                           : NULL;
+}
+
+/* The session of the spec, or one without for traces. */
+static etch_session *open_subject(const cli_arguments *arguments, bool traces, etch_status *status)
+{
+    const etch_session_options none = {.struct_size = sizeof none};
+    etch_session *session = NULL;
+    if (!traces)
+        return cli_open(arguments, status);
+    *status = etch_session_open(&none, &session);
+    return session;
+}
+
 cli_exit cli_simulate(const cli_arguments *arguments)
 {
     etch_simulation_options options = arguments->simulation;
     const etch_simulation *result = NULL;
     etch_session *machine = NULL, *session;
     etch_status status = ETCH_OK;
+    const bool draws = arguments->timeline || arguments->report;
+    const etch_memory_report *memory = NULL;
+    cli_exit drawn = CLI_DONE;
     options.struct_size = sizeof options;
+    options.nodes = draws;
+    const bool traces = is_folder(arguments->words[0]);
+    if (traces && asked_of_spec(arguments))
+        return cli_usage_error(arguments->command, "%s is of a spec, and '%s' is a folder of traces",
+                               asked_of_spec(arguments), arguments->words[0]);
+    if (!traces && arguments->groups)
+        return cli_usage_error(arguments->command, "--groups is of a folder of traces");
+    if (traces) {
+        options.traces = arguments->words[0];
+        options.groups = arguments->groups;
+    }
     if (arguments->machine) {
         machine = cli_open_machine(arguments, &status);
         if (status != ETCH_OK)
             return cli_close(arguments, machine, status);
         options.machine = machine;
     }
-    session = cli_open(arguments, &status);
+    session = open_subject(arguments, traces, &status);
     if (status == ETCH_OK)
         status = etch_session_simulate(session, &options, &result);
+    if (status == ETCH_OK && draws)
+        status = etch_session_memory(session, &memory);
+    if (status == ETCH_OK && draws)
+        drawn = cli_write_pictures(arguments, result, memory);
+    if (status != ETCH_OK || drawn != CLI_DONE)
+        result = NULL;
     if (result && arguments->format == ETCH_JSON && !print_json(result, options.times))
         status = ETCH_ENOMEM;
     if (result && arguments->format == ETCH_PLAIN)
         print_plain(result);
     etch_session_close(machine);
-    return cli_close(arguments, session, status);
+    const cli_exit closed = cli_close(arguments, session, status);
+    return closed == CLI_DONE ? drawn : closed;
 }

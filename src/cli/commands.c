@@ -118,6 +118,20 @@ static const cli_command commands[] = {
      "  etch show models/llama.etch mlp --plan megatron_sp\n"
      "  etch show models/gpt.etch --format dot | dot -Tsvg > gpt.svg\n"
      "  etch show SPEC --pipeline --set pp=4,micro=8\n"},
+    {"memory", CLI_MEMORY, "SPEC", 1, 1, "what a rank holds along a step, and what is there at the peak",
+     "Prints, of each stage, the most that a rank of it holds at a time, when that is, and\n"
+     "what it is: weights, grads and what the optimizer keeps, which are there all the time;\n"
+     "activations, kept for the backward pass; gathered copies of weights; what collectives\n"
+     "and messages have brought; and the rest of what is worked on. Then, of the stage that\n"
+     "holds the most, how much there is in each slot, and the tensors that are there at the\n"
+     "peak. Binds everything, defaults too. --stage picks one.\n"
+     "\n"
+     "--format json has a row for every iteration of the loops of each slot, --format csv the\n"
+     "same as a table. The peak is memory(peak) of `etch query`, or below it where not all\n"
+     "that is kept is there when the most is worked on.\n"
+     "\n"
+     "  etch memory models/llama.etch --config llama3_8b --plan megatron_pp \\\n"
+     "      --set pp=2,dp=2,tp=2,batch=16,micro=4,seq=4096\n"},
     {"verify", CLI_VERIFY, "DIR", 1, 1, "do the traces of all ranks run to the end?",
      "Reads the Chakra traces of all ranks in DIR, of any tool, holds them against every\n"
      "rule that simulators rely on, runs them, and says one of three things: every rank\n"
@@ -171,7 +185,7 @@ static const cli_command commands[] = {
      "--format json has a line for each row as well.\n"
      "\n"
      "  etch fit gemm.csv --machine h100_sxm\n"},
-    {"simulate", CLI_SIMULATE, "SPEC", 1, 1, "how long a step takes on a machine",
+    {"simulate", CLI_SIMULATE, "SPEC|DIR", 1, 1, "how long a step takes on a machine",
      "Runs the step of a plan, node by node, on the devices of a cluster: the one of M, a\n"
      "spec with a device and a cluster or the name of one that comes with etch, or that of\n"
      "SPEC. Binds everything, defaults too.\n"
@@ -183,6 +197,12 @@ static const cli_command commands[] = {
      "computing; exposed to communication over axes, waiting, and idle at the end, where it\n"
      "does not compute. Ranks that work alike are run once. --stack takes the factors that\n"
      "what runs on the machine has, --slow one device that is slower.\n"
+     "\n"
+     "DIR is a folder of traces, of any tool: they are run as they are, their computations as\n"
+     "long as they say, or as products in bf16.\n"
+     "\n"
+     "--timeline FILE writes the run as events for ui.perfetto.dev, of one rank of each class\n"
+     "or of those of --ranks; --report FILE a page about it, for any browser.\n"
      "\n"
      "docs/time.md says what is modelled, and what is not.\n"
      "\n"

@@ -78,6 +78,7 @@ void cli_json_modules(json_t *object, const etch_graph_report *report, bool *fai
 json_t *cli_graph_tree(const etch_graph_report *report);
 json_t *cli_plan_tree(const etch_placement_report *report);
 json_t *cli_pipeline_tree(const etch_pipeline_report *report);
+json_t *cli_memory_tree(const etch_memory_report *report);
 /* Adds to the totals of a placement what people say of their numbers, "1.05 GB", as `--human` does elsewhere.
  * False: memory is out. */
 bool cli_plan_tree_say(json_t *tree, const etch_placement_report *report);
@@ -90,5 +91,8 @@ bool cli_print_graph_dot(const etch_graph_report *report);
 bool cli_print_plan_text(const etch_placement_report *report);
 bool cli_print_plan_dot(const etch_placement_report *report);
 void cli_print_pipeline_text(const etch_pipeline_report *report);
+/* They read the tree itself. */
+void cli_print_memory_text(const json_t *tree);
+void cli_print_memory_csv(const json_t *tree);
 
 #endif

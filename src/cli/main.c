@@ -34,6 +34,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_fit(arguments);
     case CLI_SIMULATE:
         return cli_simulate(arguments);
+    case CLI_MEMORY:
+        return cli_memory(arguments);
     case CLI_IMPORT:
         return cli_import(arguments);
     case CLI_SWEEP:

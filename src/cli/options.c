@@ -49,6 +49,8 @@ typedef enum option_id {
     OPT_CHECK,
     OPT_STREAMS,
     OPT_TIMES,
+    OPT_TIMELINE,
+    OPT_REPORT,
     OPT_RANKS,
     OPT_FORM,
     OPT_DIFF,
@@ -92,8 +94,10 @@ static const option_row rows[OPT_COUNT] = {
                  "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC | CLI_ROWS, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0,
-                 "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
-                  "middle, last; else the heaviest (`show --plan`: all)"},
+                 "STAGE", CLI_QUERY | CLI_SHOW | CLI_MEMORY,
+                 "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+                 "middle, last; else the heaviest (`show --plan` and\n"
+                 "`memory`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC | CLI_ROWS,
                  "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
@@ -134,17 +138,21 @@ static const option_row rows[OPT_COUNT] = {
                  "FORMAT", CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT,
                  "of the result: plain (the default) or json; of a\n"
                     "query also latex, c, python; of a graph dot; of a\n"
-                    "pipeline svg; of a sweep csv (the default), jsonl, table"},
+                    "pipeline svg; of a sweep csv (the default), jsonl, table;\n"
+                    "of `memory` also csv"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: shortest (the default), expanded,\n"
                   "factored, or relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
     [OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
-    [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
+    [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY | CLI_SIMULATE,
+                    "the groups; else comm_group.json beside the traces"},
     [OPT_EAGER] = {"eager", 0, NULL, CLI_VERIFY, "only where sends end by themselves"},
     [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY,
                         "only where sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
-    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
+    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP | CLI_SIMULATE,
+                   "only these ranks: 0,2,8-15; of a timeline, else one\n"
+                   "of each class"},
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER | CLI_SIMULATE | CLI_ROWS,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block, library"},
@@ -167,6 +175,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_TIMES] = {"times", 0, NULL, CLI_SIMULATE,
                    "with --format json: when each node begins, and how\n"
                    "long it takes"},
+    [OPT_TIMELINE] = {"timeline", 0, "FILE", CLI_SIMULATE,
+                      "write the run of ranks as events for ui.perfetto.dev"},
+    [OPT_REPORT] = {"report", 0, "FILE", CLI_SIMULATE, "write a page about the run, for any browser"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP,
                     "where the traces, the spec, or the rows go"},
@@ -583,6 +594,12 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_SLOW:
         return read_slow(a, value);
+    case OPT_TIMELINE:
+        a->timeline = value;
+        return true;
+    case OPT_REPORT:
+        a->report = value;
+        return true;
     case OPT_CHECK:
         a->check = true;
         return true;
@@ -743,7 +760,8 @@ static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
     for (int i = 0; i < OPT_COUNT; i++)
         if (given[i] && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
-    if (a->of_rows && c->bit != CLI_SWEEP)
+    const bool is_table = c->bit == CLI_MEMORY && a->sweep.format == ETCH_SWEEP_CSV;
+    if (a->of_rows && c->bit != CLI_SWEEP && !is_table)
         return cli_usage_error(c, "`etch %s` has no --format %s: that is of `etch sweep`", c->name,
                                a->of_rows);
     if (a->not_of_rows && c->bit == CLI_SWEEP)
@@ -758,6 +776,8 @@ static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
     if (a->machine_set_count > 0 && !a->machine)
         return cli_usage_error(c, "'%s' is a number of a machine: say which with --machine M",
                                a->machine_sets[0]);
+    if (c->bit == CLI_SIMULATE && a->ranks && !a->timeline)
+        return cli_usage_error(c, "--ranks goes with --timeline");
     if (a->simulation.times && a->format != ETCH_JSON)
         return cli_usage_error(c, "--times goes with --format json");
     if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
@@ -813,7 +833,8 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     }
     while (status == CLI_DONE && optind < argc)
         status = add_word(a, argv[optind++]);
-    if (a->command && (a->command->bit == CLI_LOWER || a->view == CLI_VIEW_PIPELINE))
+    if (a->command &&
+        (a->command->bit == CLI_LOWER || a->command->bit == CLI_MEMORY || a->view == CLI_VIEW_PIPELINE))
         a->session.defaults = true; /* also for what --verbose says */
     return status == CLI_DONE ? check_words(a, given) : status;
 }

@@ -10,6 +10,7 @@
 #define ETCH_GRAPH_H
 
 #include "graph/cost/cost.h"
+#include "graph/cost/curve.h"
 #include "graph/explain/explain.h"
 #include "graph/ir/builder.h"
 #include "graph/ir/cursor.h"

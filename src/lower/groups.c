@@ -87,6 +87,8 @@ uint32_t etch_group_id(const etch_job *job, const etch_group_family *family, uin
 
 uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, uint32_t group, uint32_t k)
 {
+    if (family->members)
+        return family->members[(size_t)group * family->size + k];
     uint32_t rank = 0;
     if (family->across) {
         rank = etch_stage_rank(job, family->stages[k]);

@@ -64,6 +64,9 @@ typedef struct etch_workload {
     const char *dtype;
     /* of the products alone */
     uint64_t flop;
+    /* it is known how long it takes, in picoseconds, whatever the machine */
+    bool is_measured;
+    uint64_t lasts;
     /* attention: that a query may see */
     uint64_t keys;
     /* `batch` products of a matrix of m and k, and one of k and n; 0: it is none */
@@ -135,6 +138,8 @@ typedef struct etch_group_family {
     uint32_t stage_count;
     /* a group has a rank of each of `stages`; else its ranks are all of one of them */
     bool across;
+    /* the ranks of its groups, one after the other, where no mesh says them; else NULL */
+    const uint32_t *members;
 } etch_group_family;
 
 typedef struct etch_mesh_axis {
@@ -210,6 +215,8 @@ typedef struct etch_job {
     uint32_t binding_count;
     /* names; config and run may be NULL */
     const char *model, *plan, *config, *run;
+    /* what messages are between; NULL: stages */
+    const char *message_label;
 } etch_job;
 
 /* ---- making a job -------------------------------------------------------------------------------------- */

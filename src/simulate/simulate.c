@@ -33,10 +33,12 @@ static void set_labels(etch_sim *sim)
 {
     const uint32_t families = sim->job->family_count;
     sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1, const char *);
-    sim->family_label = ETCH_NEW_ARRAY(sim->arena, families, uint32_t);
+    sim->family_label = ETCH_NEW_ARRAY(sim->results, families, uint32_t);
     for (uint32_t f = 0; f < families; f++)
         sim->family_label[f] = label_of(sim, sim->job->families[f].label);
-    if (sim->job->stage_count > 1)
+    if (sim->job->message_label)
+        sim->message_label = label_of(sim, sim->job->message_label);
+    else if (sim->job->stage_count > 1)
         sim->message_label = label_of(sim, stage_label(sim));
 }
 
@@ -70,6 +72,8 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     out->error = run.error;
     out->labels = sim->labels;
     out->label_count = sim->label_count;
+    out->family_label = sim->family_label;
+    out->message_label = sim->message_label;
     out->classes = classes;
     out->class_count = sim->class_count;
     out->class_of = sim->class_of;

@@ -176,6 +176,64 @@ typedef struct etch_verify_result {
 etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
                         etch_verify_result *result) ETCH_MUST_CHECK;
 
+/* ---- traces as a run needs them ------------------------------------------------------------------------ */
+
+typedef enum etch_loaded_work {
+    /* passes in no time */
+    ETCH_LOADED_NOTHING,
+    ETCH_LOADED_COMPUTES,
+    /* of a memory that is not the rank's own */
+    ETCH_LOADED_MEMORY,
+    ETCH_LOADED_COLLECTIVE,
+    ETCH_LOADED_SENDS,
+    ETCH_LOADED_RECEIVES
+} etch_loaded_work;
+
+typedef struct etch_loaded_node {
+    uint64_t id;
+    etch_loaded_work work;
+    /* etch_chakra_collective */
+    uint8_t collective;
+    /* of a computation; its bytes, or the payload; what the trace says that a computation takes, or 0 */
+    uint64_t flop, bytes, microseconds;
+    /* collective: of the folder's groups. Message: the other rank */
+    uint32_t group, peer;
+    int32_t tag;
+    /* ids of nodes, ascending, each once */
+    const uint64_t *waits;
+    uint32_t wait_count;
+} etch_loaded_node;
+
+/* In the order of their ids. */
+typedef struct etch_loaded_rank {
+    const etch_loaded_node *nodes;
+    uint32_t node_count;
+} etch_loaded_rank;
+
+typedef struct etch_trace_member_list {
+    uint32_t id, count;
+    /* ascending */
+    const uint32_t *ranks;
+} etch_trace_member_list;
+
+typedef struct etch_trace_folder {
+    /* "out/llama" */
+    const char *name;
+    uint32_t rank_count;
+    /* the first is that of all ranks */
+    const etch_trace_member_list *groups;
+    uint32_t group_count;
+} etch_trace_folder;
+
+typedef struct etch_trace_loader etch_trace_loader;
+
+/* `path` and `groups` as in etch_verify_options. Of traces that `etch_verify` has found no error in. */
+etch_status etch_trace_loader_open(etch_arena *arena, const char *path, const char *groups, etch_diags *diags,
+                                   etch_trace_loader **loader, etch_trace_folder *folder) ETCH_MUST_CHECK;
+/* The nodes of a rank live in `arena`. */
+etch_status etch_trace_load(etch_arena *arena, const etch_trace_loader *loader, uint32_t rank,
+                            etch_diags *diags, etch_loaded_rank *out) ETCH_MUST_CHECK;
+
 /* ---- traces for people --------------------------------------------------------------------------------- */
 
 typedef enum etch_dump_form {

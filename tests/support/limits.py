@@ -315,6 +315,7 @@ ELSEWHERE = {
     "MOST_BYTES": "tests/trace/test_limits.c programs_fill_their_room",
     "MAX_INSTRUCTIONS": "tests/symbolic/test_limits.c compiled_instructions",
     "MAX_LOOPS": "tests/symbolic/test_limits.c compiled_loops",
+    "CLI_MOST_EVENTS": "tests/simulate/test_pictures.py test_refused",
     "ETCH_MOST_CLASSES": "tests/simulate/test_run.py test_most_classes",
     "MOST_PICOSECONDS": "tests/simulate/test_run.py test_longest_node",
     "ETCH_LEVEL_SIDES": "tests/machine/test_shipped.py check_limits",
@@ -431,6 +432,8 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
     "ETCH_MOST_MICROBATCHES": Limit(2**32, 2**32 + 1, "E0521", below_status=4, below_code="E0919",
                                     **cut(stages="2", micro="SIZE")),
     "MOST_CELLS": Limit(174760, 174761, "E0919", status=4, **cut(stages="2", micro="SIZE")),
+    "MOST_CURVE_ROWS": Limit(32768, 32769, "E0919", status=4, files=cut()["files"], arguments=lambda n: [
+        "memory", "s.etch", "--set", f"batch={n},hidden=4,dp=1,layers=1,pp=1,micro={n},v=1"]),
 }
 
 # The same limits where they end otherwise.

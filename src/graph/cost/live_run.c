@@ -62,7 +62,13 @@ static void add_turns(const etch_live_run *r, const cell *c, uint64_t first, uin
     for (uint64_t i = first; i < first + count; i++) {
         const uint32_t span = copies == etch_int(r->sym, 1) ? c->out->at.count : begin;
         if (class_of(c, i) != ETCH_NO_CLASS)
-            ETCH_PUSH(r->arena, &c->out->at, (etch_live_turn){class_of(c, i), copies, c->chunk, span});
+            ETCH_PUSH(r->arena, &c->out->at,
+                      (etch_live_turn){.class = class_of(c, i),
+                                       .copies = copies,
+                                       .first = etch_add(r->sym, c->low, etch_int(r->sym, (int64_t)i)),
+                                       .stride = c->period,
+                                       .chunk = c->chunk,
+                                       .span = span});
     }
 }
 
@@ -75,6 +81,7 @@ static void count_open(const etch_live_run *r, const cell *c, uint32_t begin)
     for (uint32_t t = begin; t < c->out->at.count; t++) {
         etch_live_turn *turn = &c->out->at.at[t];
         int64_t others = 0;
+        turn->first = NULL;
         if (!etch_is_zero(turn->copies))
             continue;
         for (uint32_t i = begin; i < c->out->at.count; i++)
@@ -224,7 +231,9 @@ static etch_live_event *event_now(const etch_live_run *r)
 static void begin_event(etch_live_run *r, uint32_t chunk)
 {
     etch_sym_charge(r->sym, OPERATIONS_OF_STEP);
-    ETCH_PUSH(r->arena, &r->events, (etch_live_event){.is_backward = r->is_backward, .chunk = chunk});
+    ETCH_PUSH(r->arena, &r->events,
+              (etch_live_event){
+                  .is_backward = r->is_backward, .chunk = chunk, .loop = r->turning, .turn = r->turn});
 }
 
 static etch_live_level *levels_of(const etch_live_run *r)
@@ -608,8 +617,14 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         if (t == 0 || turn->span != span)
             begin_span(r);
         span = turn->span;
+        if (is_top) {
+            r->turning = root_of(loop->loop);
+            r->turn = turns->now;
+        }
         run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, handed);
     }
+    if (is_top)
+        r->turning = NULL;
     begin_span(r);
     r->spans.count--;
     for (uint32_t k = 0; k < first->carries.count; k++)

@@ -13,6 +13,9 @@ typedef struct etch_live_turn {
     uint32_t class;
     /* iterations that it stands for, where one makes what others do not */
     etch_expr copies;
+    /* the first of them, and how far apart they are; NULL: it stands for an open number of them */
+    etch_expr first;
+    uint32_t stride;
     /* of the stage; of a loop that is not divided among stages that of what is around it */
     uint32_t chunk;
     /* the first turn of those that stand for iterations in turn: of a period; or itself */
@@ -71,6 +74,9 @@ typedef struct etch_live_event {
     ETCH_VEC(uint32_t) reads;
     /* an iteration ends, and hands on */
     bool hands_on;
+    /* the loop of forward whose turn it is in, of the top level; NULL: between such loops */
+    const etch_loop *loop;
+    uint32_t turn;
 } etch_live_event;
 
 /* The name of a gathered copy. */
@@ -110,6 +116,9 @@ typedef struct etch_live_run {
     /* the event with which the iteration of the loop of the top level began, and what is there to its end */
     uint32_t turn_begin;
     ETCH_VEC(uint32_t) to_turn_end;
+    /* the loop of the top level, of forward, and its turn, at work; NULL: none */
+    const etch_loop *turning;
+    uint32_t turn;
     /* the events with which weight groups begin, as traces count them: a loop is one here */
     ETCH_VEC(uint32_t) groups;
     /* of the top level at work: counted over loops and what lies between them */

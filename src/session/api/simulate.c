@@ -1,12 +1,12 @@
 /* Steps on machines: the job of a plan, run on a cluster, and what it comes to. */
-#include "session/query/query.h"
+#include "session/api/simulate_int.h"
 
 #include "simulate/simulate.h"
 
 typedef struct simulating {
     etch_session *session;
     const etch_simulation_options *options;
-    const etch_simulation *result;
+    etch_simulation *result;
 } simulating;
 
 /* Millionths, and picoseconds, as powers of ten. */
@@ -64,10 +64,60 @@ static void add_worth(etch_session *session, etch_compiled *p, const etch_cluste
 
 /* ---- the result ---------------------------------------------------------------------------------------- */
 
+/* A node of a program; what is not said of it has no annotation. */
+static etch_simulation_node node_of(const etch_job *job, const etch_simulated *from, uint32_t program,
+                                    uint32_t index)
+{
+    const etch_class_program *p = &job->programs[program];
+    const etch_node *node = &p->nodes[index];
+    const etch_annotated *says = &p->annotated[index];
+    const etch_annotation_value *value = says->value;
+    const bool message = node->type == ETCH_NODE_SEND || node->type == ETCH_NODE_RECV;
+    etch_simulation_node out = {.name = p->names + node->name,
+                                .phase = value[ETCH_ANNOTATION_PHASE].text,
+                                .op = value[ETCH_ANNOTATION_OP_TYPE].text,
+                                .work = node->type == ETCH_NODE_COMP   ? ETCH_STEP_COMPUTES
+                                        : node->type == ETCH_NODE_COLL ? ETCH_STEP_MEETS
+                                        : node->type == ETCH_NODE_SEND ? ETCH_STEP_SENDS
+                                                                       : ETCH_STEP_RECEIVES,
+                                .axes = from->message_label,
+                                .peer = message ? p->peers[node->peer] : 0,
+                                .flop = node->type == ETCH_NODE_COMP ? node->flop : 0,
+                                .bytes = node->bytes,
+                                .microbatch = -1,
+                                .layer = -1};
+    if (node->type == ETCH_NODE_COLL)
+        out.axes = from->family_label[node->family];
+    if (says->given >> ETCH_ANNOTATION_MODULE & 1)
+        out.module = value[ETCH_ANNOTATION_MODULE].text;
+    if (says->given >> ETCH_ANNOTATION_MICROBATCH & 1)
+        out.microbatch = (int64_t)value[ETCH_ANNOTATION_MICROBATCH].number;
+    if (says->given >> ETCH_ANNOTATION_LAYER & 1)
+        out.layer = (int64_t)value[ETCH_ANNOTATION_LAYER].number;
+    return out;
+}
+
+/* By program: what its nodes are; they are there once for all classes of it. */
+static const etch_simulation_node *const *nodes_of(etch_arena *arena, const etch_job *job,
+                                                   const etch_simulated *from)
+{
+    const etch_simulation_node **all =
+        ETCH_NEW_ARRAY(arena, job->program_count, const etch_simulation_node *);
+    for (uint32_t p = 0; p < job->program_count && job->programs[p].annotated; p++) {
+        etch_simulation_node *nodes =
+            ETCH_NEW_ARRAY(arena, job->programs[p].node_count, etch_simulation_node);
+        for (uint32_t i = 0; i < job->programs[p].node_count; i++)
+            nodes[i] = node_of(job, from, p, i);
+        all[p] = nodes;
+    }
+    return all;
+}
+
 static const etch_simulation_class *classes_of(etch_arena *arena, const etch_job *job,
                                                const etch_simulated *from)
 {
     etch_simulation_class *classes = ETCH_NEW_ARRAY(arena, from->class_count, etch_simulation_class);
+    const etch_simulation_node *const *nodes = nodes_of(arena, job, from);
     for (uint32_t i = 0; i < from->class_count; i++) {
         const etch_simulated_class *c = &from->classes[i];
         classes[i] = (etch_simulation_class){.stage = job->stages[c->program].stage,
@@ -80,7 +130,8 @@ static const etch_simulation_class *classes_of(etch_arena *arena, const etch_job
                                              .idle = c->idle,
                                              .begins = c->begins,
                                              .lasts = c->lasts,
-                                             .node_count = job->programs[c->program].node_count};
+                                             .node_count = job->programs[c->program].node_count,
+                                             .nodes = nodes[c->program]};
     }
     return classes;
 }
@@ -171,13 +222,60 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
 
+/* Runs the job, of a spec or of traces. */
+static etch_status run_job(simulating *s, const etch_job *job, const etch_simulate_options *options)
+{
+    etch_session *session = s->session;
+    const etch_simulated *simulated;
+    const etch_status status = etch_simulate(session->arena, session->diags, job, options, &simulated);
+    if (status != ETCH_OK)
+        return status;
+    etch_simulation *result = result_of(session, job, options->cluster, simulated);
+    result->one_stream = options->one_stream;
+    result->mfu = -1;
+    etch_remark_machine(session, options->cluster->device, job);
+    remark_uneven(session, simulated);
+    if (options->stack)
+        add_stack(session, options->stack, result);
+    result->slow = s->options->slow ? decimal_text(session->arena, options->slow, ETCH_OF_NOTHING) : NULL;
+    result->slow_rank = s->options->slow_rank;
+    s->result = result;
+    return ETCH_OK;
+}
+
+static etch_status simulate_traces(void *data)
+{
+    simulating *s = data;
+    const etch_job *job;
+    if (s->options->nodes) {
+        etch_error(s->session->diags, ETCH_NO_CODE, (etch_span){0, 0},
+                   "of traces it is not said what nodes are");
+        return ETCH_EINPUT;
+    }
+    const etch_cluster *cluster = etch_session_cluster(s->session, s->options->machine);
+    const char *stack_name = s->options->stack;
+    const etch_stack *stack =
+        cluster && stack_name ? etch_session_stack(s->session, cluster, stack_name) : NULL;
+    if (!cluster || (stack_name && !stack))
+        return ETCH_EINPUT;
+    const etch_status status = etch_traces_job(s->session, s->options->traces, s->options->groups, &job);
+    etch_simulate_options options = {.slow_rank = s->options->slow_rank,
+                                     .cluster = cluster,
+                                     .stack = stack,
+                                     .one_stream = true,
+                                     .times = s->options->times};
+    if (status == ETCH_OK && s->options->slow && !read_slow(s->session, s->options, job, &options.slow))
+        return ETCH_EINPUT;
+    return status == ETCH_OK ? run_job(s, job, &options) : status;
+}
+
 static etch_status simulate(void *data)
 {
     simulating *s = data;
     etch_session *session = s->session;
     const etch_job *job;
-    const etch_simulated *simulated;
-    const etch_style style = {.workloads = true};
+    const etch_style style = {.workloads = true,
+                              .annotations = s->options->nodes ? (1u << ETCH_ANNOTATION_COUNT) - 1 : 0};
     if (session->options.granularity == ETCH_GRANULARITY_BLOCK) {
         etch_error(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
                    "a block as one node has no time: simulate kernels, or ops");
@@ -197,22 +295,13 @@ static etch_status simulate(void *data)
                                      .cluster = cluster,
                                      .stack = stack,
                                      .one_stream = s->options->one_stream,
-                                     .times = s->options->times};
+                                     .times = s->options->times || s->options->nodes};
     if (s->options->slow && !read_slow(session, s->options, job, &options.slow))
         return ETCH_EINPUT;
-    status = etch_simulate(session->arena, session->diags, job, &options, &simulated);
-    if (status != ETCH_OK)
-        return status;
-    etch_simulation *result = result_of(session, job, cluster, simulated);
-    add_worth(session, p, cluster, result);
-    etch_remark_machine(session, cluster->device, job);
-    remark_uneven(session, simulated);
-    if (stack)
-        add_stack(session, stack, result);
-    result->slow = s->options->slow ? decimal_text(session->arena, options.slow, ETCH_OF_NOTHING) : NULL;
-    result->slow_rank = s->options->slow_rank;
-    s->result = result;
-    return ETCH_OK;
+    status = run_job(s, job, &options);
+    if (status == ETCH_OK)
+        add_worth(session, p, cluster, s->result);
+    return status;
 }
 
 etch_status etch_session_simulate(etch_session *session, const etch_simulation_options *options,
@@ -221,8 +310,9 @@ etch_status etch_session_simulate(etch_session *session, const etch_simulation_o
     etch_simulation_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     simulating s = {.session = session, .options = &own};
-    const etch_status status =
-        unfit ? etch_session_refuse(session, unfit) : etch_session_run_bound(session, simulate, &s);
+    const etch_status status = unfit        ? etch_session_refuse(session, unfit)
+                               : own.traces ? etch_session_run_plain(session, simulate_traces, &s)
+                                            : etch_session_run_bound(session, simulate, &s);
     *simulation = status == ETCH_OK ? s.result : NULL;
     return status;
 }

@@ -52,3 +52,25 @@ const char *etch_phrase_role_name(etch_phrase_role role)
         [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
     return NAME_AT(names, role, ETCH_PHRASE_COUNT);
 }
+
+const char *etch_memory_kind_name(etch_memory_kind kind)
+{
+    static const char *const names[ETCH_MEMORY_KINDS] = {[ETCH_BYTES_OF_WEIGHTS] = "weights",
+                                                         [ETCH_BYTES_OF_GRADS] = "grads",
+                                                         [ETCH_BYTES_OF_OPTIMIZER] = "optimizer",
+                                                         [ETCH_BYTES_OF_CACHE] = "cache",
+                                                         [ETCH_BYTES_OF_ACTIVATIONS] = "activations",
+                                                         [ETCH_BYTES_OF_GATHERED] = "gathered",
+                                                         [ETCH_BYTES_OF_COMMUNICATION] = "communication",
+                                                         [ETCH_BYTES_OF_WORKSPACE] = "workspace"};
+    return NAME_AT(names, kind, ETCH_MEMORY_KINDS);
+}
+
+const char *etch_simulation_work_name(etch_simulation_work work)
+{
+    static const char *const names[ETCH_STEP_WORKS] = {[ETCH_STEP_COMPUTES] = "compute",
+                                                       [ETCH_STEP_MEETS] = "collective",
+                                                       [ETCH_STEP_SENDS] = "send",
+                                                       [ETCH_STEP_RECEIVES] = "receive"};
+    return NAME_AT(names, work, ETCH_STEP_WORKS);
+}

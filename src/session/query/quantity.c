@@ -534,15 +534,9 @@ static bool pick_share(etch_session *session, etch_compiled *p, const etch_cost_
     return true;
 }
 
-typedef struct held_by {
-    etch_session *session;
-    const etch_compiled *p;
-} held_by;
-
-/* A part of the working set, as an answer has it. */
-static etch_expr held_amount(void *data, etch_expr amount)
+etch_expr etch_held_amount(void *data, etch_expr amount)
 {
-    const held_by *h = data;
+    const etch_held_by *h = data;
     const etch_cost held = {.measure = ETCH_HELD};
     return etch_cost_total(h->session, h->p, &held, etch_at_work_share(h->p->placed, amount, NULL));
 }
@@ -555,8 +549,8 @@ static const etch_cost_list *items_of(etch_session *session, etch_compiled *p, c
     const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
     if (!held)
         return etch_compiled_stage_costs(session, p, stage ? stage->view : NULL);
-    held_by by = {session, p};
-    const etch_valuation values = {held_amount, &by};
+    etch_held_by by = {session, p};
+    const etch_valuation values = {etch_held_amount, &by};
     return etch_compiled_stage_memory(session, p, stage,
                                       f->held && f->held->held >> ETCH_MEMORY_WORKSPACE & 1, &values);
 }

@@ -114,6 +114,13 @@ const etch_cluster *etch_session_cluster(etch_session *session, const etch_sessi
 const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name);
 /* Says which kinds of kernels of the job the device has no line for. */
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job);
+/* What a rank holds, or a part of it, as an answer has it: the `put` of an etch_valuation, whose data is an
+ * etch_held_by. */
+typedef struct etch_held_by {
+    etch_session *session;
+    const etch_compiled *p;
+} etch_held_by;
+etch_expr etch_held_amount(void *data, etch_expr amount);
 
 /* ---- items in tables, and what they come from ---------------------------------------------------------- */
 

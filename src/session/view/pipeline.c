@@ -1,6 +1,6 @@
 /* The order in which the stages of a plan work, and the time that it takes when slots of one direction take
  * equally long. */
-#include "session/query/query.h"
+#include "session/view/pipeline_int.h"
 
 /* Of the picture: stages times weight groups of time. */
 enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 }; /* halves: as forward */
@@ -81,6 +81,15 @@ static bool bind_sizes(showing *s)
                           .microbatches = micro,
                           .trains = s->p->model->trains};
     return etch_pipe_fits(s->session->diags, line, &s->pipe);
+}
+
+bool etch_view_pipe(etch_session *session, etch_compiled *p, etch_pipe *pipe)
+{
+    showing s = {.session = session, .p = p};
+    find_sizes(&s);
+    const bool fine = bind_sizes(&s);
+    *pipe = s.pipe;
+    return fine;
 }
 
 static bool fits(const showing *s)

@@ -1,0 +1,12 @@
+/* What simulating specs and simulating traces share. */
+#ifndef ETCH_SESSION_API_SIMULATE_INT_H
+#define ETCH_SESSION_API_SIMULATE_INT_H
+
+#include "session/query/query.h"
+
+/* The job of the traces of a folder, as etch_verify finds them: without errors, and each computation with its
+ * duration where the trace has one. Computations without are products in bf16. */
+etch_status etch_traces_job(etch_session *session, const char *path, const char *groups,
+                            const etch_job **job) ETCH_MUST_CHECK;
+
+#endif
