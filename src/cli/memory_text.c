@@ -38,8 +38,8 @@ const char *cli_bytes_text(uint64_t bytes, char text[CLI_BYTES_TEXT])
         else if (digits == 0)
             snprintf(text, TEXT, "%" PRIu64 " %s", whole, units[unit]);
         else
-            snprintf(text, TEXT, "%" PRIu64 ".%0*" PRIu64 " %s", whole / parts, digits, whole % parts,
-                     units[unit]);
+            snprintf(text, TEXT, digits == 2 ? "%" PRIu64 ".%02" PRIu64 " %s" : "%" PRIu64 ".%" PRIu64 " %s",
+                     whole / parts, whole % parts, units[unit]);
         break;
     }
     return text;
