@@ -43,7 +43,7 @@ def table():
 
 
 def etch(command, row, *more):
-    done = subprocess.run([ETCH, command, str(HERE / f"{row['spec']}.etch"), *more, "--plan", row["plan"],
+    done = subprocess.run([ETCH, command, str(HERE / f"{row['spec']}_steps.etch"), *more, "--plan", row["plan"],
                            "--set", row["sets"], "-q"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{row}\n{done.stderr}"
     return done.stdout
