@@ -55,6 +55,9 @@ typedef struct etch_sweep_options {
     /* go on with what an earlier call, which ended in whatever way, has left of the same sweep, and leave
      * what a later one can go on with, "<file>.part". The bytes of `file` are the same */
     bool resume;
+    /* a file for a picture of the rows, SVG: of a Pareto front of two expressions, or of the first expression
+     * over two axes; NULL: none */
+    const char *plot;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

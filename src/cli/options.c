@@ -30,6 +30,7 @@ typedef enum option_id {
     OPT_YES,
     OPT_SHARD,
     OPT_RESUME,
+    OPT_PLOT,
     OPT_FOR,
     OPT_METHOD,
     OPT_PIPELINE,
@@ -117,6 +118,8 @@ static const option_row rows[OPT_COUNT] = {
                    "`etch merge` makes the whole of all parts"},
     [OPT_RESUME] = {"resume", 0, NULL, CLI_SWEEP, "go on where the same command ended before; keeps in\n"
                     "PATH.part what it can go on with"},
+    [OPT_PLOT] = {"plot", 0, "FILE", CLI_SWEEP, "a picture of the rows, SVG: a front of two expressions, or\n"
+                  "the first expression over two axes"},
     [OPT_FOR] = {"for", 0, "NAME", CLI_SOLVE, "the param or mesh axis to solve for; with values, only\n"
                  "these: 'tp = 1, 2, 4'; repeatable"},
     [OPT_METHOD] = {"method", 0, "WHAT", CLI_SOLVE, "only in this way: closed, bisection, each"},
@@ -465,6 +468,9 @@ static bool store_rows(cli_arguments *a, option_id id, const char *value)
     case OPT_RESUME:
         a->sweep.resume = true;
         return true;
+    case OPT_PLOT:
+        a->sweep.plot = value;
+        return true;
     case OPT_FOR:
         a->over[a->solve.name_count++] = value;
         return true;
@@ -507,6 +513,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_EXPLAIN:
     case OPT_SHARD:
     case OPT_RESUME:
+    case OPT_PLOT:
     case OPT_YES:
     case OPT_FOR:
     case OPT_METHOD:

@@ -305,6 +305,7 @@ etch_status etch_session_merge(etch_session *session, const char *const *parts, 
     merging m = {.session = session, .paths = parts, .count = count};
     const char *unfit = etch_options_read(options, &m.options, sizeof m.options);
     m.options.explain = false; /* that asks the spec */
+    m.options.plot = NULL;
     m.sweep.session = session;
     m.sweep.options = &m.options;
     m.sweep.sink = (etch_sweep_sink){.session = session, .options = &m.options, .folder = -1, .file = -1};

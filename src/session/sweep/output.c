@@ -63,6 +63,21 @@ etch_status etch_sweep_report_stop(etch_sweep *sweep)
     return ETCH_ELIMIT;
 }
 
+/* Into a file that appears as the rows do. */
+static etch_status write_plot(etch_sweep *sweep)
+{
+    etch_buf text = {.arena = sweep->arena};
+    sweep->plot_options = (etch_sweep_options){.file = sweep->options->plot};
+    sweep->plot = (etch_sweep_sink){
+        .session = sweep->session, .options = &sweep->plot_options, .folder = -1, .file = -1};
+    if (!etch_plot(sweep, &text))
+        return ETCH_EINPUT;
+    etch_status status = etch_sink_open(&sweep->plot);
+    if (status == ETCH_OK)
+        status = etch_sink_write(&sweep->plot, text.text, text.length);
+    return status == ETCH_OK ? etch_sink_close(&sweep->plot, true) : status;
+}
+
 etch_status etch_sweep_finish(etch_sweep *sweep)
 {
     etch_buf text = {.arena = sweep->arena};
@@ -79,5 +94,7 @@ etch_status etch_sweep_finish(etch_sweep *sweep)
         return ETCH_EINPUT;
     if (!etch_sweep_streams(sweep))
         sweep->report->written = sweep->kept.count;
-    return etch_sink_close(&sweep->sink, true);
+    if (sweep->options->plot)
+        status = write_plot(sweep);
+    return status == ETCH_OK ? etch_sink_close(&sweep->sink, true) : status;
 }

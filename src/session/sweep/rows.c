@@ -8,7 +8,7 @@
 bool etch_sweep_streams(const etch_sweep *sweep)
 {
     return !sweep->request.has_best && sweep->request.pareto.count == 0 &&
-           sweep->options->format != ETCH_SWEEP_TABLE;
+           sweep->options->format != ETCH_SWEEP_TABLE && !sweep->options->plot;
 }
 
 static void copy_exacts(etch_arena *arena, etch_exact *to, const etch_exact *from, uint32_t count)

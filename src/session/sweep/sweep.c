@@ -221,7 +221,7 @@ static etch_status run(void *data)
         return ETCH_EINPUT;
     }
     if (!choose_part(sweep, part) || !etch_sweep_read(session, sweep->options, &sweep->request) ||
-        !make_frames(sweep))
+        !make_frames(sweep) || (sweep->options->plot && !etch_plot_fits(sweep)))
         return ETCH_EINPUT;
     etch_status status = check_count(sweep);
     if (status != ETCH_OK)
@@ -260,6 +260,8 @@ etch_status etch_sweep_begin(etch_sweep *sweep)
 void etch_sweep_end(etch_sweep *sweep)
 {
     etch_sink_abandon(&sweep->sink);
+    if (sweep->plot.session)
+        etch_sink_abandon(&sweep->plot);
     if (sweep->part)
         etch_part_end(sweep->part);
     for (uint32_t i = 0; i < sweep->files.count; i++)

@@ -11,6 +11,7 @@
  *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
  *     print.c      rows as text
+ *     plot.c       rows as a picture
  *     sink.c       where text goes
  *     output.c     what comes of rows
  *     part_int.h   rows of one of several processes, and what goes on later
@@ -331,6 +332,9 @@ typedef struct etch_sweep {
     /* the names of the columns are written */
     bool has_head;
     etch_sweep_sink sink;
+    /* of a picture */
+    etch_sweep_sink plot;
+    etch_sweep_options plot_options;
     etch_sweep_report *report;
 } etch_sweep;
 
@@ -447,6 +451,10 @@ void etch_print_row(const etch_sweep *sweep, const etch_sweep_frame *frame, cons
                     const etch_exact *results, etch_buf *out);
 /* All of the rows, in columns. */
 void etch_print_table(const etch_sweep *sweep, const etch_kept_row *rows, uint32_t count, etch_buf *out);
+/* Can the rows of the sweep, whose frames are known, be drawn? False after an error. */
+bool etch_plot_fits(etch_sweep *sweep);
+/* A picture of the rows that are kept, SVG. False after an error. */
+bool etch_plot(etch_sweep *sweep, etch_buf *out);
 const char *etch_row_text(etch_arena *arena, const etch_sweep_frame *frame, const etch_exact *values);
 
 /* behind the name of a file that misses rows */
