@@ -81,8 +81,8 @@ typedef struct etch_solution {
 
 /* Solves "A <= B", also with <, >=, > and ==. A value is admissible where no query of the sides refuses it:
  * sizes divide, assumptions hold. What has no value takes its default. ETCH_EINPUT: the request has errors,
- * or the statement holds for no admissible value. ETCH_EUNKNOWN: none of the methods can tell, and the messages
- * say why. The solution is NULL then. */
+ * or the statement holds for no admissible value. ETCH_EUNKNOWN: none of the methods can tell, and the
+ * messages say why. The solution is NULL then. */
 ETCH_API etch_status etch_session_solve(etch_session *session, const char *statement,
                                         const etch_solve_options *options, const etch_solution **solution);
 

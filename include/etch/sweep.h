@@ -49,6 +49,15 @@ typedef struct etch_sweep_options {
     bool explain;
     /* also more rows than 10^8 */
     bool yes;
+    /* "3/8": only the third of eight shares of the rows, into `file`, a part for `etch_session_merge`. NULL:
+     * all */
+    const char *shard;
+    /* go on with what an earlier call, which ended in whatever way, has left of the same sweep, and leave
+     * what a later one can go on with, "<file>.part". The bytes of `file` are the same */
+    bool resume;
+    /* a file for a picture of the rows, SVG: of a Pareto front of two expressions, or of the first expression
+     * over two axes; NULL: none */
+    const char *plot;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {
@@ -67,6 +76,12 @@ typedef struct etch_sweep_report {
  * it was stopped. */
 ETCH_API etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *options,
                                         const etch_sweep_report **report);
+
+/* Makes of all `count` parts of a sweep, in any order, what the sweep would have written. Of the options
+ * `file`, `write` and `data` count. The session needs no spec. ETCH_EINPUT: one is missing, not finished, or
+ * of another sweep; or no row is left. */
+ETCH_API etch_status etch_session_merge(etch_session *session, const char *const *parts, size_t count,
+                                        const etch_sweep_options *options, const etch_sweep_report **report);
 
 #ifdef __cplusplus
 }

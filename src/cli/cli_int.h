@@ -36,8 +36,6 @@ typedef enum cli_view {
     CLI_VIEW_COUNT
 } cli_view;
 
-enum { CLI_MAX_WORDS = 3 };
-
 struct cli_command;
 
 /* The command line, taken apart. Texts belong to argv. */
@@ -45,7 +43,7 @@ typedef struct cli_arguments {
     /* NULL: none was given */
     const struct cli_command *command;
     /* after the command */
-    const char *words[CLI_MAX_WORDS];
+    const char **words;
     int word_count;
     /* all but `spec`; `sets` has room for every word of the command line */
     etch_session_options session;
@@ -107,6 +105,9 @@ typedef struct cli_command {
     const char *details;
 } cli_command;
 
+/* of a command that takes any number of words */
+enum { CLI_MANY_WORDS = 1 << 30 };
+
 enum {
     CLI_CHECK = 1 << 0,
     CLI_QUERY = 1 << 1,
@@ -122,11 +123,13 @@ enum {
     CLI_IMPORT = 1 << 11,
     CLI_SWEEP = 1 << 12,
     CLI_SOLVE = 1 << 13,
-    CLI_MEMORY = 1 << 14,
+    CLI_MERGE = 1 << 14,
+    CLI_MEMORY = 1 << 15,
     /* what computes rows of a spec */
     CLI_ROWS = CLI_SWEEP | CLI_SOLVE,
     CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE | CLI_SIMULATE | CLI_MEMORY,
-    CLI_EVERY = CLI_SPEC | CLI_ROWS | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT
+    CLI_EVERY = CLI_SPEC | CLI_ROWS | CLI_MERGE | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT |
+                CLI_IMPORT
 };
 
 /* The i-th command, NULL after the last. */
@@ -147,6 +150,7 @@ cli_exit cli_memory(const cli_arguments *arguments);
 cli_exit cli_import(const cli_arguments *arguments);
 cli_exit cli_sweep(const cli_arguments *arguments);
 cli_exit cli_solve(const cli_arguments *arguments);
+cli_exit cli_merge(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 /* Prints the specs that come with etch, "models" or "machines", each with the first line of its comment. */
@@ -168,7 +172,7 @@ extern const cli_topic cli_topics[];
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
-/* Takes a command line apart; `sets` has room for three times `argc` texts. Anything but CLI_DONE has been
+/* Takes a command line apart; `sets` has room for five times `argc` texts. Anything but CLI_DONE has been
  * said on stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */

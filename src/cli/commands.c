@@ -208,6 +208,13 @@ static const cli_command commands[] = {
      "\n"
      "  etch simulate models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 --machine h100_sxm\n"},
+    {"merge", CLI_MERGE, "PART..", 1, CLI_MANY_WORDS, "a sweep from the parts that --shard has made",
+     "Writes what a sweep would have written, from the parts of all its shares, in any order:\n"
+     "the same bytes. The best rows, and Pareto fronts, are those of all parts together.\n"
+     "Nothing is written if a part is missing, or not finished, or of another sweep.\n"
+     "\n"
+     "  for i in 1 2 3 4; do etch sweep grid.etch --sweep g --shard $i/4 -o part.$i; done\n"
+     "  etch merge part.* -o rows.csv\n"},
     {"solve", CLI_SOLVE, "SPEC STATEMENT", 2, 2, "the largest value for which a statement holds",
      "Finds the largest, or the least, value of a param or mesh axis for which a statement\n"
      "holds, of those that a query does not refuse: 'memory(peak) <= 80 GB' --for batch. What\n"

@@ -40,6 +40,8 @@ static cli_exit run_command(const cli_arguments *arguments)
         return cli_import(arguments);
     case CLI_SWEEP:
         return cli_sweep(arguments);
+    case CLI_MERGE:
+        return cli_merge(arguments);
     case CLI_SOLVE:
         return cli_solve(arguments);
     case CLI_HELP:
@@ -67,7 +69,7 @@ int main(int argc, char **argv)
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 #endif
-    const char **sets = calloc(4 * ((size_t)argc + 1), sizeof *sets);
+    const char **sets = calloc(5 * ((size_t)argc + 1), sizeof *sets);
     cli_arguments arguments;
     if (!sets) {
         fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));

@@ -28,6 +28,9 @@ typedef enum option_id {
     OPT_PARETO,
     OPT_EXPLAIN,
     OPT_YES,
+    OPT_SHARD,
+    OPT_RESUME,
+    OPT_PLOT,
     OPT_FOR,
     OPT_METHOD,
     OPT_PIPELINE,
@@ -117,6 +120,12 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_EXPLAIN] = {"explain", 0, NULL, CLI_SWEEP, "what a query says of the first row of each reason for\n"
                      "which rows are refused"},
     [OPT_YES] = {"yes", 0, NULL, CLI_SWEEP, "also more than 100000000 rows"},
+    [OPT_SHARD] = {"shard", 0, "I/N", CLI_SWEEP, "only the I-th of N shares of the rows, into a part:\n"
+                   "`etch merge` makes the whole of all parts"},
+    [OPT_RESUME] = {"resume", 0, NULL, CLI_SWEEP, "go on where the same command ended before; keeps in\n"
+                    "PATH.part what it can go on with"},
+    [OPT_PLOT] = {"plot", 0, "FILE", CLI_SWEEP, "a picture of the rows, SVG: a front of two expressions, or\n"
+                  "the first expression over two axes"},
     [OPT_FOR] = {"for", 0, "NAME", CLI_SOLVE, "the param or mesh axis to solve for; with values, only\n"
                  "these: 'tp = 1, 2, 4'; repeatable"},
     [OPT_METHOD] = {"method", 0, "WHAT", CLI_SOLVE, "only in this way: closed, bisection, each"},
@@ -179,7 +188,7 @@ static const option_row rows[OPT_COUNT] = {
                       "write the run of ranks as events for ui.perfetto.dev"},
     [OPT_REPORT] = {"report", 0, "FILE", CLI_SIMULATE, "write a page about the run, for any browser"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
-    [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP,
+    [OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP | CLI_MERGE,
                     "where the traces, the spec, or the rows go"},
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
@@ -190,11 +199,11 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,
                   "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL,
-                  CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+                  CLI_EVERY & ~CLI_HELP,
                   "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
     [OPT_QUIET] = {"quiet", 'q', NULL,
-                   CLI_SPEC | CLI_ROWS | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE | CLI_FIT | CLI_IMPORT,
+                   CLI_EVERY & ~CLI_HELP,
                  "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
@@ -387,6 +396,44 @@ static bool choose_streams(cli_arguments *a, const char *text)
     return true;
 }
 
+static bool choose_color(cli_arguments *a, const char *text)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+    int chosen;
+    if (!choose(a, OPT_COLOR, text, names, 3, &chosen))
+        return false;
+    a->color = (cli_color)chosen;
+    return true;
+}
+
+enum { MOST_JOBS = 1024, MOST_COUNTED = 1000000 };
+
+static bool read_number(const cli_arguments *a, option_id id, const char *text, long most, long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtol(text, &end, 10);
+    if (errno == 0 && end != text && *end == '\0' && *number >= 1 && *number <= most)
+        return true;
+    cli_usage_error(a->command, "--%s takes a number from 1 to %ld, not '%s'", rows[id].name, most, text);
+    return false;
+}
+
+/* --jobs, --seeds, --top */
+static bool store_number(cli_arguments *a, option_id id, const char *text)
+{
+    long number;
+    if (!read_number(a, id, text, id == OPT_JOBS ? MOST_JOBS : MOST_COUNTED, &number))
+        return false;
+    if (id == OPT_JOBS)
+        a->output.threads = (unsigned)number;
+    else if (id == OPT_SEEDS)
+        a->seeds = (uint32_t)number;
+    else
+        a->sweep.top = (size_t)number;
+    return true;
+}
+
 static const char *method_at(size_t i)
 {
     return etch_solving_name((etch_solving)i);
@@ -398,45 +445,6 @@ static bool choose_method(cli_arguments *a, const char *text)
     if (!choose_listed(a, OPT_METHOD, text, method_at, &chosen))
         return false;
     a->solve.method = (etch_solving)chosen;
-    return true;
-}
-
-static bool choose_color(cli_arguments *a, const char *text)
-{
-    static const char *const names[] = {"auto", "always", "never"};
-    int chosen;
-    if (!choose(a, OPT_COLOR, text, names, 3, &chosen))
-        return false;
-    a->color = (cli_color)chosen;
-    return true;
-}
-
-static bool read_jobs(cli_arguments *a, const char *text)
-{
-    enum { MOST = 1024 };
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--jobs takes a number from 1 to %d, not '%s'", MOST, text);
-        return false;
-    }
-    a->output.threads = (unsigned)value;
-    return true;
-}
-
-/* A number from 1 to a million. */
-static bool read_number(cli_arguments *a, option_id id, const char *text, size_t *out)
-{
-    enum { MOST = 1000000 };
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
-        cli_usage_error(a->command, "--%s takes a number from 1 to %d, not '%s'", rows[id].name, MOST, text);
-        return false;
-    }
-    *out = (size_t)value;
     return true;
 }
 
@@ -456,8 +464,8 @@ static bool read_slow(cli_arguments *a, const char *text)
     return true;
 }
 
-/* Notes one option of a sweep. False after a usage error. */
-static bool store_sweep(cli_arguments *a, option_id id, const char *value)
+/* Notes one option of what computes rows. False after a usage error. */
+static bool store_rows(cli_arguments *a, option_id id, const char *value)
 {
     switch (id) {
     case OPT_SWEEP:
@@ -482,13 +490,27 @@ static bool store_sweep(cli_arguments *a, option_id id, const char *value)
         a->sweep.best = value;
         return true;
     case OPT_TOP:
-        return read_number(a, id, value, &a->sweep.top);
+        return store_number(a, id, value);
     case OPT_PARETO:
         a->sweep.pareto = value;
         return true;
     case OPT_EXPLAIN:
         a->sweep.explain = true;
         return true;
+    case OPT_SHARD:
+        a->sweep.shard = value;
+        return true;
+    case OPT_RESUME:
+        a->sweep.resume = true;
+        return true;
+    case OPT_PLOT:
+        a->sweep.plot = value;
+        return true;
+    case OPT_FOR:
+        a->over[a->solve.name_count++] = value;
+        return true;
+    case OPT_METHOD:
+        return choose_method(a, value);
     default:
         a->sweep.yes = true;
         return true;
@@ -533,13 +555,13 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_TOP:
     case OPT_PARETO:
     case OPT_EXPLAIN:
+    case OPT_SHARD:
+    case OPT_RESUME:
+    case OPT_PLOT:
     case OPT_YES:
-        return store_sweep(a, id, value);
     case OPT_FOR:
-        a->over[a->solve.name_count++] = value;
-        return true;
     case OPT_METHOD:
-        return choose_method(a, value);
+        return store_rows(a, id, value);
     case OPT_PIPELINE:
         a->view = CLI_VIEW_PIPELINE;
         return true;
@@ -570,7 +592,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->rendezvous = true;
         return true;
     case OPT_SEEDS:
-        return read_number(a, id, value, &a->seeds);
+        return store_number(a, id, value);
     case OPT_RANKS:
         a->ranks = a->output.ranks = value;
         return true;
@@ -635,7 +657,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         a->output.no_sync = true;
         return true;
     case OPT_JOBS:
-        return read_jobs(a, value);
+        return store_number(a, id, value);
     case OPT_JSON:
         a->json = true;
         return true;
@@ -741,7 +763,7 @@ static cli_exit add_word(cli_arguments *a, const char *word)
         a->command = cli_command_of(word);
         return a->command ? CLI_DONE : refuse_command(word);
     }
-    if (a->word_count == CLI_MAX_WORDS)
+    if (a->word_count == a->command->most + 1)
         return cli_usage_error(a->command, "unexpected '%s'", word);
     a->words[a->word_count++] = word;
     return CLI_DONE;
@@ -812,6 +834,7 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
                          .over = sets + argc + 1,
                          .where = sets + 2 * ((size_t)argc + 1),
                          .machine_sets = sets + 3 * ((size_t)argc + 1),
+                         .words = sets + 4 * ((size_t)argc + 1),
                          .output.threads = processors()};
     make_tables(&t);
     opterr = 0;

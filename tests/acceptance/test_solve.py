@@ -136,7 +136,8 @@ class Solve(Case):
         found = [tuple(int(row["answer"]["values"][name]) for name in ("tp", "batch"))
                  for row in json.loads(done.out)["rows"]]
         sweep = succeed("sweep", LLAMA, *base, "--over", "tp = 1, 2, 3, 4, 8", "--over",
-                        "batch = range(1, 64)", "--select", "memory(peak)", "--where", "memory(peak) <= 120 GB")
+                        "batch = range(1, 64)", "--select", "memory(peak)", "--where",
+                        "memory(peak) <= 120 GB")
         pairs = [tuple(map(int, line.split(",")[:2])) for line in sweep.out.splitlines()[1:]]
         best = {}
         for tp, batch in pairs:

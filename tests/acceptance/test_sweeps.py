@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+from xml.etree import ElementTree
 
 from etchtest import ETCH, LLAMA, MODELS, Case, main, run, settings, succeed
 from shipped import SMALL, axes_of, params_of, runs_of
@@ -134,6 +135,46 @@ class Sweeps(Case):
             divisors = [d for d in range(1, ranks + 1) if ranks % d == 0]
             self.assertEqual([(pp, dp, ranks // pp // dp) for pp in divisors for dp in divisors
                               if ranks % (pp * dp) == 0], found)
+
+    def test_best_of_512_ranks(self):
+        """The ten best of all plans and factorisations of 512 ranks are those of all rows; rows with the
+        tensor and pipeline sizes that Llama-3-405B was trained with are among those that fit."""
+        base = [LLAMA, "--config", "llama3_405b", "--plans", "all", "--set", "batch=2048,seq=8192", "--over",
+                "micro = powers(2, 9, 11)", "--where", "ranks == 512, memory(peak) <= 80 GB", "--format",
+                "jsonl", "--select", "memory(peak), comm(step)"]
+        rows = [json.loads(line) for line in succeed("sweep", *base).out.splitlines()]
+        best = [json.loads(line) for line in succeed("sweep", *base, "--best", "comm(step)", "--top",
+                                                     "10").out.splitlines()]
+        self.assertEqual(sorted(rows, key=lambda row: row["comm(step)"])[:10], best)
+        self.assertTrue(all(row["memory(peak)"] <= 80 * 10**9 for row in rows))
+        self.assertTrue(any((row["tp"], row["pp"]) == (8, 16) for row in rows), rows)
+
+    def test_plots(self):
+        """Well-formed pictures, with a mark for each row, in the order of the values."""
+        front = succeed("sweep", LLAMA, *self.AXES, "--pareto", "comm(step), memory(peak)", "--plot",
+                        self.scratch / "front.svg")
+        root = ElementTree.parse(self.scratch / "front.svg").getroot()
+        marks = [(float(mark.get("cx")), float(mark.get("cy")))
+                 for mark in root.iter("{http://www.w3.org/2000/svg}circle")]
+        self.assertEqual(len(front.out.splitlines()) - 1, len(marks))
+        self.assertEqual(sorted(marks), marks)
+        self.assertEqual(sorted((y for _, y in marks)), [y for _, y in marks])
+        for x, y in marks:
+            self.assertTrue(0 < x < 720 and 0 < y < 480)
+        rows = succeed("sweep", LLAMA, "--config", "llama3_8b", "--plan", "megatron", "--set",
+                       "batch=64,seq=4096", "--over", "tp = 1, 2, 4, 8", "--over", "dp = 1, 2, 4", "--select",
+                       "memory(peak)", "--plot", self.scratch / "map.svg")
+        boxes = [box.get("fill") for box in ElementTree.parse(self.scratch / "map.svg").getroot().iter(
+            "{http://www.w3.org/2000/svg}rect")]
+        self.assertEqual(len(rows.out.splitlines()) - 1, len(boxes) - 1 - 50)
+        shown = [text.text for text in ElementTree.parse(self.scratch / "map.svg").getroot().iter(
+            "{http://www.w3.org/2000/svg}text")]
+        values = [int(line.split(",")[2]) for line in rows.out.splitlines()[1:]]
+        for value in values:
+            if 10**11 <= value < 10**12:
+                self.assertIn(f"{value // 10**9} G", shown)
+        self.assertGreater(sum(10**11 <= value < 10**12 for value in values), 5)
+        self.assertEqual(["front.svg", "map.svg"], sorted(path.name for path in self.scratch.iterdir()))
 
     def test_stopped(self):
         """A signal ends a sweep: the rows that are complete are in a file that says so."""

@@ -617,11 +617,34 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
 
 /* ---- values in expressions -------------------------------------------------------------------------- */
 
+/* The sums of stages without those that a neighbour's is never less than: along a pipeline they fall, or
+ * rise, over long stretches, and all pairs of many stages would be too many proofs. */
+static uint32_t drop_neighbours(etch_sym *sym, const etch_shares *shares, etch_expr *out)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < shares->count; i++) {
+        etch_expr sum = shares->at[i].sum;
+        if (kept > 0 && etch_at_least(sym, out[kept - 1], sum, NULL) == ETCH_YES)
+            continue;
+        if (kept > 0 && etch_at_least(sym, sum, out[kept - 1], NULL) == ETCH_YES)
+            kept--;
+        out[kept++] = sum;
+    }
+    return kept;
+}
+
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which)
 {
-    etch_expr most = shares->at[0].sum;
-    for (uint32_t i = 1; i < shares->count; i++)
-        most = etch_max(session->sym, most, shares->at[i].sum);
+    enum { MANY_STAGES = 4 };
+    etch_expr *sums = ETCH_NEW_ARRAY(session->arena, shares->count, etch_expr);
+    uint32_t count = shares->count;
+    for (uint32_t i = 0; i < count; i++)
+        sums[i] = shares->at[i].sum;
+    if (count > MANY_STAGES)
+        count = drop_neighbours(session->sym, shares, sums);
+    etch_expr most = sums[0];
+    for (uint32_t i = 1; i < count; i++)
+        most = etch_max(session->sym, most, sums[i]);
     *which = UINT32_MAX;
     for (uint32_t i = 0; i < shares->count && *which == UINT32_MAX; i++)
         if (shares->at[i].sum == most)

@@ -11,7 +11,7 @@ static etch_status start_block(void *data)
     b->numbers = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
     b->denominators = ETCH_NEW_ARRAY(b->arena, axes, int64_t *);
     for (uint32_t i = 0; i < axes; i++)
-        b->numbers[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
+        b->numbers[i] = ETCH_NEW_ARRAY(b->arena, b->capacity, int64_t);
     b->asked = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
     b->met = ETCH_NEW_ARRAY(b->arena, statements, uint64_t);
     return ETCH_OK;
@@ -20,7 +20,9 @@ static etch_status start_block(void *data)
 etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block)
 {
     etch_sweep_block *b = *block = &sweep->blocks[sweep->block_count];
-    *b = (etch_sweep_block){.sweep = sweep, .frame = frame, .first_row = sweep->report->rows};
+    *b =
+        (etch_sweep_block){.sweep = sweep, .frame = frame, .first_row = sweep->walked, .chunk = sweep->chunk};
+    b->capacity = sweep->block_rows ? sweep->block_rows : ETCH_SWEEP_BLOCK;
     b->mem = etch_mem_new(ETCH_MEMORY_LIMIT);
     if (!b->mem)
         return ETCH_ENOMEM;
@@ -48,7 +50,7 @@ static etch_status add_row(void *data)
     for (uint32_t i = 0; i < b->frame->axis_count; i++) {
         b->numbers[i][b->count] = a->row[i].number;
         if (a->row[i].denominator != 1 && !b->denominators[i]) {
-            b->denominators[i] = ETCH_NEW_ARRAY(b->arena, ETCH_SWEEP_BLOCK, int64_t);
+            b->denominators[i] = ETCH_NEW_ARRAY(b->arena, b->capacity, int64_t);
             for (uint32_t k = 0; k < b->count; k++)
                 b->denominators[i][k] = 1;
         }

@@ -1,5 +1,5 @@
-/* Which integers a variable may be: conditions that are linear in it say a residue and bounds, those that
- * have it as a divisor leave finitely many. What nothing is learned of stays in, and is asked value by value. */
+/* Which integers a variable may be: conditions that are linear in it say a residue and bounds; those with it
+ * as a divisor leave finitely many. What nothing is learned of stays in: it is asked value by value. */
 #include "session/sweep/solve_int.h"
 
 __extension__ typedef __int128 wide;

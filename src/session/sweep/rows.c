@@ -8,7 +8,7 @@
 bool etch_sweep_streams(const etch_sweep *sweep)
 {
     return !sweep->request.has_best && sweep->request.pareto.count == 0 &&
-           sweep->options->format != ETCH_SWEEP_TABLE;
+           sweep->options->format != ETCH_SWEEP_TABLE && !sweep->options->plot;
 }
 
 static void copy_exacts(etch_arena *arena, etch_exact *to, const etch_exact *from, uint32_t count)
@@ -47,12 +47,12 @@ static int compare_best(const etch_sweep *sweep, const etch_kept_row *a, const e
 }
 
 /* The kept rows are in order. */
-static void take_best(etch_sweep *sweep, const etch_kept_row *row)
+static bool take_best(etch_sweep *sweep, const etch_kept_row *row)
 {
     uint32_t low = 0, high = sweep->kept.count;
     if (high == sweep->request.top) {
         if (compare_best(sweep, row, &sweep->kept.at[high - 1]) >= 0)
-            return;
+            return false;
         ETCH_PUSH(sweep->arena, &sweep->spare, sweep->kept.at[--sweep->kept.count]);
         high--;
     }
@@ -68,6 +68,7 @@ static void take_best(etch_sweep *sweep, const etch_kept_row *row)
     memmove(&sweep->kept.at[low + 1], &sweep->kept.at[low],
             (sweep->kept.count - 1 - low) * sizeof *sweep->kept.at);
     sweep->kept.at[low] = own;
+    return true;
 }
 
 /* ---- the front ----------------------------------------------------------------------------------------- */
@@ -86,11 +87,11 @@ static bool is_better(const etch_sweep *sweep, const etch_kept_row *a, const etc
     return better;
 }
 
-static void take_front(etch_sweep *sweep, const etch_kept_row *row)
+static bool take_front(etch_sweep *sweep, const etch_kept_row *row)
 {
     for (uint32_t i = 0; i < sweep->kept.count; i++)
         if (is_better(sweep, &sweep->kept.at[i], row))
-            return;
+            return false;
     uint32_t left = 0;
     for (uint32_t i = 0; i < sweep->kept.count; i++)
         if (is_better(sweep, row, &sweep->kept.at[i]))
@@ -100,27 +101,18 @@ static void take_front(etch_sweep *sweep, const etch_kept_row *row)
     sweep->kept.count = left;
     const etch_kept_row own = keep(sweep, row);
     ETCH_PUSH(sweep->arena, &sweep->kept, own);
+    return true;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-void etch_rows_take(etch_sweep *sweep, const etch_sweep_block *block)
+bool etch_rows_offer(etch_sweep *sweep, const etch_kept_row *row)
 {
-    etch_exact *values = ETCH_NEW_ARRAY(block->arena, block->frame->axis_count, etch_exact);
-    for (uint32_t i = 0; i < block->count; i++) {
-        if (!block->results[i])
-            continue;
-        for (uint32_t a = 0; a < block->frame->axis_count; a++)
-            values[a] = (etch_exact){block->numbers[a][i],
-                                     block->denominators[a] ? block->denominators[a][i] : 1, NULL};
-        const etch_kept_row row = {block->first_row + i, block->frame, values, block->results[i]};
-        if (sweep->request.has_best) {
-            take_best(sweep, &row);
-        } else if (sweep->request.pareto.count > 0) {
-            take_front(sweep, &row);
-        } else {
-            const etch_kept_row own = keep(sweep, &row);
-            ETCH_PUSH(sweep->arena, &sweep->kept, own);
-        }
-    }
+    if (sweep->request.has_best)
+        return take_best(sweep, row);
+    if (sweep->request.pareto.count > 0)
+        return take_front(sweep, row);
+    const etch_kept_row own = keep(sweep, row);
+    ETCH_PUSH(sweep->arena, &sweep->kept, own);
+    return true;
 }

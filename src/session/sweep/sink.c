@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PARTIAL ".partial" /* behind the name of a file that misses rows */
-
 static etch_status fail(const etch_sweep_sink *sink, const char *verb, int error)
 {
     return etch_io_error(sink->session->diags, verb, sink->options->file, NULL, error);
@@ -37,15 +35,15 @@ etch_status etch_sink_open(etch_sweep_sink *sink)
     return error == 0 ? ETCH_OK : fail(sink, "create", error);
 }
 
-etch_status etch_sink_write(etch_sweep_sink *sink, const etch_buf *text)
+etch_status etch_sink_write(etch_sweep_sink *sink, const char *text, size_t length)
 {
-    if (text->length == 0)
+    if (length == 0)
         return ETCH_OK;
     if (sink->options->file) {
-        const int error = etch_file_write(sink->file, text->text, text->length);
+        const int error = etch_file_write(sink->file, text, length);
         return error == 0 ? ETCH_OK : fail(sink, "write", error);
     }
-    if (!sink->options->write || sink->options->write(sink->options->data, text->text, text->length))
+    if (!sink->options->write || sink->options->write(sink->options->data, text, length))
         return ETCH_OK;
     etch_error(sink->session->diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot write the rows");
     return ETCH_EIO;
@@ -55,7 +53,8 @@ etch_status etch_sink_close(etch_sweep_sink *sink, bool whole)
 {
     if (sink->file < 0)
         return ETCH_OK;
-    const char *name = whole ? sink->name : etch_text(sink->session->arena, "%s" PARTIAL, sink->name);
+    const char *name =
+        whole ? sink->name : etch_text(sink->session->arena, "%s" ETCH_SINK_PARTIAL, sink->name);
     int error = fsync(sink->file) == 0 || errno == EINVAL ? 0 : errno;
     const int closed = etch_file_close(sink->file);
     sink->file = -1;

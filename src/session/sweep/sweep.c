@@ -1,44 +1,37 @@
 /* Sweeps: frames, one after the other; their rows in blocks, some blocks at a time; and what comes of them,
  * in the order of the rows. */
-#include "session/sweep/sweep_int.h"
+#include "session/sweep/part_int.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* More rows need a word of the user. */
 #define ROWS_UNASKED UINT64_C(100000000)
 
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
 
-static void add_tally(etch_sweep *sweep, const etch_tally *tally)
+/* Keeps what is to be kept of the rows of a block; these go to `log`, where there is one, for a part. */
+static void take_rows(etch_sweep *sweep, const etch_sweep_block *block, etch_buf *log)
 {
-    etch_arena *arena = sweep->arena;
-    etch_tally own = *tally;
-    sweep->report->refused += tally->count;
-    etch_tally *known = etch_tally_add(arena, &sweep->tallies, &own);
-    if (known->values != tally->values)
-        return;
-    etch_exact *values = ETCH_NEW_ARRAY(arena, tally->frame->axis_count, etch_exact);
-    for (uint32_t i = 0; i < tally->frame->axis_count; i++)
-        values[i] = tally->values[i];
-    known->values = values;
-    known->reason.text = etch_copy_string(arena, tally->reason.text);
-}
-
-/* Before the first row. */
-static etch_status write_head(etch_sweep *sweep)
-{
-    etch_buf head = {.arena = sweep->arena};
-    if (!sweep->has_head)
-        etch_print_head(sweep, &head);
-    sweep->has_head = true;
-    return etch_sink_write(&sweep->sink, &head);
+    etch_exact *values = ETCH_NEW_ARRAY(block->arena, block->frame->axis_count, etch_exact);
+    for (uint32_t i = 0; i < block->count; i++) {
+        if (!block->results[i])
+            continue;
+        for (uint32_t a = 0; a < block->frame->axis_count; a++)
+            values[a] = (etch_exact){block->numbers[a][i],
+                                     block->denominators[a] ? block->denominators[a][i] : 1, NULL};
+        const etch_kept_row row = {block->first_row + i, block->frame, values, block->results[i]};
+        if (etch_rows_offer(sweep, &row) && log)
+            etch_part_put_row(log, sweep, &row);
+    }
 }
 
 static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
 {
+    etch_buf kept = {.arena = b->arena};
     for (uint32_t i = 0; i < b->tallies.count; i++)
-        add_tally(sweep, &b->tallies.at[i]);
+        etch_sweep_add_tally(sweep, &b->tallies.at[i]);
     for (uint32_t i = 0; i < sweep->request.where.count; i++) {
         sweep->asked[i] += b->asked[i];
         sweep->met[i] += b->met[i];
@@ -46,9 +39,9 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
     sweep->report->unmet += b->unmet;
     sweep->report->written += b->written;
     if (!etch_sweep_streams(sweep))
-        etch_rows_take(sweep, b);
-    const etch_status status = b->text.length ? write_head(sweep) : ETCH_OK;
-    return status == ETCH_OK ? etch_sink_write(&sweep->sink, &b->text) : status;
+        take_rows(sweep, b, sweep->part ? &kept : NULL);
+    return sweep->part ? etch_part_add(sweep->part, b, &kept)
+                       : etch_sweep_write(sweep, b->text.text, b->text.length);
 }
 
 static etch_status run_blocks(etch_sweep *sweep)
@@ -95,28 +88,52 @@ static bool is_cancelled(const etch_sweep *sweep)
     return atomic_load(&sweep->session->cancel) != 0;
 }
 
+/* Rows from `row` on, as many as make a block. */
+static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
+                              etch_exact *row)
+{
+    etch_sweep_block *block;
+    etch_status status = etch_blocks_next(sweep, frame, &block);
+    do {
+        if (status == ETCH_OK)
+            status = etch_block_add(block, row);
+    } while (status == ETCH_OK && block->count < sweep->block_rows && etch_walk_next(walk, row));
+    if (status == ETCH_OK) {
+        sweep->report->rows += block->count;
+        sweep->walked += block->count;
+        sweep->chunk++;
+    }
+    return status;
+}
+
+/* The rows of a chunk that another process computes, or that are computed. False: there are no more. */
+static bool pass_chunk(etch_sweep *sweep, etch_walk *walk, etch_exact *row)
+{
+    const uint64_t passed = etch_walk_skip(walk, row, sweep->block_rows);
+    sweep->walked += passed;
+    sweep->chunk += passed > 0;
+    return passed == sweep->block_rows;
+}
+
 static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                              uint32_t most_blocks)
 {
     etch_exact *row = ETCH_NEW_ARRAY(sweep->arena, frame->axis_count, etch_exact);
-    etch_sweep_block *block = NULL;
     etch_status status = ETCH_OK;
     etch_walk_start(walk, sweep->arena, sweep->session, frame);
-    while (status == ETCH_OK && !sweep->report->stopped && etch_walk_next(walk, row)) {
-        if (block && block->count == ETCH_SWEEP_BLOCK)
-            block = NULL;
-        if (!block && sweep->block_count == most_blocks) {
+    while (status == ETCH_OK) {
+        if (sweep->block_count == most_blocks || is_cancelled(sweep)) {
             status = run_blocks(sweep);
             sweep->report->stopped = is_cancelled(sweep);
         }
-        if (sweep->report->stopped)
+        if (status != ETCH_OK || sweep->report->stopped)
             break;
-        if (status == ETCH_OK && !block)
-            status = etch_blocks_next(sweep, frame, &block);
-        if (status == ETCH_OK)
-            status = etch_block_add(block, row);
-        sweep->report->rows++;
-        if (sweep->report->rows > ROWS_UNASKED && !sweep->options->yes)
+        const bool own = !sweep->part || etch_part_is_own(sweep->part, sweep->chunk);
+        if (own ? !etch_walk_next(walk, row) : !pass_chunk(sweep, walk, row))
+            break;
+        if (own)
+            status = fill_block(sweep, frame, walk, row);
+        if (status == ETCH_OK && sweep->walked > ROWS_UNASKED && !sweep->options->yes)
             status = refuse_rows(sweep, "more than 100000000");
     }
     etch_walk_end(walk);
@@ -138,73 +155,86 @@ static bool make_frames(etch_sweep *sweep)
     return some;
 }
 
-static void finish_text(etch_sweep *sweep, etch_buf *out)
+/* A share of several waits for the others; all of a sweep becomes the file that was asked for. */
+static etch_status finish_part(etch_sweep *sweep)
 {
-    const etch_kept_row *rows = sweep->kept.at;
-    if (etch_sweep_streams(sweep))
-        return;
-    if (sweep->options->format == ETCH_SWEEP_TABLE) {
-        if (sweep->kept.count > 0)
-            etch_print_table(sweep, rows, sweep->kept.count, out);
-        return;
-    }
-    for (uint32_t i = 0; i < sweep->kept.count; i++)
-        etch_print_row(sweep, rows[i].frame, rows[i].values, rows[i].results, out);
+    etch_part *part = sweep->part;
+    if (sweep->report->stopped)
+        return etch_sweep_report_stop(sweep);
+    etch_status status = etch_part_finish(part);
+    if (status != ETCH_OK || !part->alone)
+        return status;
+    status = etch_sink_open(&sweep->sink);
+    if (status == ETCH_OK)
+        status = etch_part_copy(part);
+    if (status == ETCH_OK)
+        status = etch_sweep_finish(sweep);
+    if (status == ETCH_OK || status == ETCH_EINPUT)
+        etch_part_remove(part);
+    return status;
 }
 
-static etch_status finish(etch_sweep *sweep)
+/* Does the sweep go into a part? False after an error. */
+static bool choose_part(etch_sweep *sweep, etch_part *part)
 {
-    etch_buf text = {.arena = sweep->arena};
-    const bool stopped = sweep->report->stopped;
-    finish_text(sweep, &text);
-    etch_status status = text.length ? write_head(sweep) : ETCH_OK;
-    if (status == ETCH_OK)
-        status = etch_sink_write(&sweep->sink, &text);
-    if (status != ETCH_OK)
-        return status;
-    if (stopped) {
-        etch_error(sweep->session->diags, ETCH_E_SWEEP_STOPPED, (etch_span){0, 0},
-                   "stopped: what is written is of the first %" PRIu64 " rows%s%s%s", sweep->report->rows,
-                   sweep->options->file ? ", in '" : "", sweep->options->file ? sweep->options->file : "",
-                   sweep->options->file ? ".partial'" : "");
-        status = etch_sink_close(&sweep->sink, false);
-        return status == ETCH_OK ? ETCH_ELIMIT : status;
+    const etch_sweep_options *o = sweep->options;
+    *part = (etch_part){.sweep = sweep, .folder = -1, .file = -1};
+    sweep->block_rows = ETCH_SWEEP_BLOCK;
+    if (!o->shard && !o->resume)
+        return true;
+    if (!etch_part_read_share(sweep->session, o->shard, &part->shard, &part->shards))
+        return false;
+    if (!o->file) {
+        etch_diag *diag = etch_error(sweep->session->diags, ETCH_E_SWEEP_PART, (etch_span){0, 0},
+                                     "a part of a sweep needs a file, and so does what can go on later");
+        return etch_help(diag, "say -o FILE") && false;
     }
-    if (!etch_sweep_tell(sweep))
-        return ETCH_EINPUT;
-    if (!etch_sweep_streams(sweep))
-        sweep->report->written = sweep->kept.count;
-    return etch_sink_close(&sweep->sink, true);
+    sweep->part = part;
+    part->alone = !o->shard;
+    if (!part->alone)
+        sweep->block_rows = ETCH_PART_SHARED;
+    return true;
+}
+
+static etch_status run_frames(etch_sweep *sweep)
+{
+    const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
+    /* as many rows at a time, whatever their blocks are */
+    const uint32_t most = 4 * threads * (ETCH_SWEEP_BLOCK / sweep->block_rows);
+    etch_status status = ETCH_OK;
+    sweep->blocks = ETCH_NEW_ARRAY(sweep->arena, most, etch_sweep_block);
+    for (uint32_t i = 0; status == ETCH_OK && !sweep->report->stopped && i < sweep->frames.count; i++)
+        if (!sweep->frames.at[i]->refused)
+            status = run_frame(sweep, sweep->frames.at[i], &sweep->walk, most);
+    return status == ETCH_OK && !sweep->report->stopped ? run_blocks(sweep) : status;
 }
 
 static etch_status run(void *data)
 {
     etch_sweep *sweep = data;
     etch_session *session = sweep->session;
+    etch_part *part = ETCH_NEW(sweep->arena, etch_part);
     sweep->report = ETCH_NEW(session->arena, etch_sweep_report);
     if (!etch_sweep_format_name(sweep->options->format)) {
         etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "there is no format of rows %d",
                    (int)sweep->options->format);
         return ETCH_EINPUT;
     }
-    if (!etch_sweep_read(session, sweep->options, &sweep->request) || !make_frames(sweep))
+    if (!choose_part(sweep, part) || !etch_sweep_read(session, sweep->options, &sweep->request) ||
+        !make_frames(sweep) || (sweep->options->plot && !etch_plot_fits(sweep)))
         return ETCH_EINPUT;
     etch_status status = check_count(sweep);
     if (status != ETCH_OK)
         return status;
-    const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
-    const uint32_t most_blocks = 4 * threads;
-    sweep->blocks = ETCH_NEW_ARRAY(sweep->arena, most_blocks, etch_sweep_block);
     sweep->asked = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
     sweep->met = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
-    status = etch_sink_open(&sweep->sink);
-    for (uint32_t i = 0; status == ETCH_OK && !sweep->report->stopped && i < sweep->frames.count; i++)
-        if (!sweep->frames.at[i]->refused)
-            status = run_frame(sweep, sweep->frames.at[i], &sweep->walk, most_blocks);
-    if (status == ETCH_OK && !sweep->report->stopped)
-        status = run_blocks(sweep);
+    status = sweep->part ? etch_part_begin(part) : etch_sink_open(&sweep->sink);
+    if (status == ETCH_OK && !part->finished)
+        status = run_frames(sweep);
     sweep->report->cases = sweep->case_count;
-    return status == ETCH_OK ? finish(sweep) : status;
+    if (status != ETCH_OK)
+        return status;
+    return sweep->part ? finish_part(sweep) : etch_sweep_finish(sweep);
 }
 
 /* Under the guard of the session, which may be cut short: what the sweep holds is its own. */
@@ -230,6 +260,12 @@ etch_status etch_sweep_begin(etch_sweep *sweep)
 void etch_sweep_end(etch_sweep *sweep)
 {
     etch_sink_abandon(&sweep->sink);
+    if (sweep->plot.session)
+        etch_sink_abandon(&sweep->plot);
+    if (sweep->part)
+        etch_part_end(sweep->part);
+    for (uint32_t i = 0; i < sweep->files.count; i++)
+        close(sweep->files.at[i]);
     etch_walk_end(&sweep->walk);
     etch_blocks_free(sweep);
     for (uint32_t i = 0; i < sweep->programs.count; i++)

@@ -11,7 +11,10 @@
  *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
  *     print.c      rows as text
+ *     plot.c       rows as a picture
  *     sink.c       where text goes
+ *     output.c     what comes of rows
+ *     part_int.h   rows of one of several processes, and what goes on later
  *     tell.c       which rows are left out, and why
  *     sweep.c      the whole */
 #ifndef ETCH_SESSION_SWEEP_SWEEP_INT_H
@@ -184,9 +187,9 @@ typedef struct etch_sweep_block {
     const etch_sweep_frame *frame;
     etch_mem *mem;
     etch_arena *arena;
-    /* of the first */
-    uint64_t first_row;
-    uint32_t count;
+    /* of the first; of the consecutive rows that this is */
+    uint64_t first_row, chunk;
+    uint32_t count, capacity;
     /* by axis of the frame, [axis][row]; no denominators where all are 1 */
     int64_t **numbers, **denominators;
     /* by row: do the plain statements hold? NULL: nobody has asked */
@@ -318,11 +321,50 @@ typedef struct etch_sweep {
     ETCH_VEC(etch_kept_row) kept;
     ETCH_VEC(etch_kept_row) spare;
     etch_walk walk;
+    /* rows that the walk has passed, and chunks of them: see part_int.h */
+    uint64_t walked, chunk;
+    /* rows of a block */
+    uint32_t block_rows;
+    /* what is computed goes into a part; NULL: into the sink */
+    struct etch_part *part;
+    /* that are open */
+    ETCH_VEC(int) files;
     /* the names of the columns are written */
     bool has_head;
     etch_sweep_sink sink;
+    /* of a picture */
+    etch_sweep_sink plot;
+    etch_sweep_options plot_options;
     etch_sweep_report *report;
 } etch_sweep;
+
+/* Adds refused rows of a reason. */
+void etch_sweep_add_tally(etch_sweep *sweep, const etch_tally *tally);
+/* Writes rows as text, after the names of the columns. */
+etch_status etch_sweep_write(etch_sweep *sweep, const char *text, size_t length);
+/* Says that the sweep was stopped: ETCH_ELIMIT. */
+etch_status etch_sweep_report_stop(etch_sweep *sweep);
+/* Writes the rows that were kept, says what is left out, and closes the sink. */
+etch_status etch_sweep_finish(etch_sweep *sweep);
+
+/* ---- part.c -------------------------------------------------------------------------------------------- */
+
+/* Reads "3/8". False after an error. */
+bool etch_part_read_share(etch_session *session, const char *text, uint32_t *shard, uint32_t *shards);
+/* Opens the part of a sweep whose frames are known, or goes on with it; then `finished` may be true. */
+etch_status etch_part_begin(struct etch_part *part) ETCH_MUST_CHECK;
+/* Is a chunk to be computed here? */
+bool etch_part_is_own(const struct etch_part *part, uint64_t chunk);
+/* Adds a block that is computed, and the records of its rows that are kept. */
+etch_status etch_part_add(struct etch_part *part, const etch_sweep_block *block,
+                          const etch_buf *kept) ETCH_MUST_CHECK;
+void etch_part_put_row(etch_buf *out, const etch_sweep *sweep, const etch_kept_row *row);
+/* Nothing is missing: of several shares the file takes its name. */
+etch_status etch_part_finish(struct etch_part *part) ETCH_MUST_CHECK;
+/* Writes the rows of a part of all into the sink of its sweep; and removes it. */
+etch_status etch_part_copy(struct etch_part *part) ETCH_MUST_CHECK;
+void etch_part_remove(struct etch_part *part);
+void etch_part_end(struct etch_part *part);
 
 /* Gives a sweep memory of its own; and takes all that it has away, whatever has come of it. */
 etch_status etch_sweep_begin(etch_sweep *sweep) ETCH_MUST_CHECK;
@@ -355,6 +397,8 @@ void etch_walk_start(etch_walk *walk, etch_arena *arena, etch_session *session,
                      const etch_sweep_frame *frame);
 /* The next row, by axis. False: there is none, or `failed` after an error. */
 bool etch_walk_next(etch_walk *walk, etch_exact *row);
+/* Passes so many rows, and says how many there were. */
+uint64_t etch_walk_skip(etch_walk *walk, etch_exact *row, uint64_t count);
 void etch_walk_end(etch_walk *walk);
 /* How many values a piece stands for, and the i-th. False: they are none, or too many. */
 bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
@@ -397,8 +441,8 @@ void etch_blocks_free(etch_sweep *sweep);
 
 /* ---- rows.c, print.c, sink.c, tell.c ------------------------------------------------------------------- */
 
-/* Keeps what is to be kept of the rows of a block. */
-void etch_rows_take(etch_sweep *sweep, const etch_sweep_block *block);
+/* Keeps a copy of a row, or not. */
+bool etch_rows_offer(etch_sweep *sweep, const etch_kept_row *row);
 
 /* "7/2" */
 const char *etch_exact_text(etch_arena *arena, etch_exact value);
@@ -407,10 +451,16 @@ void etch_print_row(const etch_sweep *sweep, const etch_sweep_frame *frame, cons
                     const etch_exact *results, etch_buf *out);
 /* All of the rows, in columns. */
 void etch_print_table(const etch_sweep *sweep, const etch_kept_row *rows, uint32_t count, etch_buf *out);
+/* Can the rows of the sweep, whose frames are known, be drawn? False after an error. */
+bool etch_plot_fits(etch_sweep *sweep);
+/* A picture of the rows that are kept, SVG. False after an error. */
+bool etch_plot(etch_sweep *sweep, etch_buf *out);
 const char *etch_row_text(etch_arena *arena, const etch_sweep_frame *frame, const etch_exact *values);
 
+/* behind the name of a file that misses rows */
+#define ETCH_SINK_PARTIAL ".partial"
 etch_status etch_sink_open(etch_sweep_sink *sink) ETCH_MUST_CHECK;
-etch_status etch_sink_write(etch_sweep_sink *sink, const etch_buf *text) ETCH_MUST_CHECK;
+etch_status etch_sink_write(etch_sweep_sink *sink, const char *text, size_t length) ETCH_MUST_CHECK;
 /* The file takes its name; `whole`: nothing is missing. */
 etch_status etch_sink_close(etch_sweep_sink *sink, bool whole) ETCH_MUST_CHECK;
 /* Removes what is not complete; after anything. */

@@ -98,7 +98,7 @@ static void tell_reasons(etch_sweep *sweep, etch_diag *diag)
         etch_note(diag, (etch_span){0, 0}, "%" PRIu64 " refused, E%04u: %s", tally->count,
                   (unsigned)tally->reason.code, tally->reason.text);
     }
-    if (!sweep->options->explain && sweep->tallies.count > 0)
+    if (sweep->session->spec && !sweep->options->explain && sweep->tallies.count > 0)
         etch_help(diag, "--explain says of each reason what a query says of its first row");
     for (uint32_t i = 0; sweep->options->explain && i < sweep->tallies.count; i++)
         explain(sweep, &sweep->tallies.at[i]);

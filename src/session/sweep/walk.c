@@ -261,6 +261,22 @@ bool etch_walk_next(etch_walk *w, etch_exact *row)
     }
 }
 
+uint64_t etch_walk_skip(etch_walk *w, etch_exact *row, uint64_t count)
+{
+    uint64_t passed = 0;
+    while (passed < count && etch_walk_next(w, row)) {
+        passed++;
+        if (w->frame->axis_count == 0)
+            continue;
+        /* the rest of the last axis at once */
+        etch_walk_level *last = &w->levels[w->frame->axis_count - 1];
+        const uint64_t here = last->count - 1 - last->at, rest = count - passed;
+        last->at += (uint32_t)(here < rest ? here : rest);
+        passed += here < rest ? here : rest;
+    }
+    return passed;
+}
+
 void etch_walk_end(etch_walk *w)
 {
     etch_workspace_free(w->workspace);
