@@ -15,14 +15,15 @@ static uint32_t choices_at(const etch_tensor *idx)
 
 /* The expert of a choice: cyclic in tokens and choices, so that every block of enough tokens, whatever dims
  * it extends along, chooses all experts equally often, and a token never the same twice. `index` is by dim of
- * the indices, in the whole batch. */
+ * the indices, in the whole batch. Each time that all have been chosen the next begin with another one, so
+ * that one choice of all tokens is as even. */
 static uint32_t expert_of(const exec_env *env, const etch_tensor *idx, const uint32_t *index,
                           uint32_t experts)
 {
     const uint32_t choices = choices_at(idx), each = exec_size(env, idx->dims[choices]);
     uint32_t sum = 0;
     for (uint32_t i = 0; i < idx->rank; i++)
-        sum += index[i] * (i == choices ? 1 : each);
+        sum += i == choices ? index[i] : index[i] * each + index[i] * each / experts;
     return sum % experts;
 }
 

@@ -127,8 +127,8 @@ static void seeds(etch_arena *arena)
         60972, 109600,
         /* a part that a later chunk of the stage keeps, and no earlier one the whole */
         103314, 403726,
-        /* experts' tokens of a rank in one sequence only */
-        41094};
+        /* experts' tokens of a rank in one sequence only, or one choice of each */
+        41094, 406954};
     tally t = {0};
     for (uint32_t i = 0; i < 2 * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
