@@ -626,7 +626,7 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     return fine ? p : NULL;
 }
 
-/* ---- the heaviest ---------------------------------------------------------------------------------------- */
+/* ---- the heaviest -------------------------------------------------------------------------------------- */
 
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which)
 {
