@@ -67,6 +67,11 @@ static const etch_quantity_row rows[] = {
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
+const etch_quantity_row *etch_quantity_row_at(size_t index)
+{
+    return index < ROW_COUNT ? &rows[index] : NULL;
+}
+
 const etch_quantity_row *etch_quantity_row_of(const char *name)
 {
     for (size_t i = 0; i < ROW_COUNT; i++)
@@ -615,7 +620,7 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     return fine ? p : NULL;
 }
 
-/* ---- values in expressions -------------------------------------------------------------------------- */
+/* ---- the heaviest -------------------------------------------------------------------------------------- */
 
 /* The sums of stages without those that a neighbour's is never less than: along a pipeline they fall, or
  * rise, over long stretches, and all pairs of many stages would be too many proofs. */
@@ -650,33 +655,4 @@ etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uin
         if (shares->at[i].sum == most)
             *which = i;
     return most;
-}
-
-static etch_expr quantity_value(void *data, const etch_quantity *q)
-{
-    etch_session *session = data;
-    const etch_quantity_row *row = etch_quantity_row_of(q->name);
-    etch_shares shares = {0};
-    uint32_t which;
-    etch_within within;
-    if (row && row->timing)
-        return etch_timed_of(session, q, row, &within) ? within.value : NULL;
-    if (!row || !etch_quantity_pick(session, q, row, &shares))
-        return NULL;
-    return etch_shares_most(session, &shares, &which);
-}
-
-etch_quantities etch_session_quantities(etch_session *session)
-{
-    static const char *const subjects[] = {[ETCH_OF_PHASE] = "step",
-                                           [ETCH_OF_PART] = "model",
-                                           [ETCH_OF_CALL] = "model",
-                                           [ETCH_OF_CLASS] = "peak"};
-    const char **names = ETCH_NEW_ARRAY(session->arena, ROW_COUNT + 1, const char *);
-    const char **examples = ETCH_NEW_ARRAY(session->arena, ROW_COUNT, const char *);
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        names[i] = rows[i].name;
-        examples[i] = etch_text(session->arena, "%s(%s)", rows[i].name, subjects[rows[i].subject]);
-    }
-    return (etch_quantities){.value = quantity_value, .data = session, .names = names, .examples = examples};
 }

@@ -37,6 +37,8 @@ typedef struct etch_quantity_row {
 } etch_quantity_row;
 
 const etch_quantity_row *etch_quantity_row_of(const char *name);
+/* In the order of listings; NULL past the end. */
+const etch_quantity_row *etch_quantity_row_at(size_t index);
 void etch_quantity_describe_all(etch_buf *out);
 bool etch_quantity_of_rank(const etch_quantity_row *row);
 
