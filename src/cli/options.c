@@ -44,7 +44,7 @@ static bool choose_breakdown(cli_arguments *a, const char *text)
         names[count] = etch_breakdown_name((etch_breakdown)(count + 1));
         count++;
     }
-    if (!choose(a, OPT_BY, text, names, count, &chosen))
+    if (!choose(a, CLI_OPT_BY, text, names, count, &chosen))
         return false;
     a->query.by = (etch_breakdown)(chosen + 1);
     return true;
@@ -78,14 +78,14 @@ static bool choose_listed(const cli_arguments *a, cli_option_id id, const char *
 static bool store_listed(cli_arguments *a, cli_option_id id, const char *text)
 {
     int chosen;
-    const char *(*const at)(size_t i) = id == OPT_AFTER         ? etch_pass_at
-                                        : id == OPT_GRANULARITY ? granularity_at
-                                                                : naming_at;
+    const char *(*const at)(size_t i) = id == CLI_OPT_AFTER         ? etch_pass_at
+                                        : id == CLI_OPT_GRANULARITY ? granularity_at
+                                                                    : naming_at;
     if (!choose_listed(a, id, text, at, &chosen))
         return false;
-    if (id == OPT_AFTER)
+    if (id == CLI_OPT_AFTER)
         a->pass = at((size_t)chosen);
-    else if (id == OPT_GRANULARITY)
+    else if (id == CLI_OPT_GRANULARITY)
         a->session.granularity = (etch_granularity)chosen;
     else
         a->output.names = (etch_naming)chosen;
@@ -118,7 +118,7 @@ static bool choose_format(cli_arguments *a, const char *text)
         a->of_rows = text;
         return true;
     }
-    if (!choose(a, OPT_FORMAT, text, names, count + 2, &chosen))
+    if (!choose(a, CLI_OPT_FORMAT, text, names, count + 2, &chosen))
         return false;
     a->not_of_rows = text;
     a->dot = chosen == count;
@@ -134,7 +134,7 @@ static bool choose_form(cli_arguments *a, const char *text)
     int count = 0, chosen;
     for (; count < MOST && etch_form_name((etch_form)count); count++)
         names[count] = etch_form_name((etch_form)count);
-    if (!choose(a, OPT_FORM, text, names, count, &chosen))
+    if (!choose(a, CLI_OPT_FORM, text, names, count, &chosen))
         return false;
     a->query.form = (etch_form)chosen;
     return true;
@@ -144,7 +144,7 @@ static bool choose_streams(cli_arguments *a, const char *text)
 {
     static const char *const names[] = {"axes", "one"};
     int chosen;
-    if (!choose(a, OPT_STREAMS, text, names, 2, &chosen))
+    if (!choose(a, CLI_OPT_STREAMS, text, names, 2, &chosen))
         return false;
     a->simulation.one_stream = chosen == 1;
     return true;
@@ -154,7 +154,7 @@ static bool choose_color(cli_arguments *a, const char *text)
 {
     static const char *const names[] = {"auto", "always", "never"};
     int chosen;
-    if (!choose(a, OPT_COLOR, text, names, 3, &chosen))
+    if (!choose(a, CLI_OPT_COLOR, text, names, 3, &chosen))
         return false;
     a->color = (cli_color)chosen;
     return true;
@@ -178,11 +178,11 @@ static bool read_number(const cli_arguments *a, cli_option_id id, const char *te
 static bool store_number(cli_arguments *a, cli_option_id id, const char *text)
 {
     long number;
-    if (!read_number(a, id, text, id == OPT_JOBS ? MOST_JOBS : MOST_COUNTED, &number))
+    if (!read_number(a, id, text, id == CLI_OPT_JOBS ? MOST_JOBS : MOST_COUNTED, &number))
         return false;
-    if (id == OPT_JOBS)
+    if (id == CLI_OPT_JOBS)
         a->output.threads = (unsigned)number;
-    else if (id == OPT_SEEDS)
+    else if (id == CLI_OPT_SEEDS)
         a->seeds = (uint32_t)number;
     else
         a->sweep.top = (size_t)number;
@@ -197,7 +197,7 @@ static const char *method_at(size_t i)
 static bool choose_method(cli_arguments *a, const char *text)
 {
     int chosen;
-    if (!choose_listed(a, OPT_METHOD, text, method_at, &chosen))
+    if (!choose_listed(a, CLI_OPT_METHOD, text, method_at, &chosen))
         return false;
     a->solve.method = (etch_solving)chosen;
     return true;
@@ -223,48 +223,48 @@ static bool read_slow(cli_arguments *a, const char *text)
 static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
 {
     switch (id) {
-    case OPT_SWEEP:
+    case CLI_OPT_SWEEP:
         a->sweep.sweep = value;
         return true;
-    case OPT_OVER:
+    case CLI_OPT_OVER:
         a->over[a->sweep.over_count++] = value;
         return true;
-    case OPT_PLANS:
+    case CLI_OPT_PLANS:
         a->sweep.plans = value;
         return true;
-    case OPT_CONFIGS:
+    case CLI_OPT_CONFIGS:
         a->sweep.configs = value;
         return true;
-    case OPT_WHERE:
+    case CLI_OPT_WHERE:
         a->where[a->sweep.where_count++] = value;
         return true;
-    case OPT_SELECT:
+    case CLI_OPT_SELECT:
         a->sweep.select = value;
         return true;
-    case OPT_BEST:
+    case CLI_OPT_BEST:
         a->sweep.best = value;
         return true;
-    case OPT_TOP:
+    case CLI_OPT_TOP:
         return store_number(a, id, value);
-    case OPT_PARETO:
+    case CLI_OPT_PARETO:
         a->sweep.pareto = value;
         return true;
-    case OPT_EXPLAIN:
+    case CLI_OPT_EXPLAIN:
         a->sweep.explain = true;
         return true;
-    case OPT_SHARD:
+    case CLI_OPT_SHARD:
         a->sweep.shard = value;
         return true;
-    case OPT_RESUME:
+    case CLI_OPT_RESUME:
         a->sweep.resume = true;
         return true;
-    case OPT_PLOT:
+    case CLI_OPT_PLOT:
         a->sweep.plot = value;
         return true;
-    case OPT_FOR:
+    case CLI_OPT_FOR:
         a->over[a->solve.name_count++] = value;
         return true;
-    case OPT_METHOD:
+    case CLI_OPT_METHOD:
         return choose_method(a, value);
     default:
         a->sweep.yes = true;
@@ -282,155 +282,155 @@ static bool is_of_machine(const char *text)
 static bool store(cli_arguments *a, cli_option_id id, const char *value, const char **sets)
 {
     switch (id) {
-    case OPT_CONFIG:
+    case CLI_OPT_CONFIG:
         a->session.config = value;
         return true;
-    case OPT_PLAN:
+    case CLI_OPT_PLAN:
         a->session.plan = value;
         return true;
-    case OPT_RUN:
+    case CLI_OPT_RUN:
         a->session.run = value;
         return true;
-    case OPT_STAGE:
+    case CLI_OPT_STAGE:
         a->session.stage = value;
         return true;
-    case OPT_SET:
+    case CLI_OPT_SET:
         if (is_of_machine(value))
             a->machine_sets[a->machine_set_count++] = value;
         else
             sets[a->session.set_count++] = value;
         return true;
-    case OPT_SWEEP:
-    case OPT_OVER:
-    case OPT_PLANS:
-    case OPT_CONFIGS:
-    case OPT_WHERE:
-    case OPT_SELECT:
-    case OPT_BEST:
-    case OPT_TOP:
-    case OPT_PARETO:
-    case OPT_EXPLAIN:
-    case OPT_SHARD:
-    case OPT_RESUME:
-    case OPT_PLOT:
-    case OPT_YES:
-    case OPT_FOR:
-    case OPT_METHOD:
+    case CLI_OPT_SWEEP:
+    case CLI_OPT_OVER:
+    case CLI_OPT_PLANS:
+    case CLI_OPT_CONFIGS:
+    case CLI_OPT_WHERE:
+    case CLI_OPT_SELECT:
+    case CLI_OPT_BEST:
+    case CLI_OPT_TOP:
+    case CLI_OPT_PARETO:
+    case CLI_OPT_EXPLAIN:
+    case CLI_OPT_SHARD:
+    case CLI_OPT_RESUME:
+    case CLI_OPT_PLOT:
+    case CLI_OPT_YES:
+    case CLI_OPT_FOR:
+    case CLI_OPT_METHOD:
         return store_rows(a, id, value);
-    case OPT_PIPELINE:
+    case CLI_OPT_PIPELINE:
         a->view = CLI_VIEW_PIPELINE;
         return true;
-    case OPT_AFTER:
+    case CLI_OPT_AFTER:
         a->view = CLI_VIEW_PASS;
         return store_listed(a, id, value);
-    case OPT_BY:
+    case CLI_OPT_BY:
         return choose_breakdown(a, value);
-    case OPT_COUNT_BY:
+    case CLI_OPT_COUNT_BY:
         a->session.count = value;
         return true;
-    case OPT_WHY:
+    case CLI_OPT_WHY:
         a->query.why = true;
         return true;
-    case OPT_DEFAULTS:
-    case OPT_BOUND:
+    case CLI_OPT_DEFAULTS:
+    case CLI_OPT_BOUND:
         a->session.defaults = true;
         return true;
-    case OPT_FORMAT:
+    case CLI_OPT_FORMAT:
         return choose_format(a, value);
-    case OPT_GROUPS:
+    case CLI_OPT_GROUPS:
         a->groups = value;
         return true;
-    case OPT_EAGER:
+    case CLI_OPT_EAGER:
         a->eager = true;
         return true;
-    case OPT_RENDEZVOUS:
+    case CLI_OPT_RENDEZVOUS:
         a->rendezvous = true;
         return true;
-    case OPT_SEEDS:
+    case CLI_OPT_SEEDS:
         return store_number(a, id, value);
-    case OPT_RANKS:
+    case CLI_OPT_RANKS:
         a->ranks = a->output.ranks = value;
         return true;
-    case OPT_GRANULARITY:
-    case OPT_NAMES:
+    case CLI_OPT_GRANULARITY:
+    case CLI_OPT_NAMES:
         return store_listed(a, id, value);
-    case OPT_ATTRS:
+    case CLI_OPT_ATTRS:
         a->output.attrs = value;
         return true;
-    case OPT_ASTRA_SIM:
+    case CLI_OPT_ASTRA_SIM:
         a->output.astra_sim = true;
         return true;
-    case OPT_TEXT:
+    case CLI_OPT_TEXT:
         a->text = true;
         return true;
-    case OPT_MACHINE:
+    case CLI_OPT_MACHINE:
         a->machine = value;
         return true;
-    case OPT_STACK:
+    case CLI_OPT_STACK:
         a->query.stack = a->simulation.stack = value;
         return true;
-    case OPT_SLOW:
+    case CLI_OPT_SLOW:
         return read_slow(a, value);
-    case OPT_TIMELINE:
+    case CLI_OPT_TIMELINE:
         a->timeline = value;
         return true;
-    case OPT_REPORT:
+    case CLI_OPT_REPORT:
         a->report = value;
         return true;
-    case OPT_CHECK:
+    case CLI_OPT_CHECK:
         a->check = true;
         return true;
-    case OPT_STREAMS:
+    case CLI_OPT_STREAMS:
         return choose_streams(a, value);
-    case OPT_TIMES:
+    case CLI_OPT_TIMES:
         a->simulation.times = true;
         return true;
-    case OPT_FORM:
+    case CLI_OPT_FORM:
         return choose_form(a, value);
-    case OPT_DIFF:
+    case CLI_OPT_DIFF:
         a->query.derivative = value;
         return true;
-    case OPT_LEADING:
+    case CLI_OPT_LEADING:
         a->query.leading = value;
         return true;
-    case OPT_HUMAN:
+    case CLI_OPT_HUMAN:
         a->human = true;
         return true;
-    case OPT_OUTPUT:
+    case CLI_OPT_OUTPUT:
         a->output.folder = value;
         return true;
-    case OPT_NAME:
+    case CLI_OPT_NAME:
         a->output.name = value;
         return true;
-    case OPT_DRY_RUN:
+    case CLI_OPT_DRY_RUN:
         a->output.dry_run = true;
         return true;
-    case OPT_FORCE:
+    case CLI_OPT_FORCE:
         a->output.force = true;
         return true;
-    case OPT_NO_SYNC:
+    case CLI_OPT_NO_SYNC:
         a->output.no_sync = true;
         return true;
-    case OPT_JOBS:
+    case CLI_OPT_JOBS:
         return store_number(a, id, value);
-    case OPT_JSON:
+    case CLI_OPT_JSON:
         a->json = true;
         return true;
-    case OPT_COLOR:
+    case CLI_OPT_COLOR:
         return choose_color(a, value);
-    case OPT_QUIET:
+    case CLI_OPT_QUIET:
         a->quiet = true;
         return true;
-    case OPT_VERBOSE:
+    case CLI_OPT_VERBOSE:
         a->verbose = true;
         return true;
-    case OPT_HELP:
+    case CLI_OPT_HELP:
         a->help = true;
         return true;
-    case OPT_VERSION:
+    case CLI_OPT_VERSION:
         a->version = true;
         return true;
-    case OPT_COUNT:
+    case CLI_OPT_COUNT:
         break;
     }
     return false;
@@ -439,8 +439,8 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
 /* ---- the command line ------------------------------------------------------------------------------- */
 
 typedef struct tables {
-    struct option longs[OPT_COUNT + 1];
-    char letters[2 * OPT_COUNT + 3];
+    struct option longs[CLI_OPT_COUNT + 1];
+    char letters[2 * CLI_OPT_COUNT + 3];
 } tables;
 
 static void make_tables(tables *t)
@@ -450,7 +450,7 @@ static void make_tables(tables *t)
     char *letter = t->letters;
     *letter++ = '-';
     *letter++ = ':';
-    for (int i = 0; i < OPT_COUNT; i++) {
+    for (int i = 0; i < CLI_OPT_COUNT; i++) {
         t->longs[i] = (struct option){cli_option_rows[i].name,
                                       cli_option_rows[i].argument ? required_argument : no_argument, NULL,
                                       FIRST_LONG + i};
@@ -461,25 +461,25 @@ static void make_tables(tables *t)
             *letter++ = ':';
     }
     *letter = '\0';
-    t->longs[OPT_COUNT] = (struct option){0};
+    t->longs[CLI_OPT_COUNT] = (struct option){0};
 }
 
 static cli_option_id option_of(int value)
 {
     if (value >= FIRST_LONG)
         return (cli_option_id)(value - FIRST_LONG);
-    for (int i = 0; i < OPT_COUNT; i++)
+    for (int i = 0; i < CLI_OPT_COUNT; i++)
         if (cli_option_rows[i].letter == value)
             return (cli_option_id)i;
-    return OPT_COUNT;
+    return CLI_OPT_COUNT;
 }
 
 /* Said twice, one of the two would be left out without a word. Values of --set add up; how messages look and
  * how many threads there are may come from an alias that is overruled. */
 static bool may_repeat(cli_option_id id)
 {
-    return !cli_option_rows[id].argument || id == OPT_SET || id == OPT_OVER || id == OPT_WHERE ||
-           id == OPT_FOR || id == OPT_COLOR || id == OPT_JOBS;
+    return !cli_option_rows[id].argument || id == CLI_OPT_SET || id == CLI_OPT_OVER || id == CLI_OPT_WHERE ||
+           id == CLI_OPT_FOR || id == CLI_OPT_COLOR || id == CLI_OPT_JOBS;
 }
 
 static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
@@ -488,13 +488,13 @@ static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
         return cli_usage_error(a->command, "--%s takes no value", cli_option_rows[optopt - FIRST_LONG].name);
     if (optopt != 0)
         return cli_usage_error(a->command, "unknown option '-%c'", optopt);
-    const char *names[OPT_COUNT];
-    for (int i = 0; i < OPT_COUNT; i++)
+    const char *names[CLI_OPT_COUNT];
+    for (int i = 0; i < CLI_OPT_COUNT; i++)
         names[i] = cli_option_rows[i].name;
     const char *text = argv[optind - 1];
     char name[32] = "";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
-    const char *near = etch_suggest(name, names, OPT_COUNT);
+    const char *near = etch_suggest(name, names, CLI_OPT_COUNT);
     if (near)
         return cli_usage_error(a->command, "unknown option '%s'; did you mean --%s?", text, near);
     return cli_usage_error(a->command, "unknown option '%s'", text);
@@ -526,7 +526,7 @@ static cli_exit add_word(cli_arguments *a, const char *word)
 }
 
 /* Options may stand before the command: only now is known whether it takes them. */
-static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
+static cli_exit check_words(const cli_arguments *a, const bool given[CLI_OPT_COUNT])
 {
     const cli_command *c = a->command;
     if (a->help || a->version)
@@ -535,7 +535,7 @@ static cli_exit check_words(const cli_arguments *a, const bool given[OPT_COUNT])
         cli_usage_error(NULL, "no command");
         return CLI_USAGE;
     }
-    for (int i = 0; i < OPT_COUNT; i++)
+    for (int i = 0; i < CLI_OPT_COUNT; i++)
         if (given[i] && !(cli_option_rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, cli_option_rows[i].name);
     const bool is_table = c->bit == CLI_MEMORY && a->sweep.format == ETCH_SWEEP_CSV;
@@ -583,7 +583,7 @@ static unsigned processors(void)
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
 {
     tables t;
-    bool given[OPT_COUNT + 1] = {false};
+    bool given[CLI_OPT_COUNT + 1] = {false};
     int value;
     cli_exit status = CLI_DONE;
     *a = (cli_arguments){.session.sets = sets,

@@ -43,8 +43,9 @@ def table():
 
 
 def etch(command, row, *more):
-    done = subprocess.run([ETCH, command, str(HERE / f"{row['spec']}_steps.etch"), *more, "--plan", row["plan"],
-                           "--set", row["sets"], "-q"], capture_output=True, text=True, check=False)
+    spec = HERE / f"{row['spec']}_steps.etch"
+    done = subprocess.run([ETCH, command, str(spec), *more, "--plan", row["plan"], "--set",
+                           row["sets"], "-q"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{row}\n{done.stderr}"
     return done.stdout
 

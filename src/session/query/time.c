@@ -13,7 +13,8 @@ enum { PICO = 12 };
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine)
 {
     const etch_cluster *const *clusters;
-    const uint32_t count = etch_spec_clusters((machine ? machine : session)->spec, &clusters);
+    const etch_spec *spec = (machine ? machine : session)->spec;
+    const uint32_t count = spec ? etch_spec_clusters(spec, &clusters) : 0;
     if (count == 1)
         return clusters[0];
     etch_diag *diag = etch_error(session->diags, ETCH_E_MACHINE_CHOICE, (etch_span){0, 0},
