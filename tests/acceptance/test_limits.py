@@ -35,6 +35,7 @@ NO_LIMITS = {
     "MOST_SYMBOLS", "MOST_TERMS", "MOST_VALUES",
     "MOST_VARS", "MOST_WORK", "PROOF_DEPTH", "SPEND_DEPTH", "ETCH_SYM_MAX_NESTED", "GROUP_DEPTH",
     "MANIFEST_LIMIT", "MOST_TAG", "MOST_MODEL_CHUNKS", "MOST_MODULES", "ETCH_MOST_TAG",
+    "MAX_PIECES", "MOST_EACH", "MOST_SHIFT", "MOST_TICKS", "MOST_WALKED", "MOST_WALKS",
 }
 
 
@@ -96,6 +97,39 @@ class Limits(Case):
             below = (limit.below_status, [limit.below_code] if limit.below_code else [])
             self.assertEqual(below, self.outcome(limit, limit.below), name)
             self.assertEqual((limit.status, [limit.code]), self.outcome(limit, limit.above), name)
+
+    def test_counts_of_options(self):
+        spec = self.scratch / "counted.etch"
+        spec.write_text("etch 1\nparam a\n", encoding="utf-8")
+        rows_of = ["sweep", spec, "--over", "a = 1, 2", "--select", "a", "--best", "a"]
+        for option, most in (("--jobs", 1024), ("--top", 1000000)):
+            self.assertEqual(0, run(*rows_of, option, str(most)).status, option)
+            self.assertEqual(2, run(*rows_of, option, str(most + 1)).status, option)
+
+    def test_rows(self):
+        spec = self.scratch / "rows.etch"
+        names = ", ".join(f"p{i}" for i in range(16))
+        spec.write_text(f"etch 1\nparam a, b, {names}\n", encoding="utf-8")
+        picture = self.scratch / "rows.svg"
+
+        def plotted(*words):
+            return run("sweep", spec, *words, "--plot", picture)
+
+        def solved(*listed):
+            named = [word for axis in (*listed, "a") for word in ("--for", axis)]
+            return run("solve", spec, "a <= 10", *named)
+
+        cases = {
+            "front": lambda n: plotted("--over", f"a = range(1, {n})", "--select", "a", "--pareto", "a, -a"),
+            "map": lambda n: plotted("--over", "a = 1", "--over", f"b = range(1, {n})", "--select", "a*b"),
+            "names": lambda n: solved(*(f"p{i} = 1" for i in range(n - 1))),
+            "values": lambda n: solved(f"b = range(1, {n})"),
+        }
+        for name, most, code in (("front", 1000, "E0661"), ("map", 2500, "E0661"), ("names", 15, "E0657"),
+                                 ("values", 1000, "E0657")):
+            self.assertEqual(0, cases[name](most).status, name)
+            above = cases[name](most + 1)
+            self.assertEqual((1, True), (above.status, code in above.err), name)
 
     def test_codes_and_statuses(self):
         for name, limit in limits.CASES.items():

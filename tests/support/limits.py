@@ -321,6 +321,12 @@ ELSEWHERE = {
     "ETCH_LEVEL_SIDES": "tests/machine/test_shipped.py check_limits",
     "MOST_PLACES": "tests/machine/test_shipped.py check_limits",
     "MOST_COLUMNS": "tests/machine/test_shipped.py check_limits",
+    "MOST_JOBS": "tests/acceptance/test_limits.py test_counts_of_options",
+    "MOST_COUNTED": "tests/acceptance/test_limits.py test_counts_of_options",
+    "MOST_NAMES": "tests/acceptance/test_limits.py test_rows",
+    "MOST_OUTER": "tests/acceptance/test_limits.py test_rows",
+    "MOST_POINTS": "tests/acceptance/test_limits.py test_rows",
+    "MOST_TILES": "tests/acceptance/test_limits.py test_rows",
 }
 
 CASES = {

@@ -10,7 +10,7 @@ __extension__ typedef __int128 wide;
 
 /* In tenths of a pixel. */
 enum { WIDTH = 7200, HEIGHT = 4800, LEFT = 900, RIGHT = 300, TOP = 300, BOTTOM = 700, KEY_WIDTH = 1500 };
-enum { MOST_POINTS = 1000, MOST_CELLS = 2500, LABELLED = 24, MOST_TICKS = 8, SHADES = 5 };
+enum { MOST_POINTS = 1000, MOST_TILES = 2500, LABELLED = 24, MOST_TICKS = 8, SHADES = 5 };
 
 typedef struct drawing {
     etch_sweep *sweep;
@@ -416,7 +416,7 @@ bool etch_plot(etch_sweep *sweep, etch_buf *out)
 {
     drawing d = {.sweep = sweep, .out = out};
     const bool front = sweep->request.pareto.count == 2;
-    if (sweep->kept.count > (front ? (uint32_t)MOST_POINTS : (uint32_t)MOST_CELLS))
+    if (sweep->kept.count > (front ? (uint32_t)MOST_POINTS : (uint32_t)MOST_TILES))
         return refuse(sweep, front ? "a front of more than 1000 rows is not drawn"
                                    : "more than 2500 rows are not drawn");
     if (!(front ? draw_front : draw_map)(&d))

@@ -23,7 +23,7 @@ const char *etch_solution_kind_name(etch_solution_kind kind)
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
-enum { MOST_NAMES = 16, MOST_OUTER = 100000 };
+enum { MOST_NAMES = 16, MOST_OUTER = 1000 };
 
 typedef struct solving {
     etch_session *session;
@@ -244,7 +244,7 @@ static etch_status solve_all(solving *s)
                 same = same && etch_exact_compare(s->sweep.arena, row[i], s->solver.row[i]) == 0;
         }
         if (++problems > MOST_OUTER)
-            return refuse(s, "there are more than 100000 combinations of the first variables",
+            return refuse(s, "there are more than 1000 combinations of the first variables",
                           "give fewer values")
                        ? ETCH_OK
                        : ETCH_EINPUT;
