@@ -108,7 +108,8 @@ static etch_trend find_root(const finding *f, etch_expr *root)
     const etch_trend trend = etch_linear_root(f->sym, f->gap, f->var, root);
     if (trend != ETCH_TREND_UNKNOWN || f->out->is_real)
         return trend;
-    const etch_trend found = etch_linear_root(f->sym, on_lattice(f, &index), index, root);
+    const etch_expr gap = on_lattice(f, &index);
+    const etch_trend found = etch_linear_root(f->sym, gap, index, root);
     if (*root)
         *root = etch_add(f->sym, etch_int(f->sym, f->out->lattice.first),
                          etch_mul(f->sym, etch_int(f->sym, f->out->lattice.step), *root));
