@@ -51,13 +51,20 @@ static void add_whole_dim(etch_plan_builder *b, shard_list *list, etch_ast_name 
 static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *pin)
 {
     shard_list shards = {0};
+    const etch_ast_axis *rest = NULL;
     *pin = (etch_pin){.selector = line->what.at[0].text, .span = line->span};
     etch_select_tensor(b->spec, line->what.at[0]);
     for (uint32_t i = 0; i < line->shape.count; i++) {
         const etch_ast_axis *axis = &line->shape.at[i];
-        pin->rest = pin->rest || axis->rest;
-        if (axis->rest)
+        if (axis->rest && rest)
+            etch_note(etch_error(b->spec->diags, ETCH_E_SHARD_TWICE, axis->span,
+                                 "'..' is all dims that the pin does not name: it stands once"),
+                      rest->span, "it stands here already");
+        if (axis->rest) {
+            pin->rest = true;
+            rest = axis;
             continue;
+        }
         if (axis->size->kind == ETCH_AST_NAME) {
             if (axis->placed)
                 add_shard(b, &shards, axis->size->name, axis->span, &axis->mesh);
