@@ -14,20 +14,18 @@ macro(etch_library prefix module debian_package)
     endif()
 endmacro()
 
-# The same library as its archive, where there is one: the program begins faster, since the loader finds fewer
-# libraries, and runs where they are not installed. Behind the prefix stand the libraries that it uses.
-function(etch_archive prefix)
-    if(NOT ${prefix}_FOUND)
-        return()
+# The same library as its archive, where there is one, for the program: it begins faster, since the loader
+# finds fewer libraries, and runs where they are not installed.
+macro(etch_archive prefix)
+    if(${prefix}_FOUND)
+        list(GET ${prefix}_LIBRARIES 0 name)
+        find_library(${prefix}_ARCHIVE lib${name}.a HINTS ${${prefix}_LIBRARY_DIRS})
+        mark_as_advanced(${prefix}_ARCHIVE)
+        if(${prefix}_ARCHIVE)
+            list(APPEND ETCH_ARCHIVE_FILES ${${prefix}_ARCHIVE})
+        endif()
     endif()
-    list(GET ${prefix}_LIBRARIES 0 name)
-    find_library(${prefix}_ARCHIVE lib${name}.a HINTS ${${prefix}_LIBRARY_DIRS})
-    mark_as_advanced(${prefix}_ARCHIVE)
-    if(${prefix}_ARCHIVE)
-        set_target_properties(PkgConfig::${prefix} PROPERTIES
-                              INTERFACE_LINK_LIBRARIES "${${prefix}_ARCHIVE};${ARGN}")
-    endif()
-endfunction()
+endmacro()
 
 macro(etch_program variable program debian_package)
     find_program(${variable} ${program})
@@ -44,13 +42,14 @@ etch_library(JANSSON jansson libjansson-dev)
 etch_library(LIBMD libmd libmd-dev)
 etch_library(MPFR mpfr libmpfr-dev)
 etch_library(NLOPT nlopt libnlopt-dev)
+set(ETCH_ARCHIVE_FILES)
 if(ETCH_ARCHIVES AND NOT BUILD_SHARED_LIBS)
+    etch_archive(MPFR) # before GMP, which it uses
     etch_archive(GMP)
     etch_archive(JANSSON)
     etch_archive(LIBMD)
-    etch_archive(MPFR ${GMP_ARCHIVE})
 endif()
-set(ETCH_LIBRARIES PkgConfig::MPFR PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::NLOPT
+set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::NLOPT
     Threads::Threads m)
 set(ETCH_PKGCONFIG_MODULES gmp jansson libmd mpfr nlopt)
 
