@@ -222,11 +222,22 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
 
+/* The stack that is asked for, or none; false after a reported error. */
+static bool choose_stack(const simulating *s, etch_simulate_options *options)
+{
+    const char *name = s->options->stack;
+    options->stack = name ? etch_session_stack(s->session, options->cluster, name) : NULL;
+    return options->stack || !name;
+}
+
 /* Runs the job, of a spec or of traces. */
-static etch_status run_job(simulating *s, const etch_job *job, const etch_simulate_options *options)
+static etch_status run_job(simulating *s, const etch_job *job, etch_simulate_options *options)
 {
     etch_session *session = s->session;
     const etch_simulated *simulated;
+    options->slow_rank = s->options->slow_rank;
+    if (s->options->slow && !read_slow(session, s->options, job, &options->slow))
+        return ETCH_EINPUT;
     const etch_status status = etch_simulate(session->arena, session->diags, job, options, &simulated);
     if (status != ETCH_OK)
         return status;
@@ -252,20 +263,12 @@ static etch_status simulate_traces(void *data)
                    "of traces it is not said what nodes are");
         return ETCH_EINPUT;
     }
-    const etch_cluster *cluster = etch_session_cluster(s->session, s->options->machine);
-    const char *stack_name = s->options->stack;
-    const etch_stack *stack =
-        cluster && stack_name ? etch_session_stack(s->session, cluster, stack_name) : NULL;
-    if (!cluster || (stack_name && !stack))
-        return ETCH_EINPUT;
-    const etch_status status = etch_traces_job(s->session, s->options->traces, s->options->groups, &job);
-    etch_simulate_options options = {.slow_rank = s->options->slow_rank,
-                                     .cluster = cluster,
-                                     .stack = stack,
+    etch_simulate_options options = {.cluster = etch_session_cluster(s->session, s->options->machine),
                                      .one_stream = true,
                                      .times = s->options->times};
-    if (status == ETCH_OK && s->options->slow && !read_slow(s->session, s->options, job, &options.slow))
+    if (!options.cluster || !choose_stack(s, &options))
         return ETCH_EINPUT;
+    const etch_status status = etch_traces_job(s->session, s->options->traces, s->options->groups, &job);
     return status == ETCH_OK ? run_job(s, job, &options) : status;
 }
 
@@ -281,26 +284,20 @@ static etch_status simulate(void *data)
                    "a block as one node has no time: simulate kernels, or ops");
         return ETCH_EINPUT;
     }
-    const etch_cluster *cluster = etch_session_cluster(session, s->options->machine);
-    etch_compiled *p = cluster ? etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0}) : NULL;
-    const char *stack_name = s->options->stack;
-    const etch_stack *stack = p && stack_name ? etch_session_stack(session, cluster, stack_name) : NULL;
-    if (!p || (stack_name && !stack) || !etch_compiled_place(session, p))
+    etch_simulate_options options = {.cluster = etch_session_cluster(session, s->options->machine),
+                                     .one_stream = s->options->one_stream,
+                                     .times = s->options->times || s->options->nodes};
+    etch_compiled *p =
+        options.cluster ? etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0}) : NULL;
+    if (!p || !choose_stack(s, &options) || !etch_compiled_place(session, p))
         return ETCH_EINPUT;
     etch_status status = etch_compiled_lower(session, p, &style, &job);
     if (status != ETCH_OK)
         return status;
     etch_remark_default_axes(session, p, NULL);
-    etch_simulate_options options = {.slow_rank = s->options->slow_rank,
-                                     .cluster = cluster,
-                                     .stack = stack,
-                                     .one_stream = s->options->one_stream,
-                                     .times = s->options->times || s->options->nodes};
-    if (s->options->slow && !read_slow(session, s->options, job, &options.slow))
-        return ETCH_EINPUT;
     status = run_job(s, job, &options);
     if (status == ETCH_OK)
-        add_worth(session, p, cluster, s->result);
+        add_worth(session, p, options.cluster, s->result);
     return status;
 }
 
