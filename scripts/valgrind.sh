@@ -56,10 +56,14 @@ for test in "$build"/tests/lang/test_lang_* "$build"/tests/graph/test_graph_kern
     case $test in
     *_mutation | *_damage | *.log) continue ;;
     esac
-    valgrind --quiet --error-exitcode=99 --leak-check=full "$test" >"$scratch/out" 2>"$scratch/err" || {
-        cat "$scratch/out" "$scratch/err"
-        echo "valgrind: $test failed"
+    echo "$test"
+done >"$scratch/tests"
+# shellcheck disable=SC2016 # the inner shell expands them
+xargs -P "$(getconf _NPROCESSORS_ONLN)" -n 1 sh -c '
+    name=$(basename "$1")
+    if ! valgrind --quiet --error-exitcode=99 --leak-check=full "$1" >"$0/$name" 2>&1; then
+        cat "$0/$name"
+        echo "valgrind: $name failed"
         exit 1
-    }
-    echo "valgrind: $(basename "$test"): clean"
-done
+    fi
+    echo "valgrind: $name: clean"' "$scratch" <"$scratch/tests"

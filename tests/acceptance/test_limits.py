@@ -1,20 +1,15 @@
 """The limits of docs/limits.md: the values that the source has, what is accepted just below them and refused
 just above, and expressions that would take minutes if a limit did not count their work."""
 
-import os
-import pathlib
 import re
 import resource
 import shutil
 import subprocess
-import sys
 
+from effort import NIGHTLY
 from etchtest import ETCH, LLAMA, SOURCE, Case, main, run
+import limits
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-import limits  # noqa: E402
-
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 ROW = re.compile(r"^\| [^|]+\| `(?P<name>\w+)` \(`(?P<file>[^`]+)`\) \| (?P<value>[\d,]+) "
                  r"\| (?P<code>[^|]*)\|$", re.M)
 DECLARED = re.compile(r"\b(\w*(?:_LIMIT|_DEPTH|MOST_\w+|MAX_\w+|LOOPS_NESTED|MODEL_\w+|SPEC_\w+|REQUEST_\w+))"

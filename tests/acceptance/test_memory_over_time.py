@@ -4,13 +4,12 @@ more; equal to a walk through the slots; and what is there at the peak adds up t
 import csv
 import io
 import json
-import os
 
 import plans
+from effort import NIGHTLY, effort, first_seed
 from etchtest import LLAMA, MODELS, Case, main, run, settings, succeed, table, value
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 SPECS = specs_of(MODELS)
 NAMES = ("memory(activations)", "memory(workspace)", "memory(states)", "memory(cache)", "memory(peak)")
 KEPT = ("activations",)
@@ -88,8 +87,8 @@ class Curve(Case):
 class Random(Curve):
     """Random plans: stages of several schedules, unequal chunks, weights in parts, recomputation."""
 
-    FIRST = int(os.environ.get("ETCH_TEST_SEED", "0"))
-    COUNT = 40 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+    FIRST = first_seed(0)
+    COUNT = effort(40)
     test_shipped = None
 
     def test_plans(self):

@@ -3,16 +3,15 @@ other names, modules that nobody calls, loops and classes without iterations, a 
 what is inside a loop grows with its count."""
 
 import json
-import os
 import random
 import re
 import types
 from fractions import Fraction
 
+from effort import NIGHTLY
 from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
 from rewritings import OPEN, REWRITINGS, split_loops, with_halves
 
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(step)", "elementwise(step)",
            "saved(model)")
 # a chain of two loops has numbers only

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import time
 
+from effort import effort, first_seed
 from etchtest import ETCH, LLAMA, Case, main, run, succeed
 
-MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
-SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
-CUTS, KILLS = 200 * MULT, 20 * MULT
+SEED = first_seed(1)
+CUTS, KILLS = effort(200), effort(20)
 
 GRID = ["--plans", "megatron_pp,fsdp", "--configs", "llama3_8b,llama3_70b", "--set", "batch=512", "--over",
         "pp = 1, 2, 4, 5", "--over", "dp = powers(2, 0, 5)", "--over", "micro = divisors(batch/dp)", "--over",

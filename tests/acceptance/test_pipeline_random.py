@@ -2,17 +2,17 @@
 what queries say, and together what one stage would have."""
 
 import json
-import os
 import random
 import re
 from types import SimpleNamespace
 
 import specs
+from effort import effort
 from etchtest import Case, lower, main, succeed, table, traces, value
 from pipeline import SCHEDULES, Stages, chunks_of, partition
 from simulator import load, run
 
-SEEDS = range(30 * int(os.environ.get("ETCH_TEST_MULT", "1")))
+SEEDS = range(effort(30))
 
 
 def cut(text, sizes, chance):

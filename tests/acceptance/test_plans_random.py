@@ -5,14 +5,14 @@ chooses the first plan, ETCH_TEST_MULT multiplies their number."""
 import collections
 import json
 import math
-import os
 import shutil
 
 import plans
+from effort import effort, first_seed
 from etchtest import Formula, Point, lower, main, number, options, run, succeed, table, trace, value
 from pipeline import Stages, stage_of
 
-FIRST, COUNT = int(os.environ.get("ETCH_TEST_SEED", "0")), 120 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+FIRST, COUNT = first_seed(0), effort(120)
 NAME = "random"
 
 

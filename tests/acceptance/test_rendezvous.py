@@ -5,17 +5,16 @@ own, whatever the timing; by the verdicts, and in a simulation of its own under 
 import collections
 import itertools
 import json
-import os
 import random
 import re
 import shutil
 
+from effort import NIGHTLY
 from etchtest import MODELS, Case, main, run, settings, succeed, traces
 from pipeline import SCHEDULES
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 import simulator
 
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 SPECS = specs_of(MODELS)
 STAGE = re.compile(r"^(  stage [^@\n]*@ pp)[^\n#]*", re.M)
 # Stages, ranks of tp and microbatches: less than the stages, as many, some more, and as many again. Under

@@ -6,11 +6,11 @@ import os
 import pathlib
 import re
 
+from effort import NIGHTLY
 from etchtest import MODELS, main, run, settings
 from pipeline import Stages
 from shipped import params_of
 
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 PAGE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "docs" / "pipelines.md"
 LISTED = ('list("F0 F1 I0 F2 W0 F3 I1 W1 B2 B3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")')
 MIRRORED = ('list("F0.0 F1.0 F0.1 I0.1 F1.1 I1.1 B0.0 B1.0 W0.1 W1.1 '

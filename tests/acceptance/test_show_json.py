@@ -3,18 +3,13 @@ every plan that it has or imports; and the schema says no more and no less."""
 
 import copy
 import json
-import os
-import re
-import sys
 
+from effort import NIGHTLY
 from etchtest import MODELS, SOURCE, Case, main, run, settings, succeed
+from json_schema import Schema
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 
-sys.path.insert(0, str(SOURCE / "tests" / "support"))
-from json_schema import Schema  # noqa: E402
-
 SCHEMA = json.loads((SOURCE / "docs" / "show.schema.json").read_text(encoding="utf-8"))
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 SPECS = specs_of(MODELS)
 VIEWS = ("graph", "plan", "pipeline")
 

@@ -16,9 +16,9 @@ from fractions import Fraction
 
 import test_shipped
 from dot import Dot
+from effort import NIGHTLY
 from etchtest import LLAMA, MODELS, POINTS, Case, Formula, main, run, settings, succeed, table
 
-NIGHTLY = int(os.environ.get("ETCH_TEST_MULT", "1")) > 1
 BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "f8": 1, "i64": 8, "i32": 4, "i8": 1, "bool": 1}
 RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total",
          "summand",

@@ -4,7 +4,6 @@ refused. The rows are enumerated here, and the queries know nothing of sweeps.""
 
 import itertools
 import json
-import os
 import random
 import re
 import signal
@@ -12,12 +11,12 @@ import subprocess
 import time
 from xml.etree import ElementTree
 
+from effort import MULT, effort, first_seed
 from etchtest import ETCH, LLAMA, MODELS, Case, main, run, settings, succeed
 from shipped import SMALL, axes_of, params_of, runs_of
 
-MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
-SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
-SWEEPS, ROWS = 100 * MULT, 20
+SEED = first_seed(1)
+SWEEPS, ROWS = effort(100), 20
 
 OF_JOB = ["params(model)", "flops(step)", "flops(forward)", "matmul_flops(step)", "flops(step)/batch",
           "flops(step)/(3*params(model))"]

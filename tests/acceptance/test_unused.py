@@ -4,14 +4,14 @@ Whatever they are, the program answers, its commands agree on what can be, and t
 and add up to what queries say. ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their
 number."""
 
-import os
 import random
 import re
 
+from effort import effort, first_seed
 from etchtest import Case, main, number, options, run, succeed, table
 from pipeline import Stages
 
-FIRST, COUNT = int(os.environ.get("ETCH_TEST_SEED", "0")), 150 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+FIRST, COUNT = first_seed(0), effort(150)
 SIZES = dict(batch=48, hidden=16)
 BUG = 70
 

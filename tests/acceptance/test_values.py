@@ -3,12 +3,12 @@ in a spec. What `lower` refuses, every other question refuses in the same words;
 also while some of it has no value yet. ETCH_TEST_SEED chooses the first random spec, ETCH_TEST_MULT
 multiplies their number."""
 
-import os
 import random
 
+from effort import effort, first_seed
 from etchtest import Case, main, options, run
 
-FIRST, COUNT = int(os.environ.get("ETCH_TEST_SEED", "0")), 2000 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+FIRST, COUNT = first_seed(0), effort(2000)
 
 # Each name in braces is a place for a number.
 SPEC = """etch 1

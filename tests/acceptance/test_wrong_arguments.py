@@ -3,17 +3,17 @@ plans and runs. Each either means what it says or is refused with a place and a 
 out without a word."""
 
 import json
-import os
 import random
 import re
 
+from effort import effort, first_seed
 from etchtest import DIAGNOSTIC, Case, main, run, succeed
 from wrong_arguments import (GIVEN, OPS, WITHOUT_MEANING, call, is_open, may_be_taken, right, spec_of,
                              wrong_calls)
 from wrong_options import PLANS, RUNS, SPEC, accepts, plain, wrong_options
 
-SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
-COUNT = 2000 * int(os.environ.get("ETCH_TEST_MULT", "1"))
+SEED = first_seed(1)
+COUNT = effort(2000)
 
 
 class Calls(Case):

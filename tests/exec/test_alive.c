@@ -1,6 +1,7 @@
 /* Bytes alive on a rank, measured, against what the product says: of models of the zoo and of random models,
  * under plans with and without stages. ETCH_TEST_SEED chooses the first random model, ETCH_TEST_MULT
  * multiplies their number: 250 makes 100,000; ETCH_TEST_COUNT is their number. */
+#include "effort.h"
 #include "exec_alive.h"
 #include "exec_check.h"
 #include "exec_random.h"
@@ -13,12 +14,6 @@
 #include <string.h>
 
 enum { MODELS = 400 };
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 typedef struct tally {
     uint32_t run, refused, stages, chunked, loose;
@@ -89,8 +84,7 @@ static void check_random(etch_arena *arena, const source *from, uint64_t seed, b
 
 static void random_models(etch_arena *arena)
 {
-    const uint64_t first = number_of("ETCH_TEST_SEED", 1),
-                   count = number_of("ETCH_TEST_COUNT", MODELS * number_of("ETCH_TEST_MULT", 1));
+    const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part < 4; part++) {

@@ -1,5 +1,6 @@
 /* Minimal models of live ranges, weights and messages that are easily said wrong: what the product says is
  * what the executor measures. And shipped models, combined at random. */
+#include "effort.h"
 #include "exec_alive.h"
 #include "exec_bind.h"
 #include "exec_plans.h"
@@ -507,8 +508,7 @@ static bool check_combination(etch_arena *arena, uint64_t seed)
 
 static void combinations(etch_arena *arena)
 {
-    const char *mult = getenv("ETCH_TEST_MULT");
-    const uint64_t count = COMBINATIONS * (mult ? strtoull(mult, NULL, 10) : 1);
+    const uint64_t count = etch_effort(COMBINATIONS);
     uint64_t placed = 0;
     for (uint64_t seed = 1; seed <= count; seed++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -2,6 +2,7 @@
  * gradients of up to 16 ranks are those of one. ETCH_TEST_SEED chooses the first combination, ETCH_TEST_MULT
  * multiplies their number: 200 makes 100,000; ETCH_TEST_COUNT is their number. A failure prints its seed, and
  * a spec that is to be saved in models/. */
+#include "effort.h"
 #include "exec_bind.h"
 #include "exec_check.h"
 #include "exec_minimal.h"
@@ -14,12 +15,6 @@
 #include <stdlib.h>
 
 enum { COMBINATIONS = 500 };
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 typedef struct tally {
     uint32_t placed, refused;
@@ -66,8 +61,7 @@ static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
 
 static void combinations(etch_arena *arena)
 {
-    const uint64_t first = number_of("ETCH_TEST_SEED", 1),
-                   count = number_of("ETCH_TEST_COUNT", COMBINATIONS * number_of("ETCH_TEST_MULT", 1));
+    const uint64_t first = etch_test_seed(1), count = etch_effort(COMBINATIONS);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -2,6 +2,7 @@
  * ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number: 200 makes 100,000. A
  * failure prints its seed, and the model and plan as a spec, but of models that are served, which `etch dump`
  * and the other commands read. */
+#include "effort.h"
 #include "exec_check.h"
 #include "exec_random.h"
 #include "exec_spec.h"
@@ -18,12 +19,6 @@
 #include <string.h>
 
 enum { MODELS = 500, RICH_MODELS = 300, SERVED_MODELS = 200, PLANS = 3 };
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 typedef struct tally {
     uint32_t placed, refused;
@@ -205,7 +200,7 @@ static void check_gradients(etch_arena *arena, const source *from, uint64_t seed
 static tally each_case(etch_arena *arena, uint32_t models,
                        void (*body)(etch_arena *arena, uint64_t seed, uint32_t part, tally *t))
 {
-    uint64_t first = number_of("ETCH_TEST_SEED", 1), count = models * number_of("ETCH_TEST_MULT", 1);
+    uint64_t first = etch_test_seed(1), count = etch_effort(models);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part <= PLANS; part++) {

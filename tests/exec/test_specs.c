@@ -1,5 +1,6 @@
 /* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and
  * what the language makes of a text is what the builder makes of the same calls. */
+#include "effort.h"
 #include "exec_env.h"
 #include "exec_random.h"
 #include "exec_spec.h"
@@ -12,12 +13,6 @@
 #include <string.h>
 
 enum { MODELS = 300, PLANS = 2 };
-
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
 
 /* ---- what is compared ------------------------------------------------------------------------------- */
 
@@ -188,7 +183,7 @@ static void check_text(etch_arena *arena, uint64_t seed, uint32_t number, bool r
 
 static void random_specs(etch_arena *arena)
 {
-    const uint64_t first = number_of("ETCH_TEST_SEED", 1), count = MODELS * number_of("ETCH_TEST_MULT", 1);
+    const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t number = 1; number <= 2 * PLANS; number++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));

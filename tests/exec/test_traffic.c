@@ -1,5 +1,6 @@
 /* Bytes that kernels read and write, counted on runs, against what the product says: of all rows of the op
  * table divided in every way, of models of the zoo and of random models, with kernels of each granularity. */
+#include "effort.h"
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "exec_random.h"
@@ -282,9 +283,7 @@ static const char *check_random(etch_arena *arena, uint64_t seed, bool rich)
 
 static void random_models(etch_arena *arena)
 {
-    const char *mult = getenv("ETCH_TEST_MULT"), *start = getenv("ETCH_TEST_SEED");
-    const uint64_t first = start ? strtoull(start, NULL, 10) : 1;
-    const uint64_t count = MODELS * (mult ? strtoull(mult, NULL, 10) : 1);
+    const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t rich = 0; rich < 2; rich++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));

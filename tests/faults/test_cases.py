@@ -10,10 +10,11 @@ import shutil
 import subprocess
 import sys
 
+from effort import NIGHTLY, effort
 import faulty
 
 SOURCE = faulty.SOURCE
-sys.path[:0] = [str(SOURCE / "tests" / "support"), str(SOURCE / "tests" / "cli")]
+sys.path.insert(0, str(SOURCE / "tests" / "cli"))
 os.environ["ETCH"] = sys.argv[1]
 import console  # noqa: E402
 import cases  # noqa: E402
@@ -86,7 +87,7 @@ def hold_case(path, wanted, source):
         aside.rename(work)
         if counts.exists():
             found = dict(line.split() for line in counts.read_text().splitlines())
-            for _ in range(faulty.MULT):
+            for _ in range(effort(1)):
                 wrong += torture(shell, command, usual, {kind: int(n) for kind, n in found.items()}, source)
         shutil.rmtree(work)
         after.rename(work)
@@ -97,7 +98,7 @@ def main():
     source = random.Random(faulty.SEED)
     every = [(path, number) for path in sorted((SOURCE / "tests" / "cli" / "cases").glob("*.txt"))
              for number, _ in enumerate(cases.commands(path))]
-    chosen = every if faulty.MULT > 1 else source.sample(every, COMMANDS)
+    chosen = every if NIGHTLY else source.sample(every, effort(COMMANDS))
     wrong = []
     for path in sorted({path for path, _ in chosen}):
         wrong += hold_case(path, {number for of, number in chosen if of == path}, source)

@@ -11,6 +11,7 @@ import os
 import random
 import sys
 
+from effort import effort
 import faulty
 import standing
 
@@ -104,7 +105,7 @@ class Log:
         if len(open_changes) <= ALL:
             picks = itertools.product((False, True), repeat=len(open_changes))
         else:
-            shares = itertools.islice(itertools.cycle((0, 1, .2, .5, .8)), CHOICES * faulty.MULT)
+            shares = itertools.islice(itertools.cycle((0, 1, .2, .5, .8)), effort(CHOICES))
             picks = ([source.random() < share for _ in open_changes] for share in shares)
         for pick in picks:
             more = {i for i, on in zip(open_changes, pick) if on}
@@ -161,7 +162,7 @@ def hold(bench, name, way, source):
                 mistakes.append("the command has ended, and what it wrote is not there")
             wrong += [f"{stand.name}, before {log.changes[end:end + 1]}: {what}" for what in mistakes]
     empty = faulty.Command((), ())
-    for files in source.sample(list(kinds.values()), min(len(kinds), AGAIN * faulty.MULT)):
+    for files in source.sample(list(kinds.values()), min(len(kinds), effort(AGAIN))):
         bench.prepare(empty)
         put(bench.work, files)
         wrong += [f"{stand.name}: {what}" for what in stand.mistakes_of_next(files)]

@@ -10,14 +10,15 @@ import tempfile
 import unittest
 
 import breed
+from effort import effort, first_seed
 import hunt
 import oracles
 import repair
 import spectree
 
 ETCH = os.environ["ETCH"]
-COUNT = (20 if "ETCH_FUZZ_SANITIZED" in os.environ else 90) * int(os.environ.get("ETCH_TEST_MULT", "1"))
-FIRST = int(os.environ.get("ETCH_TEST_SEED", "1")) * 1000
+COUNT = effort(20 if "ETCH_FUZZ_SANITIZED" in os.environ else 90)
+FIRST = first_seed(1) * 1000
 
 
 class Lying(oracles.Asked):

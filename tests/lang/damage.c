@@ -63,9 +63,3 @@ etch_buf damage_text(etch_arena *arena, const corpus_case *item, generator *g)
     }
     return out;
 }
-
-uint64_t damage_number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}

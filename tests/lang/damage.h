@@ -10,7 +10,5 @@ typedef struct generator {
 
 /* A damaged copy of a case: pieces put in, ranges left out or doubled, the end cut off. */
 etch_buf damage_text(etch_arena *arena, const corpus_case *item, generator *g);
-/* A number from the environment. */
-uint64_t damage_number(const char *name, uint64_t otherwise);
 
 #endif

@@ -2,6 +2,7 @@
  * reading and elaborating them ends, and what fails is reported. ETCH_TEST_SEED and ETCH_TEST_MULT in the
  * environment choose and multiply the damage. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "effort.h"
 #include "lang/lang.h"
 #include "suite.h"
 
@@ -23,12 +24,6 @@ static uint32_t draw(generator *g, uint32_t below)
     g->state ^= g->state << 25;
     g->state ^= g->state >> 27;
     return below ? (uint32_t)((g->state * 0x2545F4914F6CDD1DULL) >> 33) % below : 0;
-}
-
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------- */
@@ -229,8 +224,7 @@ static void damage_all(etch_arena *arena)
 {
     const char *const llama = read_model(arena, "llama.etch");
     const char *const mains[] = {llama, read_model(arena, "gpt.etch"), with_conditions(arena, llama)};
-    const uint64_t seed = number_from("ETCH_TEST_SEED", 20240607),
-                   rounds = 600 * number_from("ETCH_TEST_MULT", 1);
+    const uint64_t seed = etch_test_seed(20240607), rounds = etch_effort(600);
     char folder[] = "/tmp/etch_damage_XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
     attempt a = {.folder = folder, .base = read_model(arena, "base.etch")};

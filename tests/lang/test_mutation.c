@@ -3,6 +3,7 @@
  * ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose and multiply the damage. */
 #include "corpus.h"
 #include "damage.h"
+#include "effort.h"
 #include "suite.h"
 
 #include <inttypes.h>
@@ -43,8 +44,7 @@ static etch_status parse_damaged(void *data)
 
 static void mutate_all(etch_arena *arena)
 {
-    uint64_t seed = damage_number("ETCH_TEST_SEED", 20240607),
-             rounds = 60 * damage_number("ETCH_TEST_MULT", 1);
+    uint64_t seed = etch_test_seed(20240607), rounds = etch_effort(60);
     corpus cases = corpus_read(arena, "accept");
     for (uint32_t i = 0; i < cases.count; i++) {
         for (uint64_t round = 0; round < rounds; round++) {

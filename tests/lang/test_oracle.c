@@ -3,6 +3,7 @@
  * damage. */
 #include "corpus.h"
 #include "damage.h"
+#include "effort.h"
 #include "oracle.h"
 #include "suite.h"
 
@@ -55,8 +56,8 @@ END_TEST
 /* Some damage leaves a spec: without any of these the comparison would say little. */
 static void agree_on_damage(etch_arena *arena)
 {
-    const uint64_t seed = damage_number("ETCH_TEST_SEED", 20240607);
-    const uint64_t rounds = 10000 * damage_number("ETCH_TEST_MULT", 1);
+    const uint64_t seed = etch_test_seed(20240607);
+    const uint64_t rounds = etch_effort(10000);
     corpus cases = corpus_read(arena, "accept");
     uint64_t accepted = 0;
     for (uint64_t round = 0; round < rounds; round++) {

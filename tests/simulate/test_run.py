@@ -14,14 +14,15 @@ from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "acceptance"))
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "machine"))
+from effort import effort, first_seed  # noqa: E402
 from etchtest import MODELS, SOURCE, Case, lower, run, settings, trace  # noqa: E402
 
 import oracle  # noqa: E402
 
 import plain  # noqa: E402
 
-ROUNDS = 24 * int(os.environ.get("ETCH_TEST_MULT", "1"))
-SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
+ROUNDS = effort(24)
+SEED = first_seed(1)
 LLAMA, MIXTRAL, GPT = MODELS / "llama.etch", MODELS / "mixtral.etch", MODELS / "gpt.etch"
 LOWERED = ("--granularity", "op", "--force")
 # the plan, and the largest sizes of its axes

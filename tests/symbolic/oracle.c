@@ -1,3 +1,4 @@
+#include "effort.h"
 #include "oracle.h"
 
 #include <stdio.h>
@@ -8,10 +9,8 @@
 
 chance chance_new(uint64_t seed)
 {
-    const char *given = getenv("ETCH_TEST_SEED");
-    if (given)
-        seed = strtoull(given, NULL, 10);
-    return (chance){seed, seed};
+    const uint64_t first = etch_test_seed(seed);
+    return (chance){first, first};
 }
 
 uint64_t chance_below(chance *c, uint64_t below)
@@ -24,10 +23,7 @@ uint64_t chance_below(chance *c, uint64_t below)
 
 uint32_t chance_runs(uint32_t count)
 {
-    const char *multiplier = getenv("ETCH_TEST_MULT");
-    double factor = multiplier ? strtod(multiplier, NULL) : 1;
-    double runs = count * factor;
-    return runs < 1 ? 1 : (uint32_t)runs;
+    return (uint32_t)etch_effort(count);
 }
 
 /* ---- variables ----------------------------------------------------------------------------------------- */

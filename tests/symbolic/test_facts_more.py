@@ -7,13 +7,13 @@ the list itself is right, what it says is true must hold at random points that s
 `unknown` is expected, the right answer is better still.
 """
 
-import os
 import pathlib
 import random
 import subprocess
 import sys
 from fractions import Fraction
 
+from effort import first_seed
 import exact
 
 POINTS = 30
@@ -69,8 +69,8 @@ def refutes(assumed, statement, words, rng):
 
 def main():
     rows = read_list()
-    seed = int(os.environ.get("ETCH_TEST_SEED", "1"))
-    rng = random.Random(seed)
+    first = first_seed(1)
+    rng = random.Random(first)
     count = {"yes": 0, "no": 0, "unknown": 0}
     failed = 0
     for (assumptions, text, expected, *why), found in zip(rows, ask(sys.argv[1], rows), strict=True):
@@ -83,7 +83,7 @@ def main():
         if expected == "yes" or (why and why[0].startswith("true")):
             wrong = true_at_points(assumed, statement, rng) or wrong
         if wrong:
-            print(f"ETCH_TEST_SEED={seed}: under '{assumptions}': {text} {wrong}")
+            print(f"ETCH_TEST_SEED={first}: under '{assumptions}': {text} {wrong}")
             failed += 1
         count[expected] += 1
     print(count)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from fractions import Fraction
 
+from effort import effort, first_seed
 import exact
 
 try:
@@ -379,13 +380,12 @@ def check_python_assignments(cases, block):
 
 
 def main():
-    seed = int(os.environ.get("ETCH_TEST_SEED", "1"))
-    scale = float(os.environ.get("ETCH_TEST_MULT", "1"))
-    print(f"ETCH_TEST_SEED={seed}")
-    rng = random.Random(seed)
-    rationals = [Case(rational(rng, 4), rng) for _ in range(max(1, int(80 * scale)))]
+    first = first_seed(1)
+    print(f"ETCH_TEST_SEED={first}")
+    rng = random.Random(first)
+    rationals = [Case(rational(rng, 4), rng) for _ in range(effort(80))]
     rationals = [case for case in rationals if any(v is not None for v in case.values)]
-    cases = rationals + [Case(general(rng, 3), rng) for _ in range(max(1, int(100 * scale)))]
+    cases = rationals + [Case(general(rng, 3), rng) for _ in range(effort(100))]
     block = run(sys.argv[1], cases)
     for case in cases:
         check_python(case)

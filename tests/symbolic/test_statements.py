@@ -8,11 +8,11 @@ make the statement false; assumptions that are said to contradict must hold nowh
 arithmetic of Python.
 """
 
-import os
 import random
 import re
 import sys
 
+from effort import effort, first_seed
 import exact
 import test_facts_more as suite
 
@@ -139,9 +139,9 @@ def wrong_answer(assumed, said, found, rng):
 
 
 def main():
-    seed = int(os.environ.get("ETCH_TEST_SEED", "1"))
-    rng = random.Random(seed)
-    count = max(1, int(2000 * float(os.environ.get("ETCH_TEST_MULT", "1"))))
+    first = first_seed(1)
+    rng = random.Random(first)
+    count = effort(2000)
     rows = [row(rng) for _ in range(count)]
     answers = {}
     for (assumptions, text, _), found in zip(rows, suite.ask(sys.argv[1], rows), strict=True):
@@ -149,7 +149,7 @@ def main():
         answers[word] = answers.get(word, 0) + 1
         wrong = wrong_answer(exact.Assumptions(assumptions), exact.Statement(text), found, rng)
         if wrong:
-            sys.exit(f"ETCH_TEST_SEED={seed}: under '{assumptions}': {text} {wrong}")
+            sys.exit(f"ETCH_TEST_SEED={first}: under '{assumptions}': {text} {wrong}")
     print(answers)
     # the test means something
     if answers.get("yes", 0) < count / 20 or answers.get("no", 0) < count / 5:

@@ -8,10 +8,11 @@ usage: test_sympy.py PROGRAM (PROGRAM: canonical, reads an expression per line, 
    one denominator.
 """
 
-import os
 import random
 import subprocess
 import sys
+
+from effort import effort, first_seed
 
 try:
     import sympy
@@ -151,12 +152,11 @@ def check_values(program, rng, count):
 
 
 def main():
-    seed = int(os.environ.get("ETCH_TEST_SEED", "1"))
-    scale = float(os.environ.get("ETCH_TEST_MULT", "1"))
-    print(f"ETCH_TEST_SEED={seed}")
+    first = first_seed(1)
+    print(f"ETCH_TEST_SEED={first}")
     program = Program(sys.argv[1])
-    check_rationals(program, random.Random(seed), max(1, int(300 * scale)))
-    check_values(program, random.Random(seed + 1), max(1, int(400 * scale)))
+    check_rationals(program, random.Random(first), effort(300))
+    check_values(program, random.Random(first + 1), effort(400))
 
 
 main()

@@ -1,0 +1,16 @@
+"""How much a random test tries, and from which seed: ETCH_TEST_MULT multiplies the usual number (40, or a part of
+it: 1/4), ETCH_TEST_SEED chooses other ones."""
+import fractions
+import os
+
+MULT = fractions.Fraction(os.environ.get("ETCH_TEST_MULT", "1"))
+NIGHTLY = MULT > 1
+
+
+def effort(usual):
+    """How many of `usual` tries to make: at least one."""
+    return max(1, int(usual * MULT))
+
+
+def first_seed(usual):
+    return int(os.environ.get("ETCH_TEST_SEED", usual))
