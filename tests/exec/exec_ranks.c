@@ -334,12 +334,11 @@ static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, 
         return;
     const etch_expr flop = etch_step_flop(ranks->placed, step);
     int64_t said = exec_integer(etch_at_work_share(ranks->placed, flop, part_of(ranks, rank)));
-    int64_t counted = call->flop;
+    int64_t counted = exec_ranks_flop(ranks, step, call, statistics, rank);
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
-    const bool pads = ranks->mesh.plan->pads.count && said > counted; /* padding is computed, too */
-    if (!exec_flop_agrees(call, counted, said) && !pads)
+    if (!exec_flop_agrees(call, counted, said))
         exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
                   (long long)counted, (long long)said);
 }

@@ -69,8 +69,6 @@ static void check_random(etch_arena *arena, const source *from, uint64_t seed, b
     exec_model *m = from->model(arena, &dice, &recompute);
     const char *text = (staged ? from->staged : from->plan)(m, &plans);
     const etch_plan *plan = exec_plan(arena, m->sym, text);
-    if (plan->pads.count) /* the executor holds no padding */
-        return;
     const etch_training *training = exec_train(m, recompute);
     const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
     const exec_chain chain = placed ? exec_chain_new(arena, placed) : (exec_chain){0};
