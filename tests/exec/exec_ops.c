@@ -781,6 +781,11 @@ bool exec_knows(const char *row)
     return find_row(row) != NULL;
 }
 
+bool exec_takes_flop(const char *row)
+{
+    return find_row(row)->flop > 0;
+}
+
 void exec_op(exec_call *call)
 {
     const exec_rule *row = find_row(etch_row_name(call->op->row));

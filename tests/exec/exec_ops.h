@@ -43,5 +43,7 @@ const etch_dim *exec_causal_query(const etch_op *op);
 
 /* Does the executor know the row? */
 bool exec_knows(const char *row);
+/* Does it take any FLOP? */
+bool exec_takes_flop(const char *row);
 
 #endif

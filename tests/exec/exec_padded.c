@@ -1,6 +1,22 @@
-/* What a rank computes of padding: as much as if it were elements. An op is run once more where sizes are what
+/* What is padded, and what a rank computes of padding: as much as if it were elements. An op is run once more where sizes are what
  * the plan pads them to, with zeros for the padding. */
 #include "exec_ranks.h"
+
+#include <string.h>
+
+bool exec_is_padded(const etch_placed *placed, const char *dim)
+{
+    const etch_graph *graph = placed->training->graph;
+    const exec_mesh mesh = exec_mesh_of(graph, placed->plan);
+    for (uint32_t t = 0; t < graph->tensors.count; t++)
+        for (uint32_t i = 0; i < graph->tensors.at[t]->rank; i++) {
+            const etch_dim *has = graph->tensors.at[t]->dims[i];
+            const uint32_t size = exec_integer(etch_training_size(placed->training, has));
+            if ((!dim || strcmp(has->name, dim) == 0) && exec_mesh_padded(&mesh, has, size) != size)
+                return true;
+        }
+    return false;
+}
 
 static bool is_padded(const exec_ranks *ranks, const etch_value *value)
 {
@@ -61,7 +77,7 @@ static exec_array *with_zeros(exec_array *array, const exec_array *elements)
 int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_call *run, uint32_t gathered,
                         uint32_t rank)
 {
-    if (!has_padding(ranks, step))
+    if (!exec_takes_flop(etch_row_name(step->row)) || !has_padding(ranks, step))
         return run->flop;
     exec_env env = padded_env(ranks);
     exec_call call = {.env = &env, .arena = run->arena, .op = run->op, .salt = run->salt};

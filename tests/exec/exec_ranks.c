@@ -260,6 +260,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
 {
     bool statistic = step->collective == ETCH_ALL_REDUCE &&
                      memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
+    if (step->collective != ETCH_SLICE)
+        exec_ranks_check_payload(ranks, step);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array *part = statistic ? reduced(ranks, step, r) : exec_ranks_move(ranks, step, r);
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);

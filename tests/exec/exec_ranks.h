@@ -46,6 +46,8 @@ bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a
 /* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that; what lies behind the
  * last element is padding, which the last ranks have more of than others, or nothing else. */
 uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size);
+/* Do ranks hold padding of a dim of this name in any tensor; NULL: of any dim? */
+bool exec_is_padded(const etch_placed *placed, const char *dim);
 /* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
@@ -151,6 +153,8 @@ void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint
  * its operands whole. */
 int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_call *run, uint32_t gathered,
                         uint32_t rank);
+/* Does a move send as much as is said of it? */
+void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step);
 /* What a move gives a rank. NULL when the ranks of the group do not hold that together. */
 exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank);
 
