@@ -1,5 +1,5 @@
-/* What is padded, and what a rank computes of padding: as much as if it were elements. An op is run once more where sizes are what
- * the plan pads them to, with zeros for the padding. */
+/* What is padded, and what a rank computes of padding: as much as if it were elements. An op is run once more
+ * where sizes are what the plan pads them to, with zeros for the padding. */
 #include "exec_ranks.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ static exec_array *with_zeros(exec_array *array, const exec_array *elements)
 int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_call *run, uint32_t gathered,
                         uint32_t rank)
 {
-    if (!exec_takes_flop(etch_row_name(step->row)) || !has_padding(ranks, step))
+    if (exec_rule_of(etch_row_name(step->row))->flop == 0 || !has_padding(ranks, step))
         return run->flop;
     exec_env env = padded_env(ranks);
     exec_call call = {.env = &env, .arena = run->arena, .op = run->op, .salt = run->salt};

@@ -380,8 +380,8 @@ static exec_combination combine(etch_arena *arena, uint64_t seed, bool padded)
     made.text = etch_text(arena,
                           "etch 1\n%suse config tiny\nuse plan combined\nconfig tiny { %s, micro = %u }\n"
                           "train combination { %s, accumulate = (B, micro)%s }\n%s",
-                          c.family->text, sizes_text(&c, sizes), c.micro, c.family->run, clip ? ", clip = 1" : "",
-                          c.out.text);
+                          c.family->text, sizes_text(&c, sizes), c.micro, c.family->run,
+                          clip ? ", clip = 1" : "", c.out.text);
     return made;
 }
 

@@ -49,7 +49,8 @@ exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const cha
  * is kept, norms by hand, buffers, keys with fewer heads than queries, and more (exec_kind). Plans: those of
  * exec_random_rich_plan. */
 exec_model *exec_random_rich_model(etch_arena *arena, exec_dice *dice, const char **recompute);
-/* The same, of sizes that no mesh divides; also with the loops of wide models. Plans: those of exec_random_padded_plan. */
+/* The same, of sizes that no mesh divides; also with the loops of wide models. Plans: those of
+ * exec_random_padded_plan. */
 exec_model *exec_random_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 exec_model *exec_random_wide_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* The same as the rich one, whose sums are as it was written: each an op of its own. */

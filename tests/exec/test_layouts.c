@@ -1,6 +1,7 @@
 /* Layouts that people describe, as they write them, on models as they are shipped: the loss and all gradients
- * of the ranks are those of one rank, and they keep, read and write the bytes that are said. For Ulysses, experts folded into other axes, heads over two axes,
- * padding, and parts of a model with placements of their own. */
+ * of the ranks are those of one rank, and they keep, read and write the bytes that are said. For Ulysses,
+ * experts folded into other axes, heads over two axes, padding, and parts of a model with placements of their
+ * own. */
 #include "exec_alive.h"
 #include "exec_bind.h"
 #include "exec_check.h"

@@ -158,7 +158,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("plans");
-    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes,
-                   ranks_with_padding_compute_what_one_computes, shipped_plans_waste_nothing);
+    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes, ranks_with_padding_compute_what_one_computes,
+                   shipped_plans_waste_nothing);
     return suite;
 }

@@ -293,8 +293,8 @@ static void check_padded(etch_arena *arena, uint64_t seed, uint32_t part, tally 
 static void padded_models(etch_arena *arena)
 {
     const tally t = each_case(arena, PADDED_MODELS, check_padded);
-    printf("# %4u plans, %u with padded dims, %u with batches that ranks share unevenly\n", t.placed, t.padded,
-           t.shared);
+    printf("# %4u plans, %u with padded dims, %u with batches that ranks share unevenly\n", t.placed,
+           t.padded, t.shared);
     ck_assert_msg(2 * t.padded > t.placed && 8 * t.shared > t.placed, "%u plans, %u padded, %u shared",
                   t.placed, t.padded, t.shared);
 }
@@ -356,6 +356,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("random");
     ETCH_ADD_TESTS(suite, random_models_are_right, models_of_all_kinds_are_right,
-                   models_that_no_mesh_divides_are_right, served_models_are_right, requirements_say_what_can_be_divided);
+                   models_that_no_mesh_divides_are_right, served_models_are_right,
+                   requirements_say_what_can_be_divided);
     return suite;
 }
