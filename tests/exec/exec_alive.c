@@ -169,8 +169,10 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, (traits & EXEC_CHUNKED) != 0},
         /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
-         * handed on, and not read, is not sent, but memory of the iteration all the same */
-        {"workspace", is.workspace, said.workspace, (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0},
+         * handed on, and not read, is not sent, but memory of the iteration all the same; what is worked on
+         * is said of backward as a whole */
+        {"workspace", is.workspace, said.workspace,
+         (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0 || has_halves(s)},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
@@ -179,7 +181,7 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
             return etch_text(s->arena, "stage %u has %llu bytes of %s, %llu are said", stage,
                              (unsigned long long)quantities[i].is, quantities[i].name,
                              (unsigned long long)quantities[i].said);
-    *loose += is.activations < said.activations;
+    *loose += is.activations < said.activations || (has_halves(s) && is.workspace < said.workspace);
     return NULL;
 }
 

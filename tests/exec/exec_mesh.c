@@ -218,6 +218,7 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
             ck_abort_msg("%u parts of %s = %u", parts, dim->name, padded);
         const uint32_t each = padded / parts, first = exec_index_of_slot(env, dim, index * each);
         exec_array_add_dim(&part, dim, first, exec_index_of_slot(env, dim, (index + 1) * each) - first);
+        exec_array_pad(&part, each);
     }
     return part;
 }

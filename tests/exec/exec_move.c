@@ -6,6 +6,8 @@
  * over all the axes, where it is known that every step of it can be done. */
 #include "exec_ranks.h"
 
+#include "graph/step/kernel.h"
+
 #include <math.h>
 
 /* Moves in a row, from `base` to the result of the last. No axis is moved twice. */
@@ -128,6 +130,18 @@ static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
             return NULL;
     }
     return result;
+}
+
+/* What the first rank puts in is said to be the payload. */
+void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step)
+{
+    const etch_value *from = step->ins[0];
+    const exec_array part = exec_mesh_part(&ranks->mesh, &ranks->env, from->tensor, from->place, 0);
+    const size_t bytes = exec_array_size(&part) * etch_dtype_bytes(from->tensor->dtype);
+    const size_t said = exec_integer(etch_payload(ranks->placed, step));
+    if (bytes != said)
+        exec_fail(&ranks->env, "%s over %s of %s moves %zu bytes, %zu are said", etch_row_name(step->row),
+                  etch_axes_label(ranks->placed, step->axes), from->tensor->name, bytes, said);
 }
 
 exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank)

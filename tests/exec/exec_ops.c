@@ -767,7 +767,7 @@ static const exec_rule rows[] = {
 
 static const exec_rule *const tables[] = {rows, exec_function_rules, exec_table_rules};
 
-static const exec_rule *find_row(const char *name)
+const exec_rule *exec_rule_of(const char *name)
 {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const exec_rule *rule = tables[t]; rule->name; rule++)
@@ -776,14 +776,9 @@ static const exec_rule *find_row(const char *name)
     return NULL;
 }
 
-bool exec_knows(const char *row)
-{
-    return find_row(row) != NULL;
-}
-
 void exec_op(exec_call *call)
 {
-    const exec_rule *row = find_row(etch_row_name(call->op->row));
+    const exec_rule *row = exec_rule_of(etch_row_name(call->op->row));
     if (!row) {
         exec_fail(call->env, "the executor has no row %s", etch_row_name(call->op->row));
         return;

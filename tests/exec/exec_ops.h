@@ -41,7 +41,7 @@ extern const exec_rule exec_table_rules[];
 /* The queries' dim of an op whose queries see no later key; NULL for other ops. */
 const etch_dim *exec_causal_query(const etch_op *op);
 
-/* Does the executor know the row? */
-bool exec_knows(const char *row);
+/* NULL: the executor does not know the row. */
+const exec_rule *exec_rule_of(const char *row);
 
 #endif

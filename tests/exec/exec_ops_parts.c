@@ -69,7 +69,7 @@ void exec_run_view(exec_call *call)
             uint32_t index = index_in_operand(call, &w, x->dims[i]);
             uint32_t place = exec_array_place(x, i, index);
             there = there && place != EXEC_NOWHERE;
-            at = at * x->count[i] + place;
+            at = at * x->held[i] + place;
         }
         if (there)
             y->at[w.at[0]] = x->at[at];

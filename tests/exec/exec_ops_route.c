@@ -187,7 +187,7 @@ static double *slot_at(exec_call *call, const routing *r, const exec_walk *w, co
         uint32_t place = exec_array_place(of_slots, i, here);
         if (place == EXEC_NOWHERE)
             return NULL;
-        at = at * of_slots->count[i] + place;
+        at = at * of_slots->held[i] + place;
     }
     return &of_slots->at[at];
 }
@@ -218,9 +218,9 @@ static void carry(exec_call *call, sides s)
             s.tokens->at[w.at[0]] += *slot;
         carried += slot != NULL;
     }
-    if (s.to_slots && carried != s.slots->size)
+    if (s.to_slots && carried != exec_array_elements(s.slots))
         exec_fail(call->env, "%s fills %zu of the %zu slots of %s", etch_row_name(call->op->row), carried,
-                  s.slots->size, exec_array_text(call->arena, s.slots));
+                  exec_array_elements(s.slots), exec_array_text(call->arena, s.slots));
 }
 
 static sides between(exec_call *call, bool from_tokens)

@@ -84,7 +84,7 @@ static double *cell(const scan *k, const exec_array *x, const uint32_t at[SPACES
             if (dim >= 0)
                 index = at[s] / inside % k->spaces[s].count[dim];
         }
-        offset = offset * x->count[i] + index;
+        offset = offset * x->held[i] + index;
     }
     return &x->at[offset];
 }

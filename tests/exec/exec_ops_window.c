@@ -48,7 +48,7 @@ static double *seen(exec_call *call, const window *win, const exec_walk *w, cons
                       exec_array_text(call->arena, x));
             return NULL;
         }
-        at = at * x->count[i] + place;
+        at = at * x->held[i] + place;
     }
     return &x->at[at];
 }

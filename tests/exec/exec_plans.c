@@ -13,7 +13,11 @@ enum {
     OF_SEQUENCE = 1 << CP | 1 << ULY,
     OF_TENSORS = 1 << TP | 1 << TP2
 };
-enum { MOST_AXES = 5, MOST_RANKS = 16, SIZES = 9 };
+enum { MOST_AXES = 5, MOST_RANKS = 16 };
+
+/* The letters that stand for sizes in params of families. */
+static const char letters[] = "bshfvewgl";
+enum { SIZES = sizeof letters - 1 };
 
 typedef struct composer {
     const exec_family *family;
@@ -282,11 +286,11 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 /* As small as what divides them allows. Choices are even when a rank has as many tokens of a sequence as
  * there are experts. */
-static const char *sizes_text(composer *c)
+static void find_sizes(composer *c, uint32_t sizes[SIZES])
 {
     const uint32_t tensors = product(c, OF_TENSORS);
     const uint32_t experts = larger(4, c->experts), along = product(c, OF_SEQUENCE) * (c->sp ? tensors : 1);
-    const uint32_t sizes[SIZES] = {
+    const uint32_t found[SIZES] = {
         c->micro * product(c, OF_BATCH) * (c->family->tower || c->family->tables ? tensors : 1),
         along * (c->family->experts ? experts : 2),
         larger(2, tensors * product(c, 1u << ULY)),
@@ -297,19 +301,49 @@ static const char *sizes_text(composer *c)
         larger(2, product(c, 1u << TP2)),
         product(c, UINT32_MAX) < 8 || roll(c, 4) ? 2 : 1,
     };
+    memcpy(sizes, found, sizeof found);
+}
+
+static uint32_t *size_of(uint32_t sizes[SIZES], char letter)
+{
+    return &sizes[strchr(letters, letter) - letters];
+}
+
+/* What the params of the family are, less one or not, padded to what divides it. */
+static void write_pad(composer *c, uint32_t sizes[SIZES], char letter, const char *const dims[2])
+{
+    uint32_t *size = size_of(sizes, letter);
+    const uint32_t parts = letter == 'b' ? c->micro : 1, multiple = *size / parts;
+    if (!dims[0] || multiple == 1 || roll(c, 2))
+        return;
+    for (int i = 0; i < 2 && dims[i]; i++)
+        etch_buf_printf(&c->out, "  pad   %s = %u\n", dims[i], multiple);
+    *size -= parts;
+}
+
+static void write_pads(composer *c, uint32_t sizes[SIZES])
+{
+    const exec_family *f = c->family;
+    write_pad(c, sizes, 'b', (const char *const[2]){"B"});
+    write_pad(c, sizes, 's', f->seqs);
+    write_pad(c, sizes, 'h', (const char *const[2]){f->heads});
+    write_pad(c, sizes, 'f', (const char *const[2]){f->inner});
+    write_pad(c, sizes, 'v', (const char *const[2]){f->tables ? NULL : "V"});
+    write_pad(c, sizes, 'g', (const char *const[2]){f->groups});
+}
+
+static const char *sizes_text(composer *c, uint32_t sizes[SIZES])
+{
     etch_buf text = {.arena = c->arena};
-    for (const char *at = c->family->sizes; *at; at++) {
-        if (*at != '%') {
+    for (const char *at = c->family->sizes; *at; at++)
+        if (*at == '%')
+            etch_buf_printf(&text, "%u", *size_of(sizes, *++at));
+        else
             etch_buf_add(&text, at, 1);
-            continue;
-        }
-        at++;
-        etch_buf_printf(&text, "%u", sizes[strchr("bshfvewgl", *at) - "bshfvewgl"]);
-    }
     return text.text;
 }
 
-exec_combination exec_combine(etch_arena *arena, uint64_t seed)
+static exec_combination combine(etch_arena *arena, uint64_t seed, bool padded)
 {
     exec_dice dice = {exec_mix(seed, 17)};
     uint32_t families = 0;
@@ -335,6 +369,10 @@ exec_combination exec_combine(etch_arena *arena, uint64_t seed)
     write_zero(&c);
     write_recompute(&c);
     write_options(&c);
+    uint32_t sizes[SIZES];
+    find_sizes(&c, sizes);
+    if (padded)
+        write_pads(&c, sizes);
     etch_buf_puts(&c.out, "}\n");
     exec_combination made = {.family = c.family, .ranks = product(&c, UINT32_MAX)};
     for (uint32_t r = 0; r < ROLES; r++)
@@ -342,7 +380,17 @@ exec_combination exec_combine(etch_arena *arena, uint64_t seed)
     made.text = etch_text(arena,
                           "etch 1\n%suse config tiny\nuse plan combined\nconfig tiny { %s, micro = %u }\n"
                           "train combination { %s, accumulate = (B, micro)%s }\n%s",
-                          c.family->text, sizes_text(&c), c.micro, c.family->run, clip ? ", clip = 1" : "",
-                          c.out.text);
+                          c.family->text, sizes_text(&c, sizes), c.micro, c.family->run,
+                          clip ? ", clip = 1" : "", c.out.text);
     return made;
+}
+
+exec_combination exec_combine(etch_arena *arena, uint64_t seed)
+{
+    return combine(arena, seed, false);
+}
+
+exec_combination exec_combine_padded(etch_arena *arena, uint64_t seed)
+{
+    return combine(arena, seed, true);
 }

@@ -38,5 +38,7 @@ typedef struct exec_combination {
 } exec_combination;
 
 exec_combination exec_combine(etch_arena *arena, uint64_t seed);
+/* The same with sizes that the mesh does not divide, and paddings of these dims. */
+exec_combination exec_combine_padded(etch_arena *arena, uint64_t seed);
 
 #endif

@@ -20,6 +20,11 @@ static const char *const rich_sizes[] = {
     "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 G=2 E=4 Q=2 C=32 M=32 M'=32 L=4 B'=8 Z=2 Y=4",
     "B=8 S=8 T=8 H=2 H'=2 F=8 K=2 D=4 V=8 G=4 E=4 Q=2 C=32 M=16 M'=16 L=4 B'=8 Z=2 Y=4",
     "B=6 S=6 T=6 H=4 H'=4 F=8 K=3 D=4 V=8 G=2 E=2 Q=2 C=36 M=24 M'=24 L=4 B'=6 Z=2 Y=3"};
+/* Of models under plans that pad: hardly a dim that a mesh divides, some of fewer elements than ranks. */
+static const char *const padded_sizes[] = {
+    "B=10 S=9 T=9 H=4 H'=4 F=6 K=3 D=3 V=7 G=3 E=2 Q=2 C=90 M=36 M'=18 L=3 B'=10 Z=3 Y=3",
+    "B=6 S=8 T=8 H=5 H'=5 F=10 K=5 D=2 V=9 G=3 E=2 Q=2 C=48 M=40 M'=50 L=5 B'=6 Z=2 Y=4",
+    "B=2 S=7 T=7 H=4 H'=4 F=6 K=1 D=5 V=5 G=5 E=2 Q=2 C=14 M=28 M'=6 L=3 B'=2 Z=7 Y=1"};
 /* Of models that are served: P is what the caches hold in the end. */
 static const char *const served_sizes[] = {
     "B=8 S=4 T=4 P=7 H=4 H'=4 F=8 K=4 D=4 V=8 G=2 E=4 Q=2 C=16 M=16 M'=32 L=4 B'=8 Z=2 Y=2",
@@ -745,6 +750,24 @@ exec_model *exec_random_rich_model(etch_arena *arena, exec_dice *dice, const cha
     exec_scene s = scene_of(arena, dice, rich_sizes[exec_roll(dice, 3)], 2);
     s.rich = true;
     return trained(&s, recompute);
+}
+
+static exec_model *padded(etch_arena *arena, exec_dice *dice, bool wide, const char **recompute)
+{
+    exec_scene s = scene_of(arena, dice, padded_sizes[exec_roll(dice, 3)], 2);
+    s.rich = true;
+    s.wide = wide;
+    return trained(&s, recompute);
+}
+
+exec_model *exec_random_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return padded(arena, dice, false, recompute);
+}
+
+exec_model *exec_random_wide_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return padded(arena, dice, true, recompute);
 }
 
 /* What is served may need no cache. */

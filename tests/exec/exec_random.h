@@ -49,7 +49,11 @@ exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const cha
  * is kept, norms by hand, buffers, keys with fewer heads than queries, and more (exec_kind). Plans: those of
  * exec_random_rich_plan. */
 exec_model *exec_random_rich_model(etch_arena *arena, exec_dice *dice, const char **recompute);
-/* The same as that, whose sums are as it was written: each an op of its own. */
+/* The same, of sizes that no mesh divides; also with the loops of wide models. Plans: those of
+ * exec_random_padded_plan. */
+exec_model *exec_random_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+exec_model *exec_random_wide_padded_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* The same as the rich one, whose sums are as it was written: each an op of its own. */
 exec_model *exec_random_as_written(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* A model that is served, with caches of which some roll: to be placed as it is. */
 etch_training *exec_random_served_model(etch_arena *arena, exec_dice *dice, exec_model **model);
@@ -58,9 +62,12 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice);
 /* The same with two axes for keys and queries, and padded dims where the model has sizes that nothing
  * divides. */
 const char *exec_random_rich_plan(const exec_model *m, exec_dice *dice);
+/* The same that pads all dims that it divides. */
+const char *exec_random_padded_plan(const exec_model *m, exec_dice *dice);
 /* The same on two or three stages, of one chunk or two, of the loops of the top level and some tags. */
 const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice);
 const char *exec_random_rich_staged_plan(const exec_model *m, exec_dice *dice);
+const char *exec_random_padded_staged_plan(const exec_model *m, exec_dice *dice);
 
 /* What is recomputed of a model that has so many loops: nothing (NULL), everything, or some of the loops,
  * modules and tagged values. */

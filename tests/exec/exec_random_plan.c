@@ -13,6 +13,7 @@ typedef struct planner {
     uint32_t axes;
     bool reversed; /* b is outside a on every dim */
     bool rich;     /* of a rich model, or one that is served */
+    bool padded;   /* all dims that are divided are */
     etch_buf text;
 } planner;
 
@@ -169,6 +170,28 @@ static void add_pads(planner *p, uint32_t ranks)
     }
 }
 
+/* Is it divided anywhere? What is renamed from it, or to it, is as well. */
+static bool is_divided(const planner *p, const char *dim)
+{
+    const char *other = strcmp(dim, "S") == 0 ? "T" : strcmp(dim, "T") == 0 ? "S" : dim;
+    return strstr(p->text.text, etch_text(p->m->arena, " %s@", dim)) ||
+           strstr(p->text.text, etch_text(p->m->arena, " %s@", other));
+}
+
+/* All dims that are divided, and some others. */
+static void add_all_pads(planner *p, uint32_t ranks)
+{
+    static const char *const dims[] = {"B", "S", "T", "K", "G", "H", "H'", "F", "D", "V"};
+    const char *before = " | pad";
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        const bool chunks = i == 1 || i == 2;
+        if (!is_divided(p, dims[i]) && exec_roll(p->dice, 8))
+            continue;
+        etch_buf_printf(&p->text, "%s %s=%u", before, dims[i], chunks ? 2 * ranks : ranks);
+        before = "";
+    }
+}
+
 static const char *plan_of(planner *p)
 {
     exec_dice *const dice = p->dice;
@@ -205,7 +228,9 @@ static const char *plan_of(planner *p)
         etch_buf_puts(&p->text, " | each");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p->text, " | keep");
-    if (p->rich)
+    if (p->padded)
+        add_all_pads(p, ranks[mesh]);
+    else if (p->rich)
         add_pads(p, ranks[mesh]);
     return p->text.text;
 }
@@ -219,6 +244,12 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
 const char *exec_random_rich_plan(const exec_model *m, exec_dice *dice)
 {
     planner p = {.m = m, .dice = dice, .rich = true};
+    return plan_of(&p);
+}
+
+const char *exec_random_padded_plan(const exec_model *m, exec_dice *dice)
+{
+    planner p = {.m = m, .dice = dice, .rich = true, .padded = true};
     return plan_of(&p);
 }
 
@@ -258,7 +289,8 @@ static const char *random_chain(const exec_model *m, exec_dice *dice)
     return *before ? text.text : "t0";
 }
 
-static const char *staged(const exec_model *m, exec_dice *dice, bool rich)
+static const char *staged(const exec_model *m, exec_dice *dice,
+                          const char *(*plan_for)(const exec_model *m, exec_dice *dice))
 {
     static const char *const schedules[] = {"gpipe",
                                             "gpipe",
@@ -271,18 +303,23 @@ static const char *staged(const exec_model *m, exec_dice *dice, bool rich)
     const char *schedule = schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
     const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
     const char *chain = random_chain(m, dice);
-    const char *plan = (rich ? exec_random_rich_plan : exec_random_plan)(m, dice);
+    const char *plan = plan_for(m, dice);
     return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, plan, chain, schedule);
 }
 
 const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
 {
-    return staged(m, dice, false);
+    return staged(m, dice, exec_random_plan);
 }
 
 const char *exec_random_rich_staged_plan(const exec_model *m, exec_dice *dice)
 {
-    return staged(m, dice, true);
+    return staged(m, dice, exec_random_rich_plan);
+}
+
+const char *exec_random_padded_staged_plan(const exec_model *m, exec_dice *dice)
+{
+    return staged(m, dice, exec_random_padded_plan);
 }
 
 const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice *dice)

@@ -260,6 +260,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
 {
     bool statistic = step->collective == ETCH_ALL_REDUCE &&
                      memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
+    if (step->collective != ETCH_SLICE)
+        exec_ranks_check_payload(ranks, step);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array *part = statistic ? reduced(ranks, step, r) : exec_ranks_move(ranks, step, r);
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
@@ -334,12 +336,11 @@ static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, 
         return;
     const etch_expr flop = etch_step_flop(ranks->placed, step);
     int64_t said = exec_integer(etch_at_work_share(ranks->placed, flop, part_of(ranks, rank)));
-    int64_t counted = call->flop;
+    int64_t counted = exec_ranks_flop(ranks, step, call, statistics, rank);
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
-    const bool pads = ranks->mesh.plan->pads.count && said > counted; /* padding is computed, too */
-    if (!exec_flop_agrees(call, counted, said) && !pads)
+    if (!exec_flop_agrees(call, counted, said))
         exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
                   (long long)counted, (long long)said);
 }

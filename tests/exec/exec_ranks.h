@@ -43,9 +43,11 @@ exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_
  * has both says, for the dim or for another that it was renamed from or to; the mesh's order when none
  * does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
-/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that, of which what lies
- * behind the last element is left out: the last ranks hold less than others. */
+/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that; what lies behind the
+ * last element is padding, which the last ranks have more of than others, or nothing else. */
 uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size);
+/* Do ranks hold padding of a dim of this name in any tensor; NULL: of any dim? */
+bool exec_is_padded(const etch_placed *placed, const char *dim);
 /* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
@@ -147,6 +149,12 @@ uint64_t exec_ranks_most(const exec_ranks *ranks);
 void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank);
 /* Forgets what the items of the region before `end` have gathered for the unit that ends. */
 void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end);
+/* FLOP of an op that a rank has run, with those that padding takes; `gathered`: axes over which it was given
+ * its operands whole. */
+int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_call *run, uint32_t gathered,
+                        uint32_t rank);
+/* Does a move send as much as is said of it? */
+void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step);
 /* What a move gives a rank. NULL when the ranks of the group do not hold that together. */
 exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank);
 

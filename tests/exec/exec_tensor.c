@@ -10,7 +10,7 @@ void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, 
     EXEC_REQUIRE(array->rank < EXEC_MAX_RANK);
     array->dims[array->rank] = dim;
     array->first[array->rank] = first;
-    array->count[array->rank] = count;
+    array->count[array->rank] = array->held[array->rank] = count;
     array->apart[array->rank] = NULL;
     array->rank++;
 }
@@ -26,14 +26,37 @@ void exec_array_add_apart(exec_array *array, const etch_dim *dim, const uint32_t
 void exec_array_add_dim_of(exec_array *array, const exec_array *from, uint32_t i)
 {
     exec_array_add_dim(array, from->dims[i], from->first[i], from->count[i]);
+    array->held[array->rank - 1] = from->held[i];
     array->apart[array->rank - 1] = from->apart[i];
+}
+
+void exec_array_pad(exec_array *array, uint32_t held)
+{
+    EXEC_REQUIRE(held >= array->count[array->rank - 1]);
+    array->held[array->rank - 1] = held;
+}
+
+static size_t product(const uint32_t *counts, uint32_t rank)
+{
+    size_t size = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        size *= counts[i];
+    return size;
+}
+
+size_t exec_array_size(const exec_array *array)
+{
+    return product(array->held, array->rank);
+}
+
+size_t exec_array_elements(const exec_array *array)
+{
+    return product(array->count, array->rank);
 }
 
 void exec_array_fill(etch_arena *arena, exec_array *array)
 {
-    array->size = 1;
-    for (uint32_t i = 0; i < array->rank; i++)
-        array->size *= array->count[i];
+    array->size = exec_array_size(array);
     array->at = ETCH_NEW_ARRAY(arena, array->size, double);
 }
 
@@ -77,7 +100,8 @@ uint32_t exec_array_place(const exec_array *array, uint32_t i, uint32_t index)
 
 static bool same_indices(const exec_array *a, uint32_t i, const exec_array *b, uint32_t k)
 {
-    if (a->first[i] != b->first[k] || a->count[i] != b->count[k] || !a->apart[i] != !b->apart[k])
+    if (a->first[i] != b->first[k] || a->count[i] != b->count[k] || a->held[i] != b->held[k] ||
+        !a->apart[i] != !b->apart[k])
         return false;
     return !a->apart[i] || memcmp(a->apart[i], b->apart[k], a->count[i] * sizeof *a->apart[i]) == 0;
 }
@@ -120,6 +144,8 @@ const char *exec_array_text(etch_arena *arena, const exec_array *array)
         for (uint32_t k = 0; array->apart[i] && k < array->count[i]; k++)
             etch_buf_printf(&text, "%c%u%s", k ? ' ' : '{', array->apart[i][k],
                             k + 1 < array->count[i] ? "" : "}");
+        if (array->held[i] > array->count[i])
+            etch_buf_printf(&text, "+%u", array->held[i] - array->count[i]);
     }
     return array->rank ? text.text : "scalar";
 }
@@ -150,10 +176,9 @@ exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
         size_t stride = 1;
         for (uint32_t i = arrays[k]->rank; i-- > 0;) {
             walk.stride[k][walk_dim(&walk, arrays[k], i)] = stride;
-            stride *= arrays[k]->count[i];
+            stride *= arrays[k]->held[i];
         }
-        walk.ended =
-            walk.ended || (arrays[k]->rank > 0 && stride == 0); /* a part that is nothing but padding */
+        walk.ended = walk.ended || exec_array_elements(arrays[k]) == 0; /* nothing but padding */
     }
     return walk;
 }
@@ -196,7 +221,7 @@ double *exec_walk_lookup(const exec_walk *walk, const exec_array *array, const e
         uint32_t place = exec_array_place(array, i, here);
         if (place == EXEC_NOWHERE)
             return NULL;
-        at = at * array->count[i] + place;
+        at = at * array->held[i] + place;
     }
     return &array->at[at];
 }

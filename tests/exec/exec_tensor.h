@@ -22,14 +22,15 @@ enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
 typedef enum exec_made { EXEC_GIVEN, EXEC_MADE, EXEC_NOTHING, EXEC_OPEN } exec_made;
 
 /* The elements of a tensor that one rank holds: of each dim a range of its indices, or some that lie
- * apart. */
+ * apart, and behind them padding, which is memory as they are and stands for no element. */
 typedef struct exec_array {
     uint32_t rank;
     const etch_dim *dims[EXEC_MAX_RANK];
     uint32_t first[EXEC_MAX_RANK], count[EXEC_MAX_RANK];
+    uint32_t held[EXEC_MAX_RANK];         /* `count`, and the padding behind */
     const uint32_t *apart[EXEC_MAX_RANK]; /* the `count` indices, growing; NULL: those from `first` on */
-    size_t size;
-    double *at; /* the last dim runs fastest */
+    size_t size;                          /* with padding */
+    double *at;                           /* the last dim runs fastest; walks leave padding out */
     exec_made made;
     double summed; /* of one rank: of the sums that its elements are, the largest of absolute values */
     /* Of what backward reads: */
@@ -53,6 +54,11 @@ void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, 
 void exec_array_add_apart(exec_array *array, const etch_dim *dim, const uint32_t *indices, uint32_t count);
 /* The same, of which it has what `from` has of its i-th dim. */
 void exec_array_add_dim_of(exec_array *array, const exec_array *from, uint32_t i);
+/* Holds `held` of the dim that was added last: what is behind its elements is padding. */
+void exec_array_pad(exec_array *array, uint32_t held);
+/* What it holds, and how many of that are no padding. */
+size_t exec_array_size(const exec_array *array);
+size_t exec_array_elements(const exec_array *array);
 /* Gives the array its elements, all zero. */
 void exec_array_fill(etch_arena *arena, exec_array *array);
 /* Zeros with the dims and ranges of `like`; without the dims `less`. */
@@ -67,10 +73,10 @@ bool exec_arrays_agree(const exec_array *a, const exec_array *b);
 /* The same dims and the same ranges? */
 bool exec_arrays_alike(const exec_array *a, const exec_array *b);
 double exec_array_largest(const exec_array *array); /* of absolute values */
-/* "S[2..4) H[0..8) C{0 1 4 5}" */
+/* "S[2..4) H[0..8) C{0 1 4 5} V[6..7)+1", where one of V is padding. */
 const char *exec_array_text(etch_arena *arena, const exec_array *array);
 
-/* All combinations of the indices of the dims of some arrays, and where each array is at:
+/* All combinations of the indices of the dims of some arrays, none of padding, and where each array is at:
  *     exec_walk w = exec_walk_over(3, (const exec_array *[]){y, a, b});
  *     while (exec_walk_next(&w))
  *         y->at[w.at[0]] += a->at[w.at[1]] * b->at[w.at[2]]; */

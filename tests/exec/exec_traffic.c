@@ -131,14 +131,11 @@ static uint32_t width_of(const etch_value *value)
     return etch_dtype_bytes(value->tensor->dtype);
 }
 
-/* Elements of a value on the first rank, in this microbatch. */
+/* Elements of a value on the first rank, in this microbatch, with padding. */
 static uint64_t size_of(const exec_traffic *t, const exec_env *env, const etch_value *value)
 {
     const exec_array part = exec_mesh_part(&t->mesh, env, value->tensor, value->place, 0);
-    uint64_t size = 1;
-    for (uint32_t i = 0; i < part.rank; i++)
-        size *= part.count[i];
-    return size;
+    return exec_array_size(&part);
 }
 
 /* ---- counting ---------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ enum { MODELS = 400 };
 
 typedef struct tally {
     uint32_t run, refused, stages, chunked, loose;
+    uint32_t padded, uneven; /* of those run: with padding; of batches that ranks share unevenly */
 } tally;
 
 /* ---- random models ------------------------------------------------------------------------------------ */
@@ -39,6 +40,8 @@ static const char *check_slots(exec_slots *s, tally *t)
         failure = exec_check_alive(s, &loose);
     exec_slots_release(s);
     t->run++;
+    t->padded += exec_is_padded(s->placed, NULL);
+    t->uneven += exec_is_padded(s->placed, "B");
     t->loose += loose > 0;
     t->stages += s->chain.stages > 1;
     t->chunked += s->chain.chunk_count > s->chain.stages;
@@ -55,7 +58,9 @@ typedef struct source {
 static const source plain = {"plain", exec_random_model, exec_random_plan, exec_random_staged_plan},
                     wide = {"wide", exec_random_wide_model, exec_random_plan, exec_random_staged_plan},
                     rich = {"rich", exec_random_rich_model, exec_random_rich_plan,
-                            exec_random_rich_staged_plan};
+                            exec_random_rich_staged_plan},
+                    padded = {"padded", exec_random_wide_padded_model, exec_random_padded_plan,
+                              exec_random_padded_staged_plan};
 
 static void check_random(etch_arena *arena, const source *from, uint64_t seed, bool staged, tally *t)
 {
@@ -64,8 +69,6 @@ static void check_random(etch_arena *arena, const source *from, uint64_t seed, b
     exec_model *m = from->model(arena, &dice, &recompute);
     const char *text = (staged ? from->staged : from->plan)(m, &plans);
     const etch_plan *plan = exec_plan(arena, m->sym, text);
-    if (plan->pads.count) /* the executor holds no padding */
-        return;
     const etch_training *training = exec_train(m, recompute);
     const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
     const exec_chain chain = placed ? exec_chain_new(arena, placed) : (exec_chain){0};
@@ -87,17 +90,20 @@ static void random_models(etch_arena *arena)
     const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
-        for (uint32_t part = 0; part < 4; part++) {
+        for (uint32_t part = 0; part < (seed % 2 ? 6 : 4); part++) {
+            const source *const sources[] = {seed % 2 ? &plain : &wide, &rich, &padded};
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_random(own, part > 1 ? &rich : seed % 2 ? &plain : &wide, seed, part % 2, &t);
+            check_random(own, sources[part / 2], seed, part % 2, &t);
             etch_arena_free(own);
         }
     printf("%u plans, %u of them with stages, %u of those with chunks, of which %u are said to keep more; %u "
-           "refused\n",
-           t.run, t.stages, t.chunked, t.loose, t.refused);
+           "refused; %u with padding, %u of them of the batch\n",
+           t.run, t.stages, t.chunked, t.loose, t.refused, t.padded, t.uneven);
     ck_assert_msg(3 * t.run > 2 * t.refused && 6 * t.stages > t.run && 20 * t.chunked > t.stages,
                   "%u plans, %u with stages, %u with chunks; %u refused", t.run, t.stages, t.chunked,
                   t.refused);
+    ck_assert_msg(4 * t.padded > t.run && 8 * t.uneven > t.run, "%u plans, %u with padding, %u of the batch",
+                  t.run, t.padded, t.uneven);
     ck_assert_msg(2 * t.loose <= t.chunked, "%u of %u are said to keep more", t.loose, t.chunked);
 }
 
@@ -298,6 +304,11 @@ static void take_other_schedule(etch_placed *placed)
     ((etch_stage_line *)(uintptr_t)placed->plan->stage)->schedule = etch_schedule_named("gpipe");
 }
 
+static void forget_padding(etch_placed *placed)
+{
+    ((etch_plan *)(uintptr_t)placed->plan)->pads.count = 0;
+}
+
 static const struct {
     const char *plan;
     void (*change)(etch_placed *placed);
@@ -310,6 +321,10 @@ static const struct {
     {"dp=2 tp=2 | B@dp K@tp F@tp V@tp", narrow_cotangents, "of workspace"},
     {"pp=2 dp=2 | B@dp | stage layer@pp", widen_results, "of saved"},
     {"pp=2 dp=2 | B@dp | stage layer@pp", take_other_schedule, "of activations"},
+    {"dp=2 tp=2 | B@dp K@tp F@tp V@tp | pad B=4 F=6", NULL, NULL},
+    {"pp=2 dp=2 | B@dp | pad B=4 | stage layer@pp", NULL, NULL},
+    {"dp=2 tp=2 | B@dp K@tp F@tp V@tp | pad B=4 F=6", forget_padding, "of saved"},
+    {"pp=2 dp=2 | B@dp | pad B=4 | stage layer@pp", forget_padding, "of saved"},
 };
 
 /* What is changed when the slots have run is what is said. */

@@ -1,8 +1,11 @@
 /* Layouts that people describe, as they write them, on models as they are shipped: the loss and all gradients
- * of the ranks are those of one rank. For Ulysses, experts folded into other axes, heads over two axes,
- * padding, and parts of a model with placements of their own. */
+ * of the ranks are those of one rank, and they keep, read and write the bytes that are said. For Ulysses,
+ * experts folded into other axes, heads over two axes, padding, and parts of a model with placements of their
+ * own. */
+#include "exec_alive.h"
 #include "exec_bind.h"
 #include "exec_check.h"
+#include "exec_traffic.h"
 #include "suite.h"
 #include "verify.h"
 
@@ -14,6 +17,19 @@ typedef struct layout {
 } layout;
 
 #define DECODER "batch = 4, seq = 8, layers = 2, hidden = 4, head_dim = 2, ffn = 8, vocab = 8, micro = 2"
+
+/* Values, and bytes that are kept and moved. */
+static const char *check(etch_arena *arena, const etch_placed *placed)
+{
+    const char *failure = exec_check_placed(placed, 1);
+    if (failure)
+        return failure;
+    exec_slots *s = exec_slots_new(arena, placed, 1);
+    exec_slots_run(s);
+    failure = s->failure ? s->failure : exec_check_alive(s, NULL);
+    exec_slots_release(s);
+    return failure ? failure : exec_check_traffic(placed, 1);
+}
 
 /* The mesh's own sizes are params here, so that they are given as sizes are. */
 static void run(etch_arena *arena, const layout *l, const char *sets)
@@ -29,7 +45,7 @@ static void run(etch_arena *arena, const layout *l, const char *sets)
     ck_assert_msg(bound.training != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
     etch_placed *placed = verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
-    const char *failure = exec_check_placed(placed, 1);
+    const char *failure = check(arena, placed);
     ck_assert_msg(!failure, "%s\n%s", failure, text);
 }
 
@@ -212,6 +228,10 @@ static void padded_queries(etch_arena *arena)
          "mesh [tp]\nshard A @ tp, F @ tp, V @ tp\npin residual [B, S@tp, H]\npad S = 4*tp",
          {"batch = 4, layers = 2, hidden = 8, heads = 4, micro = 2, vocab = 8, seq = 6, positions = 8, tp = "
           "2"}},
+        {"vit", /* a token beside those of the image */
+         "mesh [dp, tp]\nshard B @ dp, A @ tp, F @ tp\npin residual [B@dp, S@tp, H]\npad S = tp, B = dp",
+         {"batch = 10, image = 4, patch = 2, channels = 1, classes = 3, layers = 1, hidden = 4, heads = 2, "
+          "head_dim = 2, ffn = 4, micro = 2, dp = 4, tp = 2"}},
         {"t5",
          "mesh [tp]\nshard S @ tp, U @ tp\npad S = 2*tp, U = 2*tp",
          {"batch = 2, src = 7, tgt = 5, enc_layers = 1, dec_layers = 1, hidden = 4, heads = 4, head_dim = 2, "

@@ -7,6 +7,7 @@
 #include "exec_check.h"
 #include "exec_minimal.h"
 #include "exec_plans.h"
+#include "exec_ranks.h"
 #include "suite.h"
 #include "verify.h"
 
@@ -14,10 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COMBINATIONS = 500 };
+enum { COMBINATIONS = 500, PADDED = 100 };
 
 typedef struct tally {
     uint32_t placed, refused;
+    uint32_t padded, uneven; /* of those placed: with padding; of batches that ranks share unevenly */
 } tally;
 
 static void expect_nothing(uint64_t seed, const exec_combination *c, const char *failure)
@@ -40,9 +42,11 @@ static const char *waste_of(etch_arena *arena, const etch_placed *placed)
     return NULL;
 }
 
-static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
+typedef exec_combination (*combiner)(etch_arena *arena, uint64_t seed);
+
+static void check_combination(etch_arena *arena, combiner combine, uint64_t seed, tally *t)
 {
-    const exec_combination c = exec_combine(arena, seed);
+    const exec_combination c = combine(arena, seed);
     const char *path = etch_text(arena, "%s/models/combination.etch", getenv("ETCH_SOURCE_DIR"));
     const exec_bound bound = exec_bind(arena, path, c.text, "combination", NULL, NULL);
     expect_nothing(seed, &c, bound.training ? NULL : exec_messages(arena, bound.diags));
@@ -53,22 +57,31 @@ static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
         return;
     }
     t->placed++;
+    t->padded += exec_is_padded(placed, NULL);
+    t->uneven += exec_is_padded(placed, "B");
     expect_nothing(seed, &c, waste_of(arena, placed));
     expect_nothing(seed, &c, exec_check_rules(placed));
     expect_nothing(seed, &c, exec_requirements_hold(placed) ? NULL : "its sizes do not fit");
     expect_nothing(seed, &c, exec_check_order(placed, seed, seed % 4 ? EXEC_PROGRAM : EXEC_KERNELS));
 }
 
-static void combinations(etch_arena *arena)
+static tally each_combination(etch_arena *arena, combiner combine, uint32_t number)
 {
-    const uint64_t first = etch_test_seed(1), count = etch_effort(COMBINATIONS);
+    const uint64_t first = etch_test_seed(1), count = etch_effort(number);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        check_combination(own, seed, &t);
+        check_combination(own, combine, seed, &t);
         etch_arena_free(own);
     }
-    printf("%u combinations are right, %u refused\n", t.placed, t.refused);
+    printf("%u combinations are right, %u of them with padding, %u of the batch; %u refused\n", t.placed,
+           t.padded, t.uneven, t.refused);
+    return t;
+}
+
+static void combinations(etch_arena *arena)
+{
+    const tally t = each_combination(arena, exec_combine, COMBINATIONS);
     ck_assert_msg(t.placed > 4 * t.refused, "%u combinations placed, %u refused", t.placed, t.refused);
 }
 
@@ -76,6 +89,19 @@ static void combinations(etch_arena *arena)
 START_TEST(ranks_compute_what_one_computes)
 {
     etch_with_memory((size_t)4 << 30, combinations);
+}
+END_TEST
+
+static void padded_combinations(etch_arena *arena)
+{
+    const tally t = each_combination(arena, exec_combine_padded, PADDED);
+    ck_assert_msg(2 * t.padded > t.refused && 6 * t.uneven > t.padded,
+                  "%u combinations with padding, %u of the batch; %u refused", t.padded, t.uneven, t.refused);
+}
+
+START_TEST(ranks_with_padding_compute_what_one_computes)
+{
+    etch_with_memory((size_t)4 << 30, padded_combinations);
 }
 END_TEST
 
@@ -126,6 +152,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("plans");
-    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes, shipped_plans_waste_nothing);
+    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes, ranks_with_padding_compute_what_one_computes,
+                   shipped_plans_waste_nothing);
     return suite;
 }

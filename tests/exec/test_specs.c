@@ -157,12 +157,23 @@ static void expect_same(const char *what, uint64_t seed, const char *spec, const
                  (int)strcspn(start[0], "\n"), start[0], (int)strcspn(start[1], "\n"), start[1]);
 }
 
-static void check_text(etch_arena *arena, uint64_t seed, uint32_t number, bool rich)
+typedef struct source {
+    exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
+    const char *(*plan)(const exec_model *m, exec_dice *dice);
+} source;
+
+static const source sources[] = {{exec_random_model, exec_random_plan},
+                                 {exec_random_rich_model, exec_random_rich_plan},
+                                 {exec_random_padded_model, exec_random_padded_plan}};
+enum { SOURCES = sizeof sources / sizeof *sources };
+
+/* False: the plan does not pad, or is refused. */
+static bool check_text(etch_arena *arena, uint64_t seed, uint32_t number, const source *from)
 {
     exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
     const char *recompute;
-    exec_model *m = (rich ? exec_random_rich_model : exec_random_model)(arena, &dice, &recompute);
-    etch_plan *plan = exec_plan(arena, m->sym, (rich ? exec_random_rich_plan : exec_random_plan)(m, &plans));
+    exec_model *m = from->model(arena, &dice, &recompute);
+    etch_plan *plan = exec_plan(arena, m->sym, from->plan(m, &plans));
     etch_training *training = exec_train(m, recompute);
     const char *spec = exec_spec_text(m, plan);
     const read_back r = read_text(arena, spec);
@@ -179,17 +190,20 @@ static void check_text(etch_arena *arena, uint64_t seed, uint32_t number, bool r
     if (placed)
         expect_same("plan", seed, spec, with_sorted_dims(arena, told_of_plan(placed)),
                     with_sorted_dims(arena, told_of_plan(r.placed)));
+    return placed && plan->pads.count;
 }
 
 static void random_specs(etch_arena *arena)
 {
     const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
+    uint64_t padded = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        for (uint32_t number = 1; number <= 2 * PLANS; number++) {
+        for (uint32_t k = 0; k < SOURCES * PLANS; k++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_text(own, seed, (number + 1) / 2, number % 2 == 0);
+            padded += check_text(own, seed, 1 + k / SOURCES, &sources[k % SOURCES]);
             etch_arena_free(own);
         }
+    ck_assert_msg(2 * padded > count, "%llu plans pad", (unsigned long long)padded);
 }
 
 START_TEST(a_printed_spec_is_the_model)

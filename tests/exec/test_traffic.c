@@ -4,12 +4,14 @@
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "exec_random.h"
+#include "exec_ranks.h"
 #include "exec_traffic.h"
 #include "exec_zoo.h"
 #include "suite.h"
 
 #include "graph/ir/row.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,14 +21,24 @@ enum { MODELS = 200 };
 
 static const char *const names[] = {"", "B", "S", "T", "H", "K", "D", "V", "P", "E", "C", "W", "N", "Y"};
 
-/* Refused: NULL. */
+/* Plans that were run, and those with padding; of batches that ranks share unevenly. */
+typedef struct tally {
+    uint32_t run, padded, uneven;
+} tally;
+
+/* Refused: NULL. `t`: may be NULL. */
 static const char *check_plan(exec_model *m, const char *recompute, const char *lines,
-                              etch_granularity granularity)
+                              etch_granularity granularity, tally *t)
 {
     const etch_training *training = exec_train(m, recompute);
     const etch_placed *placed = etch_place(training, exec_plan(m->arena, m->sym, lines), granularity);
     if (!placed || !exec_requirements_hold(placed))
         return NULL;
+    if (t) {
+        t->run++;
+        t->padded += exec_is_padded(placed, NULL);
+        t->uneven += exec_is_padded(placed, "B");
+    }
     const char *failure = exec_check_traffic(placed, 3);
     return failure ? etch_text(m->arena, "%s, by %s: %s", lines, etch_granularity_name(granularity), failure)
                    : NULL;
@@ -37,7 +49,7 @@ static void check_case(etch_arena *outer, const exec_case *c, const char *dim, e
     etch_arena *arena = etch_arena_new(etch_arena_mem(outer));
     exec_model *m = exec_case_build(arena, c, NULL);
     const char *plan = *dim ? etch_text(arena, "a=2 | %s@a", dim) : "";
-    const char *failure = exec_case_way_of(c).serves ? NULL : check_plan(m, NULL, plan, granularity);
+    const char *failure = exec_case_way_of(c).serves ? NULL : check_plan(m, NULL, plan, granularity, NULL);
     ck_assert_msg(!failure, "%s, %s", c->name, failure);
     etch_arena_free(arena);
 }
@@ -65,7 +77,7 @@ static void tied(etch_arena *arena)
     etch_tensor *e = exec_call_row(m, "e", "gather", "V", w, exec_ids(m, "ids", "B S"), NULL);
     exec_head_loss(m, e, w);
     for (etch_granularity g = 0; g < ETCH_GRANULARITY_COUNT; g++) {
-        const char *failure = check_plan(m, NULL, "", g);
+        const char *failure = check_plan(m, NULL, "", g, NULL);
         ck_assert_msg(!failure, "%s", failure);
     }
 }
@@ -241,7 +253,7 @@ static void zoo(etch_arena *arena)
         for (uint32_t i = 0; z->plans[i]; i++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
             const char *failure = check_plan(z->build(own, 2), z->recompute, z->plans[i],
-                                             (etch_granularity)(i % ETCH_GRANULARITY_COUNT));
+                                             (etch_granularity)(i % ETCH_GRANULARITY_COUNT), NULL);
             ck_assert_msg(!failure, "%s, %s", z->name, failure);
             etch_arena_free(own);
         }
@@ -267,31 +279,46 @@ static bool runs_nothing(const etch_region *region)
     return false;
 }
 
-/* Refused, with a loop that runs nothing, or with padding: NULL. */
-static const char *check_random(etch_arena *arena, uint64_t seed, bool rich)
+/* Where random models and their plans come from. */
+typedef struct source {
+    const char *name;
+    exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
+    const char *(*plan)(const exec_model *m, exec_dice *dice);
+} source;
+
+static const source plain = {"plain", exec_random_model, exec_random_plan},
+                    wide = {"wide", exec_random_wide_model, exec_random_plan},
+                    rich = {"rich", exec_random_rich_model, exec_random_rich_plan},
+                    padded = {"padded", exec_random_padded_model, exec_random_padded_plan};
+
+/* Refused, or with a loop that runs nothing: NULL. */
+static const char *check_random(etch_arena *arena, uint64_t seed, const source *from, tally *t)
 {
     exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1)};
     const char *recompute;
-    exec_model *m = (rich       ? exec_random_rich_model
-                     : seed % 2 ? exec_random_model
-                                : exec_random_wide_model)(arena, &dice, &recompute);
-    const char *plan = (rich ? exec_random_rich_plan : exec_random_plan)(m, &plans);
-    if (runs_nothing(m->graph->forward) || strstr(plan, "pad ")) /* the executor moves no padding */
+    exec_model *m = from->model(arena, &dice, &recompute);
+    const char *plan = from->plan(m, &plans);
+    if (runs_nothing(m->graph->forward))
         return NULL;
-    return check_plan(m, recompute, plan, (etch_granularity)(seed % ETCH_GRANULARITY_COUNT));
+    return check_plan(m, recompute, plan, (etch_granularity)(seed % ETCH_GRANULARITY_COUNT), t);
 }
 
 static void random_models(etch_arena *arena)
 {
     const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
+    tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
-        for (uint32_t rich = 0; rich < 2; rich++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            const source *from = i == 0 ? seed % 2 ? &plain : &wide : i == 1 ? &rich : &padded;
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            const char *failure = check_random(own, seed, rich);
-            ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu%s: %s", (unsigned long long)seed,
-                          rich ? ", rich" : "", failure);
+            const char *failure = check_random(own, seed, from, &t);
+            ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu, %s: %s", (unsigned long long)seed, from->name,
+                          failure);
             etch_arena_free(own);
         }
+    printf("%u plans, %u with padding, %u of them of the batch\n", t.run, t.padded, t.uneven);
+    ck_assert_msg(4 * t.padded > t.run && 8 * t.uneven > t.run, "%u plans, %u with padding, %u of the batch",
+                  t.run, t.padded, t.uneven);
 }
 
 START_TEST(random_models_move_what_is_said)

@@ -46,10 +46,18 @@ static bool renames_alike(const etch_plan *plan, const etch_op *op, const etch_d
     return true;
 }
 
+/* Does the op show the first elements of the dim? */
+static bool is_cut(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->role == ETCH_ROLE_FREE && etch_dim_among(op->attrs.from, dim) &&
+           etch_has_dim(op->ins[0], dim);
+}
+
 /* Does the op put elements together, take them apart, or choose the first, in front of the padding? */
 static bool is_in_front(const etch_op *op, const etch_dim *dim)
 {
-    return etch_dim_among(op->attrs.to, dim) && !etch_dim_among(op->attrs.from, dim) && !etch_op_is_view(op);
+    const bool from = etch_dim_among(op->attrs.from, dim), to = etch_dim_among(op->attrs.to, dim);
+    return !etch_op_is_view(op) && ((to && !from) || (!to && is_cut(op, dim)));
 }
 
 /* Does the op mask scores? What no query sees is hidden as later keys are. */
