@@ -117,7 +117,7 @@ typedef struct etch_step {
     bool weight_half;
     /* index in the region's kernels, or UINT32_MAX (no node) */
     uint32_t kernel;
-    /* of one rank, of a step of a kernel (etch_kernel_io) */
+    /* of one rank, of a step of a kernel (etch_kernels_count) */
     etch_expr flop;
     /* of the top level: where in the chain of stages */
     etch_position position;
@@ -193,6 +193,8 @@ typedef struct etch_placed {
     ETCH_VEC(etch_weight_group *)
     weight_groups;
     const etch_step_program *program;
+    /* its tasks and kernels have their FLOP and bytes of memory (etch_kernels_count) */
+    bool counted;
     ETCH_VEC(etch_requirement) requirements;
     /* the coordinates on these say how much work a rank has: see etch_at_work_share */
     uint32_t uneven_axes;

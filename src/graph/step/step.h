@@ -11,7 +11,8 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_step *) steps;
     /* the product, norm, ... that names it; the collective; else the first step */
     etch_step *anchor;
-    /* values that enter: roots, each once */
+    /* All below but `item` is of etch_kernels_count.
+     * values that enter: roots, each once */
     ETCH_VEC(etch_value *) reads;
     /* values that leave */
     ETCH_VEC(etch_value *) writes;
