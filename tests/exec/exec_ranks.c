@@ -300,7 +300,7 @@ static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_arr
                             uint32_t axes, uint32_t rank)
 {
     etch_state place[ETCH_MAX_AXES];
-    for (uint32_t a = 0; a < ETCH_MAX_AXES; a++)
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         place[a] = axes & (1u << a) ? NULL : value->place[a];
     exec_array *all = ETCH_NEW(ranks->values.arena, exec_array);
     *all = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, place, rank);

@@ -44,7 +44,8 @@ uint32_t etch_axes_partial(const etch_plan *plan, const etch_state *place);
 /* A tensor as one placement holds it. */
 typedef struct etch_value {
     etch_tensor *tensor;
-    etch_state place[ETCH_MAX_AXES];
+    /* by mesh axis */
+    etch_state *place;
     /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are divided,
      * laid out flat and padded to equal parts */
     uint32_t sharded_flat;
@@ -94,7 +95,7 @@ typedef struct etch_step {
     /* and how many elements share a scale that is sent as well; 0: none */
     uint32_t block;
     /* which dim each axis divides the work along */
-    etch_state factor[ETCH_MAX_AXES];
+    etch_state *factor;
     /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_expr work_share;
     etch_value **ins, **outs;
