@@ -347,12 +347,13 @@ static etch_value *add_alike_terms(etch_placer *p, etch_op *op, etch_value **ter
  * moved, and are moved once. The rest is what the op adds. */
 static void add_partial_terms(etch_placer *p, etch_placing *pl)
 {
-    etch_op *op = pl->op, *rest = ETCH_NEW(p->arena, etch_op);
+    etch_op *op = pl->op;
     uint32_t partial = 0;
     for (uint32_t i = 0; i < op->in_count; i++)
         partial += summed_axes(p, pl->ins[i]) != 0;
     if (op->row->use != ETCH_USE_SUM || partial < 2 || partial == op->in_count)
         return;
+    etch_op *rest = ETCH_NEW(p->arena, etch_op);
     *rest = *op;
     rest->in_count = rest->attrs.taken = 0;
     rest->ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_tensor *);
