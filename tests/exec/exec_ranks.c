@@ -259,8 +259,8 @@ static exec_array *memory_of(exec_array *array)
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
     const etch_state *before = step->ins[0]->place, *after = step->outs[0]->place;
-    bool statistic = step->collective == ETCH_ALL_REDUCE &&
-                     memcmp(before, after, ranks->mesh.axes * sizeof *before) == 0;
+    bool statistic =
+        step->collective == ETCH_ALL_REDUCE && memcmp(before, after, ranks->mesh.axes * sizeof *before) == 0;
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array *part = statistic ? reduced(ranks, step, r) : exec_ranks_move(ranks, step, r);
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);

@@ -146,11 +146,11 @@ static ending_collective nth_collective(const ending *e, const etch_tensor *weig
     const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
     const bool each = placed->plan->reduce_each;
-    ending_collective all[] = {
-        {ETCH_REDUCE_SCATTER, partial & zero,
-         each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0, .zero = line},
-        {ETCH_ALL_REDUCE, partial & ~zero, .every_microbatch = each},
-        {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, .zero = line}};
+    ending_collective all[] = {{ETCH_REDUCE_SCATTER, partial & zero,
+                                each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
+                                .zero = line},
+                               {ETCH_ALL_REDUCE, partial & ~zero, .every_microbatch = each},
+                               {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, .zero = line}};
     all[n].alone =
         line->by_weight || (placed->plan->bucketing == ETCH_BUCKET_BY_TENSOR && !all[n].every_microbatch);
     return all[n];
@@ -161,8 +161,7 @@ static etch_expr payload_of(const ending *e, const etch_tensor *weight, const en
 {
     const etch_dtype_said said = e->training->graph->dtypes.weights_comm;
     const bool gathers = collective->collective == ETCH_ALL_GATHER;
-    const uint32_t width =
-        gathers ? etch_dtype_bytes(etch_dtype_or(said, weight->dtype)) : sync_width(e);
+    const uint32_t width = gathers ? etch_dtype_bytes(etch_dtype_or(said, weight->dtype)) : sync_width(e);
     const etch_expr shard = times(e, updated_elements(e, weight), width);
     return collective->collective == ETCH_REDUCE_SCATTER
                ? etch_mul(e->sym, shard, etch_group_size(e->placed, collective->axes))

@@ -12,7 +12,8 @@ bool etch_zero_find(etch_placed *placed);
 /* Where ranks hold weights in parts: puts gathers before what reads them. Needs `zero_axes`; called once, by
  * `etch_place`, before kernels are made. */
 void etch_shard_weights(etch_placed *placed);
-/* Groups the steps of every region into kernels, in issue order. Needs the finished regions; called once, by `etch_place`. */
+/* Groups the steps of every region into kernels, in issue order. Needs the finished regions; called once, by
+ * `etch_place`. */
 void etch_kernels(etch_placed *placed, etch_granularity granularity);
 /* Fills `weight_groups`. Needs `zero_axes` and `stages`. */
 void etch_placed_weight_groups(etch_placed *placed);

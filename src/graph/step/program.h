@@ -135,8 +135,8 @@ typedef struct etch_step_program {
     etch_step_tasks end;
 } etch_step_program;
 
-/* Counts FLOP and bytes of memory of all kernels, and so of their steps, tasks and contributions; a second call
- * does nothing. */
+/* Counts FLOP and bytes of memory of all kernels, and so of their steps, tasks and contributions; a second
+ * call does nothing. */
 void etch_kernels_count(struct etch_placed *placed);
 
 /* ---- what a kernel is for its time --------------------------------------------------------------------- */

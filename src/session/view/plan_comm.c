@@ -211,9 +211,8 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
             copy_stage(v, same, s);
             continue;
         }
-        const etch_cost_list *costs =
-            etch_compiled_stage_costs(v->view.session, v->view.p, v->stages.at[s].view,
-                                      1u << ETCH_COMM | 1u << ETCH_WIRE);
+        const etch_cost_list *costs = etch_compiled_stage_costs(
+            v->view.session, v->view.p, v->stages.at[s].view, 1u << ETCH_COMM | 1u << ETCH_WIRE);
         for (uint32_t i = 0; i < costs->count; i++)
             if (is_wanted(v, &costs->at[i]))
                 add_item(v, &costs->at[i], s);
