@@ -250,6 +250,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
+    kernel->reads.count = kernel->writes.count = 0;
     kernel->flop = kernel->read = kernel->written = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_step *step = kernel->steps.at[i];

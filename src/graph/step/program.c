@@ -144,11 +144,11 @@ void etch_kernels_count(etch_placed *placed)
 {
     if (placed->counted)
         return;
-    placed->counted = true;
     etch_kernel_io(placed);
     count_body(placed->program->forward);
     if (placed->program->backward)
         count_body(placed->program->backward);
+    placed->counted = true; /* not before: memory may run out, and who asks again is to get all of it */
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
