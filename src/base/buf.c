@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_ITEMS = 8, FIRST_BYTES = 128 };
+enum { FIRST_ITEMS = 4, FIRST_BYTES = 128 };
 
 void *etch_vec_grow(etch_arena *arena, void *old, uint32_t *capacity, size_t size)
 {

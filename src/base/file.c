@@ -51,7 +51,7 @@ static etch_status refuse(reading *r, const char *why)
 static etch_status read_all(void *data)
 {
     reading *r = data;
-    size_t capacity = r->size + 1;
+    size_t capacity = r->size + 2; /* room for a NUL, and for one byte more, of which none is the end */
     r->text = etch_alloc(r->arena, capacity);
     for (;;) {
         if (r->length == capacity - 1) {

@@ -10,8 +10,8 @@ const char *etch_pass_name(etch_pass pass)
     return (unsigned)pass < ETCH_PASS_COUNT ? names[pass] : NULL;
 }
 
-etch_placed *etch_place_until(const etch_training *training, const etch_plan *plan,
-                              etch_granularity granularity, etch_pass last)
+static etch_placed *place_until(const etch_training *training, const etch_plan *plan,
+                                etch_granularity granularity, etch_pass last)
 {
     etch_placer *p = etch_place_ops(training, plan); /* R1-R8: layouts, and the collectives between them */
     if (!p || last <= ETCH_PASS_PLACE)
@@ -30,6 +30,21 @@ etch_placed *etch_place_until(const etch_training *training, const etch_plan *pl
     etch_placed_weight_groups(p->placed);
     etch_step_program_make(p->placed); /* tasks, messages, the end of the step */
     return p->placed;
+}
+
+etch_placed *etch_place_uncounted(const etch_training *training, const etch_plan *plan,
+                                  etch_granularity granularity)
+{
+    return place_until(training, plan, granularity, ETCH_PASS_STEP);
+}
+
+etch_placed *etch_place_until(const etch_training *training, const etch_plan *plan,
+                              etch_granularity granularity, etch_pass last)
+{
+    etch_placed *placed = place_until(training, plan, granularity, last);
+    if (placed && last >= ETCH_PASS_STEP)
+        etch_kernels_count(placed);
+    return placed;
 }
 
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity)

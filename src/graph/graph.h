@@ -41,6 +41,10 @@ const char *etch_pass_name(etch_pass pass); /* "place"; NULL for ETCH_PASS_COUNT
 /* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL
  * after an error. */
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity);
+/* The same without FLOP and bytes of memory of kernels, which `etch_kernels_count` fills in: communication
+ * and what ranks hold do not need them. */
+etch_placed *etch_place_uncounted(const etch_training *training, const etch_plan *plan,
+                                  etch_granularity granularity);
 /* The same up to the pass `last`, ETCH_PASS_PLACE or a later one, for looking at what it has made. */
 etch_placed *etch_place_until(const etch_training *training, const etch_plan *plan,
                               etch_granularity granularity, etch_pass last);

@@ -36,6 +36,8 @@ static etch_expr add_scaled(etch_sym *sym, etch_expr a, etch_expr b, sym_coef co
 
 etch_expr sym_add(etch_sym *sym, etch_expr a, etch_expr b)
 {
+    if (a->count == 0 || b->count == 0)
+        return a->count == 0 ? b : a;
     return a->id < b->id ? recall(sym, ETCH_SYM_OP_ADD, a, b) : recall(sym, ETCH_SYM_OP_ADD, b, a);
 }
 
@@ -109,6 +111,8 @@ static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etc
 
 etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
 {
+    if (a == sym->one || b == sym->one) /* every third product that is asked for */
+        return a == sym->one ? b : a;
     return a->id < b->id ? recall(sym, ETCH_SYM_OP_MUL, a, b) : recall(sym, ETCH_SYM_OP_MUL, b, a);
 }
 

@@ -201,7 +201,10 @@ const sym_mono *sym_mono_meet(etch_sym *sym, const sym_mono *a, const sym_mono *
 
 const sym_mono *sym_mono_part(etch_sym *sym, const sym_mono *a, int sign)
 {
-    return combine(sym, a, sym->unit, sign < 0 ? least : greatest);
+    if (a->flags & ETCH_SYM_HAS_NEGATIVE)
+        return combine(sym, a, sym->unit, sign < 0 ? least : greatest);
+    sym_count_work(sym, a->count);
+    return sign < 0 ? sym->unit : a;
 }
 
 const sym_mono *sym_mono_pow(etch_sym *sym, const sym_mono *a, int64_t exponent)

@@ -258,8 +258,9 @@ static exec_array *memory_of(exec_array *array)
 
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
-    bool statistic = step->collective == ETCH_ALL_REDUCE &&
-                     memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
+    const etch_state *before = step->ins[0]->place, *after = step->outs[0]->place;
+    bool statistic =
+        step->collective == ETCH_ALL_REDUCE && memcmp(before, after, ranks->mesh.axes * sizeof *before) == 0;
     if (step->collective != ETCH_SLICE)
         exec_ranks_check_payload(ranks, step);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
@@ -301,8 +302,8 @@ static uint32_t statistic_axes(const exec_ranks *ranks, const etch_step *step)
 static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_array *const *parts,
                             uint32_t axes, uint32_t rank)
 {
-    etch_state place[ETCH_MAX_AXES];
-    for (uint32_t a = 0; a < ETCH_MAX_AXES; a++)
+    etch_state place[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         place[a] = axes & (1u << a) ? NULL : value->place[a];
     exec_array *all = ETCH_NEW(ranks->values.arena, exec_array);
     *all = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, place, rank);

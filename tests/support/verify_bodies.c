@@ -149,18 +149,18 @@ static etch_position one_position(const walk *w, etch_position home)
     return w->v->placed->stages->segments.at[entry].loop ? home : etch_position_at(entry, ETCH_ALL_OF);
 }
 
+static bool is_position(const walk *w, etch_position home)
+{
+    return home != ETCH_NO_POSITION && etch_position_segment(home) < w->v->placed->stages->segments.count;
+}
+
 /* The first (or last) iteration of a loop in the order of the pass. */
 static etch_position end_of_loop(const walk *w, etch_position home, bool first)
 {
     const etch_stages *stages = w->v->placed->stages;
-    if (!stages || home == ETCH_NO_POSITION || !etch_position_is_loop(stages, home))
+    if (!stages || !is_position(w, home) || !etch_position_is_loop(stages, home))
         return home;
     return etch_position_at(etch_position_segment(home), first != w->backward ? ETCH_FIRST_OF : ETCH_LAST_OF);
-}
-
-static bool is_position(const walk *w, etch_position home)
-{
-    return home != ETCH_NO_POSITION && etch_position_segment(home) < w->v->placed->stages->segments.count;
 }
 
 /* May what is made at one position be read at the other? Along backward positions fall; what it reads of

@@ -13,6 +13,8 @@ typedef struct listing {
     const bool *weight_gradients;
     /* NULL: everything is on one stage */
     const etch_stage_view *view;
+    /* of one rank: a bit for each measure that is asked for */
+    uint32_t measures;
     etch_cost_list *out;
 } listing;
 
@@ -210,10 +212,15 @@ static etch_expr ranks_of(const listing *l, const etch_step_task *task)
     return etch_group_size(l->placed, task->axes);
 }
 
+static bool is_asked(const listing *l, etch_measure measure)
+{
+    return l->measures >> measure & 1;
+}
+
 /* The item as this measure; nothing where `each` is NULL. */
 static void push_as(const listing *l, const etch_cost *like, etch_measure measure, etch_expr each)
 {
-    if (!each)
+    if (!each || !is_asked(l, measure))
         return;
     etch_cost item = *like;
     item.measure = measure;
@@ -221,20 +228,32 @@ static void push_as(const listing *l, const etch_cost *like, etch_measure measur
     push(l, item);
 }
 
+/* What the contribution adds to. */
+static uint32_t measures_of(const etch_step_contribution *c)
+{
+    return (c->payload ? 1u << ETCH_COMM | 1u << ETCH_WIRE : 0) |
+           (c->read || c->written ? 1u << ETCH_TRAFFIC : 0) | (c->cached ? 1u << ETCH_CACHED : 0) |
+           (c->flop ? 1u << ETCH_RANK_FLOPS : 0);
+}
+
 /* One contribution to the step of a rank. */
 static void list_contribution(void *data, const etch_step_task *task, const etch_step_contribution *c,
                               const etch_task_place *at)
 {
     const listing *l = data;
+    if (!(measures_of(c) & l->measures))
+        return;
     etch_cost item = item_of(l, task, c, at);
     if (c->payload) {
         item.ranks = ranks_of(l, task);
         push_as(l, &item, ETCH_COMM, c->payload);
-        push_as(l, &item, ETCH_WIRE,
-                etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, item.ranks)));
+        if (is_asked(l, ETCH_WIRE))
+            push_as(l, &item, ETCH_WIRE,
+                    etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, item.ranks)));
     }
     item.read = c->written && !c->read ? etch_int(l->sym, 0) : c->read;
-    push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);
+    if (is_asked(l, ETCH_TRAFFIC))
+        push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);
     push_as(l, &item, ETCH_CACHED, c->cached); /* what microbatches write is there together */
     item.op = c->step ? c->step->op : NULL;
     push_as(l, &item, ETCH_RANK_FLOPS, c->flop);
@@ -261,7 +280,8 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
     list_endings(&l);
 }
 
-void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out)
+void etch_placed_costs_of(const etch_placed *placed, const etch_stage_view *stage, uint32_t measures,
+                          etch_cost_list *out)
 {
     listing l = {
         .training = placed->training,
@@ -270,12 +290,13 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
         .arena = placed->arena,
         .weight_gradients = etch_weight_gradients(placed->training),
         .view = placed->stages ? stage : NULL,
+        .measures = measures,
         .out = out,
     };
-    /* a value makes about two items, and lists of them are long to copy */
-    if (out->capacity == 0) {
-        out->capacity = 2 * placed->value_count;
-        out->at = ETCH_NEW_ARRAY(placed->arena, out->capacity, etch_cost);
-    }
     etch_step_each(placed->program, stage, list_contribution, &l);
+}
+
+void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out)
+{
+    etch_placed_costs_of(placed, stage, UINT32_MAX, out);
 }

@@ -131,6 +131,12 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL:
  * of the only one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+/* Of them, those of the measures with a bit in `measures` (1u << ETCH_COMM). Items of ETCH_COUNTED_MEASURES
+ * need counted kernels. */
+void etch_placed_costs_of(const etch_placed *placed, const etch_stage_view *stage, uint32_t measures,
+                          etch_cost_list *out);
+
+enum { ETCH_COUNTED_MEASURES = 1 << ETCH_RANK_FLOPS | 1 << ETCH_TRAFFIC };
 
 /* ---- what one rank holds ------------------------------------------------------------------------------- */
 

@@ -55,10 +55,11 @@ static uint32_t layout_of(const etch_live_program *p, const etch_live_name *name
         return 0;
     if (is_unowned(name))
         return p->read_count + 1 + name->order;
+    const size_t size = p->placed->plan->mesh.count * sizeof *name->value->place;
     for (uint32_t i = 0; i < p->name_count; i++) {
         const etch_live_name *other = &p->names[i];
         if (other->order && other->order < first && !is_unowned(other) &&
-            memcmp(other->value->place, name->value->place, sizeof name->value->place) == 0)
+            memcmp(other->value->place, name->value->place, size) == 0)
             first = other->order;
     }
     return first;

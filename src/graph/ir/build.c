@@ -253,9 +253,9 @@ static void settle_dims(etch_call *call)
 {
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
-        const etch_keyword_field field = etch_keyword_field_of(info, &call->attrs);
-        if (field.dims)
-            etch_dims_mean(call->graph, field.dims, call->ins, call->in_count);
+        if (info->kind == ETCH_KIND_DIMS)
+            etch_dims_mean(call->graph, etch_keyword_field_of(info, &call->attrs).dims, call->ins,
+                           call->in_count);
     }
     etch_dims_mean(call->graph, &call->want, call->ins, call->in_count);
 }

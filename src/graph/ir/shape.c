@@ -98,15 +98,15 @@ static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_
 static bool keyword_fits(const etch_call *call, const etch_keyword_info *info)
 {
     etch_attrs attrs = call->attrs;
-    const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
-    return !field.dims || dims_fit(call, info, *field.dims);
+    return dims_fit(call, info, *etch_keyword_field_of(info, &attrs).dims);
 }
 
 bool etch_keywords_fit(const etch_call *call)
 {
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
-        if ((etch_row_takes(call->row) & info->bit) && !keyword_fits(call, info))
+        if (info->kind == ETCH_KIND_DIMS && (etch_row_takes(call->row) & info->bit) &&
+            !keyword_fits(call, info))
             return false;
     return true;
 }

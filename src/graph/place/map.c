@@ -284,10 +284,10 @@ static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_
 static etch_requirement *demand(etch_placer *p, const etch_dim *dim, uint32_t axes, etch_expr size,
                                 etch_expr divisor)
 {
-    etch_requirement need = {
-        .dim = dim, .size = size, .divisor = divisor, .axes = axes, .span = require_span(p, dim, axes)};
     if (dim->average_sized || find_requirement(p, dim, axes))
         return NULL;
+    etch_requirement need = {
+        .dim = dim, .size = size, .divisor = divisor, .axes = axes, .span = require_span(p, dim, axes)};
     ETCH_PUSH(p->arena, &p->placed->requirements, need);
     return &p->placed->requirements.at[p->placed->requirements.count - 1];
 }
@@ -295,7 +295,7 @@ static etch_requirement *demand(etch_placer *p, const etch_dim *dim, uint32_t ax
 /* `micro`: microbatches divide it, too. */
 static void require(etch_placer *p, const etch_dim *dim, uint32_t axes, bool micro)
 {
-    if (!axes && !micro)
+    if ((!axes && !micro) || dim->average_sized || find_requirement(p, dim, axes))
         return;
     etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
     if (axes)

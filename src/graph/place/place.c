@@ -196,7 +196,7 @@ static void finish_op(etch_placer *p, etch_placing *pl)
     etch_step *step = etch_step_new(p, op, op->row, op->in_count, op->out_count);
     for (uint32_t i = 0; i < op->in_count; i++)
         step->ins[i] = pl->ins[i];
-    memcpy(step->factor, pl->factor, sizeof step->factor);
+    memcpy(step->factor, pl->factor, p->axis_count * sizeof *step->factor);
     const etch_dim *query;
     const uint32_t shared = p->plan->contiguous ? causal_axes(p, pl, &query) : 0;
     if (shared)
@@ -347,12 +347,13 @@ static etch_value *add_alike_terms(etch_placer *p, etch_op *op, etch_value **ter
  * moved, and are moved once. The rest is what the op adds. */
 static void add_partial_terms(etch_placer *p, etch_placing *pl)
 {
-    etch_op *op = pl->op, *rest = ETCH_NEW(p->arena, etch_op);
+    etch_op *op = pl->op;
     uint32_t partial = 0;
     for (uint32_t i = 0; i < op->in_count; i++)
         partial += summed_axes(p, pl->ins[i]) != 0;
     if (op->row->use != ETCH_USE_SUM || partial < 2 || partial == op->in_count)
         return;
+    etch_op *rest = ETCH_NEW(p->arena, etch_op);
     *rest = *op;
     rest->in_count = rest->attrs.taken = 0;
     rest->ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_tensor *);
@@ -369,12 +370,31 @@ static void add_partial_terms(etch_placer *p, etch_placing *pl)
     pl->op = rest;
 }
 
+/* Room for the operands and results of an op, all of it zero. */
+static void make_room(etch_placer *p, etch_placing *pl, uint32_t outs)
+{
+    etch_placing_room *room = &p->room;
+    const uint32_t ins = pl->op->in_count;
+    if (ins > room->ins) {
+        room->ins = ins;
+        room->operands = ETCH_NEW_ARRAY(p->arena, ins, etch_value *);
+        room->need = etch_alloc_array(p->arena, ins, sizeof *room->need);
+    }
+    if (outs > room->outs) {
+        room->outs = outs;
+        room->result = etch_alloc_array(p->arena, outs, sizeof *room->result);
+    }
+    pl->ins = room->operands;
+    pl->need = room->need;
+    pl->result = room->result;
+    memset(pl->need, 0, ins * sizeof *pl->need);
+    memset(pl->result, 0, outs * sizeof *pl->result);
+}
+
 static void place_op(etch_placer *p, etch_op *op)
 {
     etch_placing pl = {.op = etch_joint_opened(p, op), .waits = etch_joint_waits(p, op)};
-    pl.ins = ETCH_NEW_ARRAY(p->arena, pl.op->in_count, etch_value *);
-    pl.need = etch_alloc_array(p->arena, pl.op->in_count, sizeof *pl.need);
-    pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
+    make_room(p, &pl, op->out_count);
     for (uint32_t i = 0; i < pl.op->in_count; i++)
         pl.ins[i] = value_for(p, pl.op->ins[i]);
     if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */

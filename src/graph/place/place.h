@@ -44,7 +44,8 @@ uint32_t etch_axes_partial(const etch_plan *plan, const etch_state *place);
 /* A tensor as one placement holds it. */
 typedef struct etch_value {
     etch_tensor *tensor;
-    etch_state place[ETCH_MAX_AXES];
+    /* by mesh axis */
+    etch_state *place;
     /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are divided,
      * laid out flat and padded to equal parts */
     uint32_t sharded_flat;
@@ -94,7 +95,7 @@ typedef struct etch_step {
     /* and how many elements share a scale that is sent as well; 0: none */
     uint32_t block;
     /* which dim each axis divides the work along */
-    etch_state factor[ETCH_MAX_AXES];
+    etch_state *factor;
     /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_expr work_share;
     etch_value **ins, **outs;
@@ -117,7 +118,7 @@ typedef struct etch_step {
     bool weight_half;
     /* index in the region's kernels, or UINT32_MAX (no node) */
     uint32_t kernel;
-    /* of one rank, of a step of a kernel (etch_kernel_io) */
+    /* of one rank, of a step of a kernel (etch_kernels_count) */
     etch_expr flop;
     /* of the top level: where in the chain of stages */
     etch_position position;
@@ -193,6 +194,8 @@ typedef struct etch_placed {
     ETCH_VEC(etch_weight_group *)
     weight_groups;
     const etch_step_program *program;
+    /* its tasks and kernels have their FLOP and bytes of memory (etch_kernels_count) */
+    bool counted;
     ETCH_VEC(etch_requirement) requirements;
     /* the coordinates on these say how much work a rank has: see etch_at_work_share */
     uint32_t uneven_axes;

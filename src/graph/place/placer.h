@@ -8,7 +8,10 @@
 
 /* A moved copy of a value, shared by the consumers of one phase in one region (R8). */
 typedef struct etch_placed_copy {
-    etch_value *from, *to;
+    etch_value *from;
+    /* what `from` was before collectives moved it: all that come from one are copies of each other */
+    const etch_value *origin;
+    etch_value *to;
     const etch_placed_region *region;
     etch_phase phase;
 } etch_placed_copy;
@@ -17,7 +20,8 @@ typedef struct etch_placed_copy {
 typedef struct etch_requested_layout {
     /* something is asked of it */
     bool known;
-    etch_state place[ETCH_MAX_AXES];
+    /* of results of backward NULL */
+    etch_state *place;
 } etch_requested_layout;
 
 /* The i-th loop-carried value; loop NULL: none. */
@@ -44,6 +48,14 @@ typedef struct etch_token_route {
     const etch_tensor *indices;
     etch_state tokens[ETCH_MAX_AXES];
 } etch_token_route;
+
+/* Where the op in work has its operands, and what is needed of them and of the results: the room of one op
+ * after the other, for the most operands and results so far. */
+typedef struct etch_placing_room {
+    uint32_t ins, outs;
+    etch_value **operands;
+    etch_state (*need)[ETCH_MAX_AXES], (*result)[ETCH_MAX_AXES];
+} etch_placing_room;
 
 typedef struct etch_placer {
     etch_placed *placed;
@@ -76,6 +88,7 @@ typedef struct etch_placer {
     etch_placed_loop **loops;
     ETCH_VEC(etch_placed_copy) copies;
     ETCH_VEC(etch_token_route) routes;
+    etch_placing_room room;
     etch_plan_regions plan_regions;
     /* the place in work: what is added goes there, and is of this phase and scope */
     etch_placed_region *region;

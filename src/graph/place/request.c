@@ -157,7 +157,7 @@ static void request_through(etch_placer *p, const etch_op *op, const etch_tensor
     if (boundary.axes)
         etch_map_boundary(p, &boundary, tensor, now, requested->place);
     else
-        memcpy(requested->place, now, sizeof now);
+        memcpy(requested->place, now, p->axis_count * sizeof *now);
     requested->known = true;
 }
 
@@ -190,6 +190,7 @@ static void request_tensor(etch_placer *p, const etch_tensor *tensor)
     etch_loop_carried value = etch_request_carried_at_end(tensor);
     if (!value.loop && u->init.loop && u->count == 2)
         value = u->init;
+    requested->place = ETCH_NEW_ARRAY(p->arena, p->axis_count, etch_state);
     requested->known = true;
     if (etch_map_pin(p, tensor, requested->place))
         return;

@@ -16,8 +16,9 @@ etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state
     value->tensor = tensor;
     value->made = tensor->made;
     value->id = p->placed->value_count++;
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        value->place[a] = place ? place[a] : NULL;
+    value->place = ETCH_NEW_ARRAY(p->arena, p->axis_count, etch_state);
+    for (uint32_t a = 0; place && a < p->axis_count; a++)
+        value->place[a] = place[a];
     etch_map_require(p, tensor, value->place);
     return value;
 }
@@ -29,6 +30,7 @@ etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, uint3
                         .row = row,
                         .phase = p->phase,
                         .scope = p->scope,
+                        .factor = ETCH_NEW_ARRAY(p->arena, p->axis_count, etch_state),
                         .ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *),
                         .outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *),
                         .accumulate_into = ETCH_NEW_ARRAY(p->arena, outs, etch_tensor *),
@@ -246,7 +248,7 @@ static bool is_kept(const etch_placer *p, const etch_placed_copy *c)
            left_to_reshard(p, c->from, c->to->place) && is_before(p, c);
 }
 
-/* The value before collectives moved it: all that come from one are copies of each other. */
+/* The value before collectives moved it. */
 static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
 {
     while (value->step && value->step->collective != ETCH_NO_COLLECTIVE &&
@@ -255,18 +257,19 @@ static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
     return value;
 }
 
-/* Does the copy hold what `value` holds, here and now? */
-static bool is_copy_of(const etch_placer *p, const etch_placed_copy *c, const etch_value *value)
+/* Does the copy hold, here and now, what `origin` holds, which no collective has moved? */
+static bool is_copy_of(const etch_placer *p, const etch_placed_copy *c, const etch_value *origin)
 {
     const bool shared = c->region == p->region && c->phase == p->phase;
-    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c));
+    return c->origin == origin && (shared || is_kept(p, c));
 }
 
 static etch_value *find_copy(const etch_placer *p, const etch_value *value, const etch_state *goal)
 {
+    const etch_value *origin = unmoved(p, value);
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const etch_placed_copy *c = &p->copies.at[i];
-        if (is_copy_of(p, c, value) && etch_place_equal(p, c->to->place, goal))
+        if (is_copy_of(p, c, origin) && etch_place_equal(p, c->to->place, goal))
             return c->to;
     }
     return NULL;
@@ -288,10 +291,11 @@ static bool is_on_the_way(const etch_placer *p, const etch_value *value, const e
 /* The copy of a value that needs the fewest collectives to reach `goal`, or the value itself. */
 static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal)
 {
+    const etch_value *origin = unmoved(p, value);
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const etch_placed_copy *c = &p->copies.at[i];
-        if (is_copy_of(p, c, value) && left_to_reshard(p, c->to, goal) < left_to_reshard(p, best, goal) &&
+        if (is_copy_of(p, c, origin) && left_to_reshard(p, c->to, goal) < left_to_reshard(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
     }
@@ -324,7 +328,7 @@ static bool shows_shards(const etch_placer *p, const etch_value *view, const etc
 
 static void keep_copy(etch_placer *p, etch_value *from, etch_value *to)
 {
-    ETCH_PUSH(p->arena, &p->copies, (etch_placed_copy){from, to, p->region, p->phase});
+    ETCH_PUSH(p->arena, &p->copies, (etch_placed_copy){from, unmoved(p, from), to, p->region, p->phase});
 }
 
 etch_value *etch_reshard_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,

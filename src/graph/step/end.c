@@ -9,6 +9,8 @@ typedef struct ending {
     etch_arena *arena;
     /* by weight */
     etch_tensor **gradients;
+    /* by the same: elements that a rank updates, where they have been asked for */
+    etch_expr *elements;
     /* by the same: which of the steps of backward is the last that adds to its gradient */
     uint32_t *complete_at;
     etch_step_tasks *out;
@@ -54,6 +56,15 @@ static etch_step_contribution of_weight(const ending *e, const etch_weight_group
                                     .copies = group->copies.at[i]};
 }
 
+/* Elements of a weight that a rank updates. */
+static etch_expr updated_elements(const ending *e, const etch_tensor *weight)
+{
+    etch_expr *elements = &e->elements[weight->id];
+    if (!*elements)
+        *elements = etch_held_elements(e->placed, weight, ETCH_HOLDS_STATES);
+    return *elements;
+}
+
 /* What is done for one element: FLOP, and bytes. */
 typedef struct amounts {
     uint32_t flop, read, written, payload;
@@ -88,9 +99,9 @@ static void contribute_weight(const ending *e, etch_step_task *task, const etch_
                               uint32_t i, const etch_row *row, amounts of_one)
 {
     etch_step_contribution c = of_weight(e, group, i, row);
-    const etch_expr elements = etch_held_elements(e->placed, c.tensor, ETCH_HOLDS_STATES);
     if (!c.gradient)
         return;
+    const etch_expr elements = updated_elements(e, c.tensor);
     c.flop = times(e, elements, of_one.flop);
     c.read = times(e, elements, of_one.read);
     c.written = times(e, elements, of_one.written);
@@ -115,8 +126,6 @@ typedef struct ending_collective {
     bool alone;
     /* the line of the plan that divides the weight; NULL: it is held alike */
     const etch_zero *zero;
-    /* payload of one rank, for one copy */
-    etch_expr bytes;
 } ending_collective;
 
 /* Bytes of an element of a gradient on its way to other ranks. */
@@ -137,19 +146,26 @@ static ending_collective nth_collective(const ending *e, const etch_tensor *weig
     const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
     const bool each = placed->plan->reduce_each;
-    const etch_dtype_said comm_dtype = e->training->graph->dtypes.weights_comm;
-    const etch_expr shard = etch_held_elements(placed, weight, ETCH_HOLDS_STATES);
-    const etch_expr of_gradient = times(e, shard, sync_width(e));
-    ending_collective all[] = {
-        {ETCH_REDUCE_SCATTER, partial & zero,
-         each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0, .zero = line,
-         .bytes = etch_mul(e->sym, of_gradient, etch_group_size(placed, partial & zero))},
-        {ETCH_ALL_REDUCE, partial & ~zero, each, .bytes = of_gradient},
-        {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, .zero = line,
-         .bytes = times(e, shard, etch_dtype_bytes(etch_dtype_or(comm_dtype, weight->dtype)))}};
+    ending_collective all[] = {{ETCH_REDUCE_SCATTER, partial & zero,
+                                each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
+                                .zero = line},
+                               {ETCH_ALL_REDUCE, partial & ~zero, .every_microbatch = each},
+                               {ETCH_ALL_GATHER, e->training->train.optimizer.row ? whole : 0, .zero = line}};
     all[n].alone =
         line->by_weight || (placed->plan->bucketing == ETCH_BUCKET_BY_TENSOR && !all[n].every_microbatch);
     return all[n];
+}
+
+/* What one rank puts into it, for one copy of the weight. */
+static etch_expr payload_of(const ending *e, const etch_tensor *weight, const ending_collective *collective)
+{
+    const etch_dtype_said said = e->training->graph->dtypes.weights_comm;
+    const bool gathers = collective->collective == ETCH_ALL_GATHER;
+    const uint32_t width = gathers ? etch_dtype_bytes(etch_dtype_or(said, weight->dtype)) : sync_width(e);
+    const etch_expr shard = times(e, updated_elements(e, weight), width);
+    return collective->collective == ETCH_REDUCE_SCATTER
+               ? etch_mul(e->sym, shard, etch_group_size(e->placed, collective->axes))
+               : shard;
 }
 
 static etch_provenance cause_of(const etch_weight_group *group, const ending_collective *collective)
@@ -206,7 +222,7 @@ static void add_collectives(const ending *e, const etch_weight_group *group, uin
             of_weight(e, group, i, etch_row_of_collective(e->training->graph, collective.collective));
         if (!c.gradient || !collective.axes)
             continue;
-        c.payload = collective.bytes;
+        c.payload = payload_of(e, c.tensor, &collective);
         contribute(e, collective_for(e, first, group, c.tensor, &collective), c);
     }
 }
@@ -344,6 +360,7 @@ void etch_step_end(etch_placed *placed, etch_step_tasks *out)
         .sym = training->graph->sym,
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(training, scratch),
+        .elements = ETCH_NEW_ARRAY(scratch, training->graph->tensors.count, etch_expr),
         .complete_at = find_completion(placed, scratch),
         .out = out,
     };

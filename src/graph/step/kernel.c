@@ -1,7 +1,7 @@
 /* Which steps run as one node: one rule for each granularity.
  *
  * requires: placed regions, items in program order. provides: kernels of every region in issue order,
- * step->kernel.
+ * step->kernel; the dtypes of moves.
  *
  * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its
  * latest operand; where a collective or a loop makes it, or nothing in the region does, the step begins a
@@ -75,8 +75,6 @@ typedef struct grouping {
     group **makers;
     /* by step id; NULL: no node */
     group **groups;
-    /* by value id */
-    etch_kernel **made_by;
 } grouping;
 
 /* An operand, traced to what makes it. */
@@ -235,8 +233,6 @@ static void add_to_kernel(const grouping *g, etch_step *step)
     const group *own = group_now(g->groups[step->id]);
     step->kernel = own->index;
     ETCH_PUSH(g->placed->arena, &own->kernel->steps, step);
-    for (uint32_t i = 0; i < step->out_count; i++)
-        g->made_by[step->outs[i]->id] = own->kernel;
 }
 
 /* Kernels in the order of their places; steps of each in program order. */
@@ -286,14 +282,15 @@ static void group_region(grouping *g, etch_placed_region *region)
 }
 
 #ifndef NDEBUG
-/* Everything that a kernel reads stands before it, or is made elsewhere. */
+/* Everything that a step reads is made by its kernel, stands before that, or is made elsewhere. */
 static void check_order(const grouping *g, const etch_placed_region *region)
 {
-    for (uint32_t i = 0; i < region->kernels.count; i++) {
-        const etch_kernel *kernel = region->kernels.at[i];
-        for (uint32_t k = 0; k < kernel->reads.count; k++) {
-            origin from = origin_of(g, kernel->reads.at[k]);
-            assert(!from.by || from.by->region != region || from.by->item < kernel->item);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const group *own = step && g->groups[step->id] ? group_now(g->groups[step->id]) : NULL;
+        for (uint32_t k = 0; own && k < step->in_count; k++) {
+            origin from = origin_of(g, step->ins[k]);
+            assert(!from.by || from.by == own || from.by->region != region || from.by->item < own->item);
         }
     }
 }
@@ -308,13 +305,11 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
         .scratch = scratch,
         .makers = ETCH_NEW_ARRAY(scratch, placed->value_count, group *),
         .groups = ETCH_NEW_ARRAY(scratch, placed->step_count, group *),
-        .made_by = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_kernel *),
     };
     group_region(&g, placed->forward);
     if (placed->backward)
         group_region(&g, placed->backward);
     etch_comm_dtypes_find(placed);
-    etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
     for (uint32_t i = 0; i < placed->regions.count; i++)
         check_order(&g, placed->regions.at[i]);

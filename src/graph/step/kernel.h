@@ -12,12 +12,13 @@ bool etch_zero_find(etch_placed *placed);
 /* Where ranks hold weights in parts: puts gathers before what reads them. Needs `zero_axes`; called once, by
  * `etch_place`, before kernels are made. */
 void etch_shard_weights(etch_placed *placed);
-/* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
- * Needs the finished regions; called once, by `etch_place`. */
+/* Groups the steps of every region into kernels, in issue order. Needs the finished regions; called once, by
+ * `etch_place`. */
 void etch_kernels(etch_placed *placed, etch_granularity granularity);
 /* Fills `weight_groups`. Needs `zero_axes` and `stages`. */
 void etch_placed_weight_groups(etch_placed *placed);
-/* Makes the step program. Needs kernels and weight groups; called once, by `etch_place`. */
+/* Makes the step program; what kernels compute, read and write is not counted yet. Needs kernels and weight
+ * groups; called once, by `etch_place`. */
 void etch_step_program_make(etch_placed *placed);
 /* The axes that number the stages; none without stages. */
 uint32_t etch_stage_axes(const etch_placed *placed);

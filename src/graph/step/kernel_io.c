@@ -89,7 +89,8 @@ etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
 typedef struct io {
     etch_placed *placed;
     etch_sym *sym;
-    etch_kernel *const *made_by;
+    /* by value id; NULL: no kernel makes it */
+    etch_kernel **made_by;
     /* by value id: something reads it */
     bool *used;
     /* by value id: something outside its kernel reads it */
@@ -105,6 +106,16 @@ typedef struct io {
     /* counted so far */
     uint32_t kernels;
 } io;
+
+static void make_in_region(const io *x, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        etch_kernel *kernel = region->kernels.at[i];
+        for (uint32_t k = 0; k < kernel->steps.count; k++)
+            for (uint32_t n = 0; n < kernel->steps.at[k]->out_count; n++)
+                x->made_by[kernel->steps.at[k]->outs[n]->id] = kernel;
+    }
+}
 
 static void use(const io *x, etch_value *value, const etch_kernel *by)
 {
@@ -239,6 +250,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
+    kernel->reads.count = kernel->writes.count = 0;
     kernel->flop = kernel->read = kernel->written = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_step *step = kernel->steps.at[i];
@@ -254,13 +266,13 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     kernel->bytes = etch_add(x->sym, kernel->read, kernel->written);
 }
 
-void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
+void etch_kernel_io(etch_placed *placed)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     io x = {
         .placed = placed,
         .sym = placed->training->graph->sym,
-        .made_by = made_by,
+        .made_by = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_kernel *),
         .used = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .leaves = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
@@ -268,6 +280,8 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
         .elements = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_expr),
     };
+    for (uint32_t i = 0; i < placed->regions.count; i++)
+        make_in_region(&x, placed->regions.at[i]);
     for (uint32_t i = 0; i < placed->regions.count; i++)
         use_in_region(&x, placed->regions.at[i]);
     for (uint32_t i = 0; i < placed->regions.count; i++)

@@ -1,7 +1,8 @@
 /* The step program of a placed graph: its kernels and loops in issue order, the messages between stages, and
  * the end of the step.
  *
- * requires: kernels, weight groups. provides: placed->program. */
+ * requires: kernels, weight groups. provides: placed->program; once kernels are counted, what its tasks
+ * compute and move. */
 #include "graph/step/step_int.h"
 
 typedef struct builder {
@@ -21,7 +22,6 @@ static etch_step_contribution of_step(const etch_step *step)
                                     .span = op ? op->span : tensor->span};
 }
 
-/* The numbers of memory are the kernel's as a whole: they count for its anchor. */
 static void add_ops(const builder *b, etch_step_task *task)
 {
     const etch_kernel *kernel = task->kernel;
@@ -30,13 +30,8 @@ static void add_ops(const builder *b, etch_step_task *task)
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         etch_step_contribution c = of_step(step);
-        c.flop = step->flop;
         if (step->row->stays)
             c.cached = etch_value_kept_bytes(b->placed, step->outs[0]);
-        if (step == kernel->anchor) {
-            c.read = kernel->read;
-            c.written = kernel->written;
-        }
         ETCH_PUSH(b->arena, &task->contributions, c);
     }
 }
@@ -73,8 +68,8 @@ static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
                              .collective = anchor->collective,
                              .axes = anchor->axes,
                              .provenance = anchor->provenance,
-                             .flop = kernel->flop,
-                             .bytes = kernel->bytes,
+                             .flop = etch_int(b->sym, 0),
+                             .bytes = collective ? etch_payload(b->placed, anchor) : NULL,
                              .kernel = kernel,
                              .position = anchor->position};
     if (collective)
@@ -111,6 +106,49 @@ static etch_step_body *body_of(const builder *b, const etch_placed_region *regio
             ETCH_PUSH(b->arena, &body->items, (etch_step_item){.repeat = repeat_of(b, loop)});
     }
     return body;
+}
+
+/* ---- what kernels compute and move --------------------------------------------------------------------- */
+
+/* The numbers of memory are the kernel's as a whole: they count for its anchor. */
+static void count_task(etch_step_task *task)
+{
+    const etch_kernel *kernel = task->kernel;
+    if (task->kind != ETCH_TASK_COMPUTE)
+        return;
+    task->flop = kernel->flop;
+    task->bytes = kernel->bytes;
+    for (uint32_t i = 0; i < task->contributions.count; i++) {
+        etch_step_contribution *c = &task->contributions.at[i];
+        c->flop = c->step->flop;
+        if (c->step != kernel->anchor)
+            continue;
+        c->read = kernel->read;
+        c->written = kernel->written;
+    }
+}
+
+/* Goes as deep as loops are nested. */
+static void count_body(const etch_step_body *body)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_item item = body->items.at[i];
+        if (item.task)
+            count_task(item.task);
+        for (uint32_t k = 0; item.repeat && k < item.repeat->bodies.count; k++)
+            count_body(item.repeat->bodies.at[k]);
+    }
+}
+
+void etch_kernels_count(etch_placed *placed)
+{
+    if (placed->counted)
+        return;
+    etch_kernel_io(placed);
+    count_body(placed->program->forward);
+    if (placed->program->backward)
+        count_body(placed->program->backward);
+    placed->counted = true; /* not before: memory may run out, and who asks again is to get all of it */
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */

@@ -2,7 +2,8 @@
  * Formulas, sizes and traces are folds over it. Part of what other modules see of graph.
  *
  * A task is one node of a trace each time that it runs. Its contributions say op by op, or weight by weight,
- * what it computes and moves: the numbers of the node are their sums. */
+ * what it computes and moves: the numbers of the node are their sums. FLOP and bytes of memory of kernels are
+ * there once they are counted (etch_kernels_count), payloads always. */
 #ifndef ETCH_GRAPH_STEP_PROGRAM_H
 #define ETCH_GRAPH_STEP_PROGRAM_H
 
@@ -133,6 +134,10 @@ typedef struct etch_step_program {
     /* by role; reductions: of the weights that were used last first */
     etch_step_tasks end;
 } etch_step_program;
+
+/* Counts FLOP and bytes of memory of all kernels, and so of their steps, tasks and contributions; a second
+ * call does nothing. */
+void etch_kernels_count(struct etch_placed *placed);
 
 /* ---- what a kernel is for its time --------------------------------------------------------------------- */
 

@@ -11,6 +11,11 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_step *) steps;
     /* the product, norm, ... that names it; the collective; else the first step */
     etch_step *anchor;
+    /* place in the order of the region: index among its items */
+    uint32_t item;
+
+    /* What follows is there once kernels are counted (etch_kernels_count). */
+
     /* values that enter: roots, each once */
     ETCH_VEC(etch_value *) reads;
     /* values that leave */
@@ -21,8 +26,6 @@ typedef struct etch_kernel {
     etch_expr bytes;
     /* of them, those that are read, of a collective none; and the others */
     etch_expr read, written;
-    /* place in the order of the region: index among its items */
-    uint32_t item;
 } etch_kernel;
 
 /* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one

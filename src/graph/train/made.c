@@ -25,7 +25,7 @@ typedef struct making {
     etch_sym *sym;
     etch_arena *arena;
     /* by tensor id; NULL: of forward, or recomputed */
-    makers **of;
+    const makers **of;
     /* iterations of bodies that may run none */
     etch_expr open[MOST_BODIES];
     uint32_t open_count;
@@ -101,10 +101,14 @@ static etch_expr expr_of(const making *m, const makers *of)
 
 static void set(const making *m, etch_tensor *tensor, const makers *to)
 {
-    makers **of = &m->of[tensor->id];
-    if (!*of)
-        *of = ETCH_NEW(m->arena, makers);
-    **of = *to;
+    const makers **of = &m->of[tensor->id];
+    if (is_always(to)) { /* as for almost all */
+        *of = &always;
+    } else {
+        makers *own = ETCH_NEW(m->arena, makers);
+        *own = *to;
+        *of = own;
+    }
     tensor->made = expr_of(m, to);
 }
 
@@ -214,7 +218,7 @@ void etch_made_find(etch_training *training)
     making m = {.sym = graph->sym, .arena = graph->arena};
     if (!any_may_be_empty(&m, training->backward))
         return;
-    m.of = ETCH_NEW_ARRAY(m.arena, graph->tensors.count, makers *);
+    m.of = ETCH_NEW_ARRAY(m.arena, graph->tensors.count, const makers *);
     do {
         m.changed = false;
         look_at_region(&m, training->backward);

@@ -234,7 +234,7 @@ static etch_placed *place(etch_session *session, const etch_compiled *p)
     const etch_plan *plan = p->plan;
     if (!etch_spec_pending_ready(session->spec, plan, p->settings))
         return NULL;
-    return etch_place(p->training, plan, session->options.granularity);
+    return etch_place_uncounted(p->training, plan, session->options.granularity);
 }
 
 bool etch_compiled_place(etch_session *session, etch_compiled *p)

@@ -15,6 +15,8 @@
 typedef struct etch_stage_costs {
     /* NULL: there is one stage */
     const etch_stage_view *view;
+    /* bits of those that are listed */
+    uint32_t measures;
     etch_cost_list costs;
 } etch_stage_costs;
 
@@ -180,9 +182,9 @@ bool etch_session_stages_fit(etch_session *session, etch_compiled *p);
  * error. */
 bool etch_session_stages(etch_session *session, etch_compiled *compiled, const char *wanted, etch_span span,
                          etch_stage_list *out);
-/* Items of one rank of a stage, in program order. */
+/* Items of one rank of a stage, in program order: those of the measures with a bit in `measures`. */
 const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *compiled,
-                                                const etch_stage_view *view);
+                                                const etch_stage_view *view, uint32_t measures);
 /* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. `working`: with the
  * working set, which takes the longest; `values` are those of etch_placed_workspace, the same for every
  * question to this pipeline. */

@@ -24,6 +24,7 @@ etch_status etch_compiled_lower(etch_session *session, etch_compiled *p, const e
         etch_help(diag, "lower a run of one step");
         return ETCH_EINPUT;
     }
+    etch_kernels_count(p->placed);
     etch_lower_options options = {.values = etch_compiled_values(session, p, p->placed),
                                   .config = etch_spec_config(session->spec, session->options.config),
                                   .run = p->model->run};

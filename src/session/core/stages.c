@@ -370,14 +370,17 @@ bool etch_session_stages_fit(etch_session *session, etch_compiled *p)
 }
 
 const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *p,
-                                                const etch_stage_view *view)
+                                                const etch_stage_view *view, uint32_t measures)
 {
     for (uint32_t i = 0; i < p->stage_costs.count; i++)
-        if (p->stage_costs.at[i]->view == view)
+        if (p->stage_costs.at[i]->view == view && p->stage_costs.at[i]->measures == measures)
             return &p->stage_costs.at[i]->costs;
     etch_stage_costs *made = ETCH_NEW(session->arena, etch_stage_costs);
     made->view = view;
-    etch_placed_costs(p->placed, view, &made->costs);
+    made->measures = measures;
+    if (measures & ETCH_COUNTED_MEASURES)
+        etch_kernels_count(p->placed);
+    etch_placed_costs_of(p->placed, view, measures, &made->costs);
     ETCH_PUSH(session->arena, &p->stage_costs, made);
     return &made->costs;
 }
@@ -399,10 +402,9 @@ const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_com
     etch_placed_memory(p->placed, of->view, &of->place, &made->items);
     if (working)
         etch_placed_workspace(p->placed, of->view, values, &made->items);
-    const etch_cost_list *costs = etch_compiled_stage_costs(session, p, of->view);
+    const etch_cost_list *costs = etch_compiled_stage_costs(session, p, of->view, 1u << ETCH_CACHED);
     for (uint32_t i = 0; i < costs->count; i++)
-        if (costs->at[i].measure == ETCH_CACHED)
-            ETCH_PUSH(session->arena, &made->items, costs->at[i]);
+        ETCH_PUSH(session->arena, &made->items, costs->at[i]);
     ETCH_PUSH(session->arena, &p->stage_memory, made);
     return &made->items;
 }

@@ -553,7 +553,7 @@ static const etch_cost_list *items_of(etch_session *session, etch_compiled *p, c
     const etch_measure measure = f->row->measure;
     const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
     if (!held)
-        return etch_compiled_stage_costs(session, p, stage ? stage->view : NULL);
+        return etch_compiled_stage_costs(session, p, stage ? stage->view : NULL, 1u << measure);
     etch_held_by by = {session, p};
     const etch_valuation values = {etch_held_amount, &by};
     return etch_compiled_stage_memory(session, p, stage,

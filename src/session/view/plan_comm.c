@@ -130,8 +130,7 @@ static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage
 
 static bool is_wanted(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    const bool counts = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
-    return counts && etch_cost_communicates(v->view.session, v->view.p, cost) &&
+    return etch_cost_communicates(v->view.session, v->view.p, cost) &&
            (!v->view.selector || etch_view_selected_of(&v->view, cost->scope, cost->body, cost->tensor));
 }
 
@@ -212,8 +211,8 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
             copy_stage(v, same, s);
             continue;
         }
-        const etch_cost_list *costs =
-            etch_compiled_stage_costs(v->view.session, v->view.p, v->stages.at[s].view);
+        const etch_cost_list *costs = etch_compiled_stage_costs(
+            v->view.session, v->view.p, v->stages.at[s].view, 1u << ETCH_COMM | 1u << ETCH_WIRE);
         for (uint32_t i = 0; i < costs->count; i++)
             if (is_wanted(v, &costs->at[i]))
                 add_item(v, &costs->at[i], s);
