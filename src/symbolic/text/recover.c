@@ -113,9 +113,9 @@ static int by_id(const void *a, const void *b)
     return x->mono->id < y->mono->id ? -1 : x->mono->id > y->mono->id;
 }
 
-/* Twice how many symbols fewer the sum has with these changes, and 1 more where it begins with a minus no more;
- * not above 0 where it has more terms, or, if it is to be `whole`, where a term with variables stays with
- * another number. */
+/* Twice how many symbols fewer the sum has with these changes, and 1 more where it begins with a minus no
+ * more; not above 0 where it has more terms, or, if it is to be `whole`, where a term with variables stays
+ * with another number. */
 static int64_t saved_by(const summands *s, sym_terms *changes, bool whole)
 {
     etch_sym *sym = s->sym;

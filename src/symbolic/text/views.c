@@ -76,7 +76,7 @@ static void add_ceil(viewing *v)
     add_view(v, ETCH_SYM_SHOWN_CEIL, 1, &G, number(sym, 1, 1), rest);
 }
 
-/* floor(F) = -ceil(-F), of a difference of variables and numbers that is below 0 where all variables are 1. */
+/* floor(F) = -ceil(-F), of a difference of variables and numbers that is below 0 where these are 1. */
 static void add_turned(viewing *v)
 {
     etch_sym *sym = v->sym;
@@ -174,8 +174,8 @@ static etch_expr offered_terms(const viewing *v, etch_expr around, const sym_mon
 }
 
 /* What the number of the sum is to a max that stands in it as it is, less what `T` has of it already: where T
- * leaves no argument 0, each has a number of its own, which another one does not make longer. Of several terms
- * with the max, what they have in common would be seen no more. */
+ * leaves no argument 0, each has a number of its own, which another one does not make longer. Where the max
+ * is multiplied, what its terms have in common with others would be seen no more. */
 static etch_expr offered_number(const viewing *v, etch_expr around, const sym_mono *factor, sym_coef scale,
                                 etch_expr T)
 {
