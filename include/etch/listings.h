@@ -2,6 +2,7 @@
 #ifndef ETCH_LISTINGS_H
 #define ETCH_LISTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "etch/export.h"
@@ -24,6 +25,9 @@ ETCH_API const char *etch_pass_at(size_t i);
 
 /* The one of `count` names that `text` was probably meant to be, or NULL. */
 ETCH_API const char *etch_suggest(const char *text, const char *const *names, size_t count);
+
+/* Is it the name, or the path, of a spec: does it end in ".etch"? */
+ETCH_API bool etch_is_spec_name(const char *name);
 
 #ifdef __cplusplus
 }

@@ -9,8 +9,7 @@
 
 static int is_spec(const struct dirent *entry)
 {
-    const char *ending = strrchr(entry->d_name, '.');
-    return ending && strcmp(ending, ".etch") == 0;
+    return etch_is_spec_name(entry->d_name);
 }
 
 /* A line that is too long ends after its last whole word. */

@@ -195,6 +195,18 @@ def with_own_weights(body):
     return re.sub(rf"\b({'|'.join(names)})\b", r"\1_more", body) if names else body
 
 
+def add_open_loops_of_chain(text):
+    """The same but in front of a loop that another one precedes. What a loop hands on is made where the last
+    of what it reads is made (docs/pipelines.md): one in front of a decoder, which reads what the encoder ends
+    with, takes what the decoder begins with to the last stage of the encoder."""
+    for start, end, indent, _, index, body in reversed(loops_of(text)):
+        idle, loop = empty("unset", index, body, indent), text[start:end]
+        begin = max(text.rfind(f"\n{block} ", 0, start) for block in ("model", "module"))
+        follows = re.search(r"^ *repeat ", text[begin:start], re.M)
+        text = text[:start] + ("" if follows else f"{idle}\n") + f"{loop}\n{idle}" + text[end:]
+    return with_param(text, "unset")
+
+
 def add_empty_class(text):
     """Iterations before the first one do everything twice, with weights of their own."""
     return with_param(each_loop(text, lambda _, indent, count, index, body:
@@ -245,3 +257,5 @@ REWRITINGS = {"sums named": name_sums, "sums passed on": pass_on_sums, "terms ne
               "an empty loop added behind": add_empty_loop_behind}
 # These are as they were with `unset = 0`.
 OPEN = {"loops that a param keeps empty": add_open_loops, "a class that a param keeps empty": add_empty_class}
+# The same where a plan has a chain of several loops: which stage makes what stays as it is.
+OPEN_OF_CHAIN = OPEN | {"loops that a param keeps empty": add_open_loops_of_chain}

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from effort import NIGHTLY
 from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
-from rewritings import OPEN, REWRITINGS, split_loops, with_halves
+from rewritings import OPEN, OPEN_OF_CHAIN, REWRITINGS, split_loops, with_halves
 
 QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(step)", "elementwise(step)",
            "saved(model)")
@@ -32,6 +32,11 @@ def runs_of(text):
     return named or ([None] if re.search(r"^train\s*\{", text, re.M) else [])
 
 
+def loops_in(spec):
+    """Names of the loops of a spec."""
+    return set(re.findall(r"^ *repeat \w+ as (\w+)", spec.read_text(encoding="utf-8"), re.M))
+
+
 def plans_of(spec):
     """Names of the plans that a spec has or imports."""
     return json.loads(succeed("check", spec, "--format", "json").out)["plans"]
@@ -39,6 +44,7 @@ def plans_of(spec):
 
 class Metamorphic(Case):
     known = {}  # answers of the specs as they are
+    chains = 0  # of several loops, that were asked
 
     def rewritten(self, how):
         """The folder of models, rewritten; and whether anything changed."""
@@ -94,23 +100,27 @@ class Metamorphic(Case):
                     compare()
 
     def some_plans(self, spec):
-        """Of a spec, and whether the counts of loops are to be bound: where they have stages."""
+        """Of a spec, all with a chain of several loops among them, and how many loops the chain has: none
+        where there are no stages."""
         texts = "".join(path.read_text(encoding="utf-8") for path in (spec, spec.parent / "plans.etch"))
-        for plan in plans_of(spec)[SPECS.index(spec.name) % PLANS_EACH::PLANS_EACH]:
+        for turn, plan in enumerate(plans_of(spec), -SPECS.index(spec.name)):
             body = re.search(rf"^parallel {plan} \{{.*?^\}}", texts, re.M | re.S)
-            yield plan, bool(body and re.search(r"^ *stage\b", body[0], re.M))
+            line = re.search(r"^ *stage\b(.*)@", body[0] if body else "", re.M)
+            loops = len(set(re.findall(r"\w+", line[1] if line else "")) & loops_in(spec))
+            if turn % PLANS_EACH == 0 or loops > 1:
+                yield plan, loops
 
-    def compare_some(self, old, new, counts, of_old=(), of_new=(), but=()):
-        """Without a plan, and with some, `but` not with these. `counts`: names of those of loops, and values
-        for stages."""
+    def compare_some(self, old, new, counts, of_old=(), of_new=(), chain=None):
+        """Without a plan, and with some. `counts`: names of those of loops, and values for stages. `chain`:
+        what is compared where these are of several loops, if not `new`."""
         bound = [f"{name}={number}" for name, number in counts.items()] + ["pp=3"]
         for run in runs_of(old.read_text(encoding="utf-8")):
             self.compare(old, new, run, None, of_old=of_old, of_new=of_new)
-            for plan, staged in self.some_plans(old):
-                if (old.name, plan) in but:
-                    continue
-                more = bound if staged else []
-                self.compare(old, new, run, plan, of_old=[*of_old, *more], of_new=[*of_new, *more])
+            for plan, loops in self.some_plans(old):
+                more = bound if loops else []
+                self.chains += loops > 1
+                self.compare(old, chain if chain and loops > 1 else new, run, plan,
+                             of_old=[*of_old, *more], of_new=[*of_new, *more])
 
     def over_stages(self, spec, query, sets):
         """The sum over the stages of a chain of two loops, at some points."""
@@ -125,20 +135,21 @@ class Metamorphic(Case):
         alike. It is no unit, but what it reads has a place for its sake, as for that of any statement
         (docs/pipelines.md): between the encoder and the decoder of one chain it takes what the decoder begins
         with to the last stage of the encoder, whose ranks compute it instead of the next ones. All stages
-        together compute what they did."""
+        together compute what they did, and where it stands behind the encoder alone each does."""
         plain = self.plain()
         for name, how in OPEN.items():
             folder, changed = self.rewritten(how)
+            chained, _ = self.rewritten(OPEN_OF_CHAIN[name])
             self.assertTrue({"gpt.etch", "llama.etch"} <= changed)
-            moved = BOUND if name == "loops that a param keeps empty" else {}
-            for spec in set(SPECS) & changed:
+            self.chains = 0
+            for spec in sorted(set(SPECS) & changed):
                 counts = re.findall(r"repeat (\w+) as", (plain / spec).read_text(encoding="utf-8"))
                 self.compare_some(plain / spec, folder / spec, dict.fromkeys(counts, 4), of_new=["unset=0"],
-                                  but=moved)
-            for spec, plan in moved:
+                                  chain=chained / spec)
+            self.assertGreater(self.chains, 0, "no chain of several loops")
+            for (spec, plan), sets in BOUND.items():
                 for query in ("rank_flops(forward)", "rank_flops(backward)"):
                     with self.subTest(spec=spec, plan=plan, query=query):
-                        sets = BOUND[spec, plan]
                         self.assertEqual(self.over_stages(plain / spec, query, sets),
                                          self.over_stages(folder / spec, query, f"{sets},unset=0"))
 

@@ -594,6 +594,8 @@ START_TEST(listings_need_no_session)
     const char *const names[] = {"check", "query"};
     ck_assert_str_eq(etch_suggest("qurey", names, 2), "query");
     ck_assert_ptr_null(etch_suggest("zzzzzz", names, 2));
+    ck_assert(etch_is_spec_name("models/gpt.etch"));
+    ck_assert(!etch_is_spec_name("models.etch/gpt"));
 }
 END_TEST
 

@@ -31,9 +31,22 @@ static const golden goldens[] = {
     {"a*min(micro, pp - stage) + a*b*micro - a*b*max(micro - pp + stage, 0)",
      "a*min(micro, pp - stage)*(b + 1)"},
     {"a*micro + b*c*micro - (a + b*c)*max(micro - pp, 0)", "min(micro, pp)*(b*c + a)"},
-    {"seq^2 - max(seq - a, 0)^2 + min(seq, a)", "seq^2 - min(a - seq, 0)^2 + seq + min(a - seq, 0)"},
+    {"seq^2 - max(seq - a, 0)^2 + min(seq, a)", "seq^2 - max(seq - a, 0)^2 + seq - max(seq - a, 0)"},
     {"c + max(a - c, b - c, 0)", "max(a, b, c)"},
     {"2*max(a, b) - a - b", "abs(a - b)"},
+    /* as a min, where a max of what is less than 0 would do */
+    {"c + max(a - c, b - c, 0) - dp + max(-a, -b)", "max(a, b, c) - dp - min(a, b)"},
+    {"max(layers, 0 - max(1 - floor(micro/pp), a - b))", "max(min(floor(micro/pp) - 1, b - a), layers)"},
+    {"seq - pp*max(-(28 % pp), -stage)", "pp*min(stage, 28 % pp) + seq"},
+    {"-a*floor((stage - 82)/pp)*min(pp - stage, 1)", "a*ceil((82 - stage)/pp)*min(pp - stage, 1)"},
+    /* with the number that stands beside it */
+    {"max(a - max(1, 2 + b - c, 1 + b - seq) + 1, 0)", "max(a - max(b - seq, b - c + 1, 0), 0)"},
+    /* what is left of a number is not less than 0 */
+    {"-a*floor((stage - 34)/pp)", "a*ceil((34 - stage)/pp)"},
+    {"b - a*floor((stage - 34)/pp) - c*floor((stage - 34)/pp)", "ceil((34 - stage)/pp)*(a + c) + b"},
+    {"a*floor((stage - 34)/pp) + b", "a*floor((stage - 34)/pp) + b"},
+    {"b - floor((layers - stage)/pp)", "b - floor((layers - stage)/pp)"},
+    {"b - floor(layers/pp)", "b - floor(layers/pp)"},
     /* numbers of stages, and padding */
     {"260*floor(4095/dp) + 260", "260*ceil(4096/dp)"},
     {"260*floor(4095/dp) + 30*floor(511/dp) + 290", "30*ceil(512/dp) + 260*ceil(4096/dp)"},
@@ -109,6 +122,7 @@ static const char *random_sum(etch_arena *arena, chance *c)
                                         "min(micro, pp - stage)",
                                         "micro",
                                         "floor((layers - stage + 1)/pp)",
+                                        "floor((stage - 34)/pp)",
                                         "layers % pp",
                                         "max(layers % pp - stage, 0)",
                                         "1",

@@ -116,8 +116,6 @@ typedef struct etch_pending {
     /* bits of mesh axes */
     uint32_t axes;
     etch_span span;
-    /* what to write in its place; NULL: nothing is known */
-    const char *instead;
 } etch_pending;
 
 /* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of layers, the iterations

@@ -665,7 +665,9 @@ static bool unknown_function(etch_env *env, const etch_ast_expr *call)
     for (uint32_t i = 0; (row = etch_row_at(env->builder->graph->table, i)) != NULL; i++)
         if (etch_row_is_called(row))
             ETCH_PUSH(spec->arena, &near, etch_row_name(row));
-    etch_unknown_name(spec, env->home, "function or module", call->name, near.at, near.count);
+    etch_diag *diag =
+        etch_unknown_name(spec, env->home, "function or module", call->name, near.at, near.count);
+    etch_help_word(diag, call->name.text);
     return false;
 }
 

@@ -364,6 +364,11 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
         if (want)
             etch_help(diag, "declare the dims of a constant: z[A,B] = %s",
                       etch_written(env->builder->spec, expr->span));
+        else
+            etch_help(diag,
+                      "numbers are added to tensors, or multiply or divide them, as in x * %s; no cost depends "
+                      "on their value, so that no function of them is needed",
+                      etch_written(env->builder->spec, expr->span));
     }
     return value.failed ? NULL : value.tensor;
 }

@@ -167,6 +167,9 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
 /* Gives a parameter of a module its default. False after an error. */
 bool etch_env_default(etch_env *callee, const etch_ast_def *def);
 
+/* Adds what to write for a word of other libraries (`matmul`, `x.view`), if `name` is one. */
+void etch_help_word(etch_diag *diag, const char *name);
+
 /* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. `want`:
  * the declared dims of each; NULL: none. False after an error. */
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,

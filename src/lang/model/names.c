@@ -128,8 +128,11 @@ void etch_note_hidden(const etch_env *env, etch_diag *diag, const etch_bound_nam
 
 static etch_diag *not_a_dim(const etch_env *env, etch_ast_name name, const char *what)
 {
-    return etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim",
-                      name.text, what);
+    etch_spec *spec = env->builder->spec;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim", name.text, what);
+    etch_help_dims_of(spec, diag, name.text);
+    return diag;
 }
 
 /* As etch_env_dim; `*found` tells an unknown name from an error. */

@@ -258,6 +258,11 @@ static void read_option(filling *f, const etch_ast_def *def)
     etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
                                  "a train block has no option '%s'", def->name.text);
     etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < OPTION_COUNT; i++)
+        if (options[i].read)
+            names[count++] = options[i].name;
+    etch_help(diag, "it has %s, and binds params", etch_names_listed(f->spec->arena, names, count));
 }
 
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,

@@ -39,6 +39,26 @@ void etch_suggest_name(etch_diag *diag, const char *text, const char *const *nam
         etch_help(diag, "did you mean '%s'?", near);
 }
 
+const char *etch_names_listed(etch_arena *arena, const char *const *names, uint32_t count)
+{
+    etch_buf list = {.arena = arena};
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    return list.text;
+}
+
+void etch_help_dims_of(etch_spec *spec, etch_diag *diag, const char *param)
+{
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        const etch_symbol *symbol = spec->symbols.at[i];
+        if (symbol->kind != ETCH_SYMBOL_DIM || !symbol->def || !symbol->def->value)
+            continue;
+        const etch_ast_expr *size = symbol->def->value;
+        if (size->kind == ETCH_AST_NAME && size->name.text == param)
+            etch_help(diag, "dim %s has the size %s", symbol->name, param);
+    }
+}
+
 static etch_span place_of(const etch_symbol *symbol)
 {
     if (symbol->def)

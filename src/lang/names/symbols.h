@@ -144,6 +144,10 @@ const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind
 const char *etch_listing_text(etch_spec *spec, etch_listing what);
 /* Adds "did you mean ..?" when one of the names is near. */
 void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
+/* "a, b, c" */
+const char *etch_names_listed(etch_arena *arena, const char *const *names, uint32_t count);
+/* Where a dim was to be named and a param of a file was: adds the dims of its size, `dim H = hidden`. */
+void etch_help_dims_of(etch_spec *spec, etch_diag *diag, const char *param);
 /* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be
  * empty). Never NULL; the result takes helps at once. */
 etch_diag *etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what,

@@ -101,9 +101,7 @@ static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
     const char *text = one_line(spec, (etch_span){line->span.start, line->mesh.span.end});
-    const char *instead = "stages cut the whole model: one line outside of all scopes lists what they cut, "
-                          "stage (embed, layer, head) @ pp";
-    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span, instead});
+    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
 }
 
 /* A plan cuts the model once. */
@@ -122,26 +120,9 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
     b->plan->stage = etch_stage_read(b, line, &axes);
 }
 
-/* Options without meaning yet; each list ends with NULL. */
-static const char *const later_options[] = {"accumulate", "capacity", "freeze", "prefetch",
-                                            "save",       "schedule", NULL};
-
-/* `whose`: "a plan", of which `known` are the options. */
-static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const char *whose,
-                          const char *const *known)
-{
-    uint32_t count = 0;
-    while (known[count])
-        count++;
-    for (uint32_t k = 0; k < count; k++)
-        if (strcmp(known[k], def->name.text) == 0) {
-            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in %s", def->name.text, whose));
-            return;
-        }
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span, "%s has no option '%s'",
-                                 whose, def->name.text);
-    etch_suggest_name(diag, def->name.text, known, count);
-}
+/* Options without meaning yet. */
+static const char *const later_options[] = {"accumulate", "capacity", "freeze",
+                                            "prefetch",   "save",     "schedule"};
 
 static bool is_option(const etch_ast_def *def, const char *name)
 {
@@ -264,15 +245,27 @@ static const plan_option *option_of(const etch_ast_def *def)
     return NULL;
 }
 
-/* What was meant may be an option with a meaning. */
+/* It has none. What was meant may be an option with a meaning. */
 static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
 {
-    enum { MEANT = sizeof plan_options / sizeof plan_options[0] };
-    const char *known[MEANT + sizeof later_options / sizeof later_options[0]];
+    enum { MEANT = sizeof plan_options / sizeof plan_options[0],
+           LATER = sizeof later_options / sizeof later_options[0] };
+    etch_arena *arena = b->spec->arena;
+    const char *known[MEANT + LATER];
     for (uint32_t i = 0; i < MEANT; i++)
         known[i] = plan_options[i].name;
-    memcpy(known + MEANT, later_options, sizeof later_options);
-    refuse_option(b, def, "a plan", known);
+    for (uint32_t i = 0; i < LATER; i++) {
+        known[MEANT + i] = later_options[i];
+        if (strcmp(later_options[i], def->name.text) == 0) {
+            refuse(b, def->span, etch_text(arena, "'%s' in a plan", def->name.text));
+            return;
+        }
+    }
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
+                                 "a plan has no option '%s'", def->name.text);
+    etch_suggest_name(diag, def->name.text, known, MEANT + LATER);
+    etch_help(diag, "it has %s; sizes of axes stand in the mesh, mesh [dp = 8]",
+              etch_names_listed(arena, known, MEANT));
 }
 
 /* Options of a plan, or of the scope at this place in its list. */
@@ -591,20 +584,32 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
 
 /* ---- lines without meaning yet ------------------------------------------------------------------------- */
 
-/* The axes of a pending line that are bound to more than 1, or those that are not bound: "pp=1,dp=1". NULL
- * when there are none. */
-static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_settings *settings,
-                           const etch_pending *pending, bool bound)
+/* Has a pending line axes that are bound to more than 1, or such that are not bound? */
+static bool has_axes(etch_spec *spec, const etch_plan *plan, const etch_settings *settings,
+                     const etch_pending *pending, bool bound)
 {
-    etch_buf text = {.arena = spec->arena};
+    bool any = false;
     for (uint32_t i = 0; i < plan->mesh.count; i++) {
         if (!(pending->axes >> i & 1))
             continue;
         etch_expr size = etch_settings_apply(spec->sym, settings, plan->mesh.at[i].size);
-        if (size != etch_int(spec->sym, 1) && (size && etch_is_constant(size)) == bound)
-            etch_buf_printf(&text, "%s%s=1", text.length ? "," : "", plan->mesh.at[i].name);
+        any = any || (size != etch_int(spec->sym, 1) && (size && etch_is_constant(size)) == bound);
     }
-    return text.text;
+    return any;
+}
+
+/* The line is one of stages. */
+static void help_pending(etch_diag *diag, const etch_plan *plan, const etch_pending *pending)
+{
+    if (plan->stage) {
+        etch_note(diag, plan->stage->span, "the stages of the plan are these");
+        etch_help(diag, "stages cut the whole model: leave this line out");
+    } else {
+        etch_help(diag,
+                  "stages cut the whole model: write '%s' outside of all scopes, and list in it all that they "
+                  "cut, as in stage (embed, layer, head) @ pp",
+                  pending->text);
+    }
 }
 
 static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_settings *settings, bool bound)
@@ -612,15 +617,12 @@ static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_set
     bool fine = true;
     for (uint32_t i = 0; i < plan->pending.count; i++) {
         const etch_pending *pending = &plan->pending.at[i];
-        const char *axes = axes_of(spec, plan, settings, pending, bound);
-        if (!axes)
+        if (!has_axes(spec, plan, settings, pending, bound))
             continue;
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
                        "'%s' is part of the language but is not given meaning yet", pending->text);
-        if (pending->instead)
-            etch_help(diag, "%s", pending->instead);
-        etch_help(diag, "it has no effect on axes of 1: --set %s", axes);
+        help_pending(diag, plan, pending);
         fine = false;
     }
     return fine;

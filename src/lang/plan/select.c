@@ -94,6 +94,7 @@ bool etch_select_dim(etch_spec *spec, etch_ast_name dim)
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SHARD, dim.span,
                                    "no dim is called '%s': this has no effect", dim.text);
     etch_suggest_name(diag, dim.text, n.dims.at, n.dims.count);
+    etch_help_dims_of(spec, diag, dim.text);
     return false;
 }
 

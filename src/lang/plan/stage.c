@@ -122,6 +122,8 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_stag
     etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                  "a stage line has no option '%s'", def->name.text);
     etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
+    etch_help(diag, "it has %s; what a schedule takes stands behind it, schedule = interleaved(virtual = 2)",
+              etch_names_listed(b->spec->arena, names, OPTION_COUNT));
 }
 
 static bool listed_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)

@@ -163,6 +163,7 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, bool in_s
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "a zero line has no option '%s'", def->name.text);
         etch_suggest_name(diag, def->name.text, names, count);
+        etch_help(diag, "it has %s", etch_names_listed(b->spec->arena, names, count));
     } else if (in_scope && option->read == read_prefetch) {
         etch_diag *diag =
             etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
@@ -187,7 +188,9 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, bool in_sco
     etch_axis_list axes;
     const char *level = line->level.text;
     if (strcmp(level, "1") != 0 && strcmp(level, "2") != 0 && strcmp(level, "3") != 0) {
-        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s", level);
+        etch_help(etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s",
+                             level),
+                  "1 divides the states of the optimizer, 2 the gradients as well, 3 the weights as well");
         return false;
     }
     const bool fine = etch_mesh_axes(b, &line->mesh, &axes);

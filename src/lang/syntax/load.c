@@ -2,6 +2,8 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "lang/syntax/syntax.h"
 
+#include "etch/listings.h" /* etch_is_spec_name */
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,12 @@ static const char *path_of(loader *l, const char *importer, const char *path)
     return beside;
 }
 
+bool etch_is_spec_name(const char *name)
+{
+    const char *ending = strrchr(name, '.');
+    return ending && strcmp(ending, ".etch") == 0;
+}
+
 /* The first specs that begin with `text`, each as 'h100_sxm.etch'; NULL: none. */
 static const char *specs_from(etch_arena *arena, const etch_file_names *specs, const char *text,
                               size_t length)
@@ -127,11 +135,9 @@ static const char *spec_like(loader *l, const char *folder, size_t length, const
     etch_arena *arena = l->context->arena;
     etch_file_names specs = {0};
     const etch_file_names all = etch_files_of(arena, etch_text(arena, "%.*s", (int)length, folder));
-    for (uint32_t i = 0; i < all.count; i++) {
-        const char *ending = strrchr(all.at[i], '.');
-        if (ending && strcmp(ending, ".etch") == 0)
+    for (uint32_t i = 0; i < all.count; i++)
+        if (etch_is_spec_name(all.at[i]))
             ETCH_PUSH(arena, &specs, all.at[i]);
-    }
     const char *near = etch_nearest(name, specs.at, specs.count);
     return near ? etch_text(arena, "'%s'", near) : specs_from(arena, &specs, name, strcspn(name, "."));
 }

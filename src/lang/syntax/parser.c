@@ -598,6 +598,21 @@ static const char *headwords(etch_parser *p, unsigned lines)
     return text.text;
 }
 
+/* What a word was to begin, maybe in another language; ETCH_TOKEN_NONE: nothing is known. */
+static etch_token_kind meant_by(const char *word, unsigned lines)
+{
+    static const struct {
+        const char *word;
+        etch_token_kind kind;
+    } others[] = {{"class", ETCH_TOKEN_MODULE}, {"def", ETCH_TOKEN_MODULE},      {"fn", ETCH_TOKEN_MODULE},
+                  {"func", ETCH_TOKEN_MODULE},  {"function", ETCH_TOKEN_MODULE}, {"plan", ETCH_TOKEN_PARALLEL},
+                  {"loop", ETCH_TOKEN_REPEAT},  {"while", ETCH_TOKEN_REPEAT}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(word, others[i].word) == 0 && etch_token_starts(others[i].kind) & lines)
+            return others[i].kind;
+    return etch_token_nearest(word, lines);
+}
+
 /* `stream S @ cp`, which the first drafts of the language had. */
 static void report_stream(etch_parser *p, etch_span span)
 {
@@ -625,6 +640,9 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
         if (diag && token.kind == ETCH_TOKEN_PARAM && lines == ETCH_LINE_BODY) {
             help_weight(diag);
         }
+        if (diag && token.kind == ETCH_TOKEN_FOR && lines == ETCH_LINE_BODY) {
+            etch_help(diag, "a loop of a model is written repeat layers as layer { .. }");
+        }
         return ETCH_TOKEN_PANIC;
     }
     if (token.kind != ETCH_TOKEN_NAME || !is_headword(lines, next)) {
@@ -635,7 +653,7 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
         report_stream(p, token.span);
         return ETCH_TOKEN_PANIC;
     }
-    etch_token_kind meant = etch_token_nearest(word, lines);
+    etch_token_kind meant = meant_by(word, lines);
     etch_diag *diag = etch_parse_complain(p, ETCH_E_UNKNOWN_STATEMENT, token.span,
                                           "no statement %s starts with '%s'", where, word);
     if (meant == ETCH_TOKEN_NONE) {

@@ -192,8 +192,13 @@ static etch_ast_names parse_tags(etch_parser *p)
 static void missing_assign(etch_parser *p, const etch_ast_stmt *stmt)
 {
     bool call = etch_parse_at(p, ETCH_TOKEN_OPEN_ROUND);
+    bool sign = etch_parse_at(p, ETCH_TOKEN_PLUS) || etch_parse_at(p, ETCH_TOKEN_MINUS) ||
+                etch_parse_at(p, ETCH_TOKEN_TIMES) || etch_parse_at(p, ETCH_TOKEN_DIVIDE);
     const etch_ast_name *name = &stmt->tensors.at[0].name;
+    const char *text = etch_token_text(p->token.kind);
     etch_diag *diag = etch_parse_expected(p, "'=' and a value");
+    if (diag && sign && name->text && !stmt->tuple)
+        etch_help(diag, "write %s = %s %s ...", name->text, name->text, text);
     if (diag && call && name->text && !stmt->tuple) {
         etch_help(diag, "a call gives its result a name: y = %s(...)", name->text);
     }

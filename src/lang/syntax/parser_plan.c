@@ -69,10 +69,10 @@ static void parse_pin(etch_parser *p, etch_ast_line *line)
     line->shape = etch_parse_shape(p);
 }
 
-/* @ MESH, key = value, ... */
-static void parse_target(etch_parser *p, etch_ast_line *line)
+/* @ MESH, key = value, ... `example`: of such a line. */
+static void parse_target(etch_parser *p, etch_ast_line *line, const char *example)
 {
-    etch_parse_expect(p, ETCH_TOKEN_AT, "'@' and mesh axes");
+    etch_parse_expect(p, ETCH_TOKEN_AT, etch_text(p->arena, "'@' and mesh axes as in '%s'", example));
     line->mesh = etch_parse_mesh(p);
     if (etch_parse_comma(p)) {
         etch_parse_options(p, &line->defs);
@@ -83,10 +83,9 @@ static void parse_zero(etch_parser *p, etch_ast_line *line)
 {
     line->kind = ETCH_AST_ZERO;
     etch_token level = p->token;
-    if (etch_parse_expect(p, ETCH_TOKEN_INTEGER, "a ZeRO level: 1, 2 or 3")) {
+    if (etch_parse_expect(p, ETCH_TOKEN_INTEGER, "a ZeRO level, 1, 2 or 3, as in 'zero 3 @ dp'"))
         line->level = (etch_ast_name){etch_parse_text(p, &level), level.span};
-    }
-    parse_target(p, line);
+    parse_target(p, line, "zero 3 @ dp");
 }
 
 static void parse_scope(etch_parser *p, etch_ast_line *line)
@@ -132,7 +131,7 @@ static void parse_plan_line(etch_parser *p, void *into)
     case ETCH_TOKEN_STAGE:
         line.kind = ETCH_AST_STAGE;
         line.what = parse_selectors(p);
-        parse_target(p, &line);
+        parse_target(p, &line, "stage (embed, layer, head) @ pp");
         break;
     case ETCH_TOKEN_FOR:
         parse_scope(p, &line);

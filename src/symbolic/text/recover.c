@@ -19,10 +19,14 @@ typedef struct summands {
     sym_style *style;
     /* atoms of texts among its factors */
     etch_expr sum;
+    /* terms of it that are added */
+    uint32_t added;
     /* in all terms, in this order */
     taken *first, **last;
     /* terms with the atom at hand */
     uint32_t *in, in_count;
+    /* and there may be others with it */
+    bool is_single;
 } summands;
 
 /* ---- functions of a sum -------------------------------------------------------------------------------- */
@@ -109,12 +113,13 @@ static int by_id(const void *a, const void *b)
     return x->mono->id < y->mono->id ? -1 : x->mono->id > y->mono->id;
 }
 
-/* How many symbols fewer the sum has with these changes; not above 0 where it has more terms, or, if it is to
- * be `whole`, where a term with variables stays with another number. */
+/* Twice how many symbols fewer the sum has with these changes, and 1 more where it begins with a minus no
+ * more; not above 0 where it has more terms, or, if it is to be `whole`, where a term with variables stays
+ * with another number. */
 static int64_t saved_by(const summands *s, sym_terms *changes, bool whole)
 {
     etch_sym *sym = s->sym;
-    int64_t saved = 0, terms = 0;
+    int64_t saved = 0, terms = 0, added = s->added;
     bool stays = false;
     qsort(changes->at, changes->count, sizeof *changes->at, by_id);
     for (uint32_t i = 0, next; i < changes->count; i = next) {
@@ -123,10 +128,12 @@ static int64_t saved_by(const summands *s, sym_terms *changes, bool whole)
         for (next = i; next < changes->count && changes->at[next].mono == mono; next++)
             new = sym_coef_add(sym, new, changes->at[next].coef);
         terms += !sym_coef_is_zero(new) - !sym_coef_is_zero(old);
+        added += (sym_coef_sign(new) > 0) - (sym_coef_sign(old) > 0);
         stays = stays || (mono->count > 0 && !sym_coef_is_zero(new) && !sym_coef_is_zero(old));
         saved += (int64_t)sym_symbols_of_term(sym, s->style, mono, old);
         saved -= (int64_t)sym_symbols_of_term(sym, s->style, mono, new);
     }
+    saved = 2 * saved + (s->added == 0) - (added == 0);
     return terms <= 0 && !(whole && stays) ? saved : 0;
 }
 
@@ -199,7 +206,18 @@ static bool cancels(const summands *s, const sym_atom *atom, const sym_view *vie
     return all;
 }
 
-/* How many symbols a view saves in the terms at hand. */
+/* -floor((stage - 34)/pp) takes as many symbols as ceil((34 - stage)/pp), and one minus more: do most terms
+ * lose one? Of all terms with the atom, so that a sum has it in one way. */
+static bool takes_minus_away(const summands *s, const sym_view *view)
+{
+    uint32_t negative = 0;
+    for (uint32_t i = 0; i < s->in_count; i++)
+        negative += sym_coef_sign(s->sum->terms[s->in[i]].coef) < 0;
+    return !s->is_single && view->shown->kind == ETCH_SYM_SHOWN_CEIL && sym_coef_sign(view->scale.coef) < 0 &&
+           negative > s->in_count - negative;
+}
+
+/* What a view saves in the terms at hand, as `saved_by`. */
 static int64_t saved_by_view(const summands *s, const sym_atom *atom, const sym_view *view)
 {
     enum { MOST_CHANGES = 1 << 20 };
@@ -226,7 +244,7 @@ static bool best_view(summands *s, sym_atom *atom, sym_view *best)
         views[i].rest = with_taken(s, plain[i].rest);
         views[i].value = sym_add(s->sym, sym_sub(s->sym, plain[i].value, plain[i].rest), views[i].rest);
         const bool rounds = rounds_up_a_number(s, atom, &views[i]);
-        saved[i] = saved_by_view(s, atom, &views[i]) + rounds;
+        saved[i] = saved_by_view(s, atom, &views[i]) + (rounds ? 2 : takes_minus_away(s, &views[i]));
         rounds_up = rounds_up || rounds;
     }
     /* what is rounded up has no rest that anybody asked for, though 4095 % dp may be shorter */
@@ -247,6 +265,13 @@ static bool best_view(summands *s, sym_atom *atom, sym_view *best)
     }
 }
 
+static void count_added(summands *s)
+{
+    s->added = 0;
+    for (uint32_t i = 0; i < s->sum->count; i++)
+        s->added += sym_coef_sign(s->sum->terms[i].coef) > 0;
+}
+
 static void replace(summands *s, const sym_atom *atom, const sym_view *view)
 {
     etch_expr changes = sym_terms_collect(s->sym, changes_by(s, atom, view));
@@ -254,6 +279,7 @@ static void replace(summands *s, const sym_atom *atom, const sym_view *view)
     sym_terms_add_scaled(s->sym, all, s->sum->terms, s->sum->count, changes->terms, changes->count,
                          s->sym->unit, ETCH_SYM_ONE);
     s->sum = sym_terms_finish(s->sym, all);
+    count_added(s);
 }
 
 /* Writes each function in the way that saves the most in all of its terms. */
@@ -300,6 +326,7 @@ static uint32_t place_of(etch_expr sum, const sym_mono *mono)
 static void replace_in_terms(summands *s, sym_atom *atom)
 {
     const uint32_t count = s->in_count;
+    s->is_single = true;
     const sym_mono **with = sym_scratch_take(s->sym, count, sizeof *with);
     for (uint32_t i = 0; i < count; i++)
         with[i] = s->sum->terms[s->in[i]].mono;
@@ -399,6 +426,7 @@ sym_items sym_items_of(etch_sym *sym, etch_expr a, sym_style *style)
     summands s = {.sym = sym, .style = style, .sum = a};
     s.last = &s.first;
     if ((a->flags & ETCH_SYM_HAS_OPAQUE) && has_function(a)) {
+        count_added(&s);
         replace_functions(&s);
         replace_single_floors(&s);
     }

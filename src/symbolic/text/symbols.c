@@ -92,10 +92,13 @@ static uint64_t symbols_of_sum(etch_sym *sym, sym_style *style, etch_expr a)
     uint64_t symbols;
     if (a->count == 0 || known_symbols(style, a, &symbols))
         return a->count == 0 ? 1 : symbols;
-    symbols = sym_coef_sign(a->terms[0].coef) < 0;
-    for (uint32_t i = 0; i < a->count; i++)
+    bool starts_with_minus = true;
+    symbols = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        starts_with_minus = starts_with_minus && sym_coef_sign(a->terms[i].coef) < 0;
         symbols += sym_symbols_of_term(sym, style, a->terms[i].mono, a->terms[i].coef);
-    symbols = at_most(symbols - 1);
+    }
+    symbols = at_most(symbols + starts_with_minus - 1);
     sym_memo_put(sym, &style->symbols, a, (const void *)(uintptr_t)(symbols + 1));
     return symbols;
 }

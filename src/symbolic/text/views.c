@@ -2,6 +2,7 @@
  *
  *     X = floor(N/n)         N % n = N - n*X                   X = N/n - (N % n)/n
  *     X = floor(F)           ceil(G) = X + r                   X = ceil(G) - r       for a number r
+ *                            ceil(-F) = -X                     X = -ceil(-F)
  *     X = max{0, d..}        max(T + d.., T) = T + X           X = max(..) - T
  *                            min(T - d.., T) = T - X           X = T - min(..)
  *     X = max{0, d}          abs(d) = 2*X - d                  X = abs(d)/2 + d/2
@@ -73,6 +74,23 @@ static void add_ceil(viewing *v)
         return;
     etch_expr rest = sym_constant(sym, sym_coef_sub(sym, constant, ETCH_SYM_ONE));
     add_view(v, ETCH_SYM_SHOWN_CEIL, 1, &G, number(sym, 1, 1), rest);
+}
+
+/* floor(F) = -ceil(-F), of a difference of variables and numbers that is below 0 where these are 1. */
+static void add_turned(viewing *v)
+{
+    etch_sym *sym = v->sym;
+    etch_expr F = v->atom->args[0];
+    sym_coef at_ones = ETCH_SYM_ZERO;
+    bool above = false;
+    for (uint32_t i = 0; i < F->count; i++) {
+        at_ones = sym_coef_add(sym, at_ones, F->terms[i].coef);
+        above = above || sym_coef_sign(F->terms[i].coef) > 0;
+    }
+    if (!above || (F->flags & ETCH_SYM_HAS_OPAQUE) || sym_coef_sign(at_ones) >= 0)
+        return;
+    etch_expr turned = sym_neg(sym, F);
+    add_view(v, ETCH_SYM_SHOWN_CEIL, 1, &turned, number(sym, -1, 1), sym->zero);
 }
 
 /* ---- max ----------------------------------------------------------------------------------------------- */
@@ -155,6 +173,20 @@ static etch_expr offered_terms(const viewing *v, etch_expr around, const sym_mon
     return sym_terms_finish(sym, taken);
 }
 
+/* What the number of the sum is to a max that stands in it as it is, less what `T` has of it already: where T
+ * leaves no argument 0, each has a number of its own, which another one does not make longer. Where the max
+ * is multiplied, what its terms have in common with others would be seen no more. */
+static etch_expr offered_number(const viewing *v, etch_expr around, const sym_mono *factor, sym_coef scale,
+                                etch_expr T)
+{
+    etch_sym *sym = v->sym;
+    sym_coef there = sym_coefficient(around, factor);
+    if (T->count == 0 || v->atom->count < 3 || factor != sym->unit || sym_coef_is_zero(there))
+        return sym->zero;
+    sym_coef all = sym_coef_neg(sym, sym_coef_mul(sym, there, sym_coef_inv(sym, scale)));
+    return sym_constant(sym, sym_coef_sub(sym, all, sym_coefficient(T, sym->unit)));
+}
+
 /* Of long arguments only what the first term offers is tried. */
 static bool is_long(const sym_atom *atom)
 {
@@ -177,6 +209,11 @@ static void add_max(viewing *v, etch_expr around, const uint32_t *in, uint32_t i
         etch_expr T = offered_terms(v, around, factor, term->coef);
         add_shifted(v, ETCH_SYM_SHOWN_MAX, sym_neg(sym, T));
         add_shifted(v, ETCH_SYM_SHOWN_MIN, T);
+        etch_expr with_number = sym_add(sym, T, offered_number(v, around, factor, term->coef, T));
+        if (with_number != T) {
+            add_shifted(v, ETCH_SYM_SHOWN_MAX, sym_neg(sym, with_number));
+            add_shifted(v, ETCH_SYM_SHOWN_MIN, with_number);
+        }
     }
 }
 
@@ -187,6 +224,7 @@ uint32_t sym_views_of(etch_sym *sym, const sym_rules *rules, etch_expr around, c
     if (atom->kind == ETCH_SYM_FLOOR) {
         add_mod(&v, rules);
         add_ceil(&v);
+        add_turned(&v);
         return v.count;
     }
     if (rules->brackets)
