@@ -113,7 +113,8 @@ typedef struct etch_sim_program {
     uint32_t message_count;
 } etch_sim_program;
 
-/* `streams`: nodes wait for those before them in their stream as well. */
+/* Computations wait for those before them. `streams`: communication waits for that before it in its stream
+ * as well. */
 etch_sim_program *etch_sim_prepare(etch_sim *sim, bool streams);
 /* The node at the other end of a message, of the program of that rank. UINT32_MAX: there is none. */
 uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t tag, bool receives);

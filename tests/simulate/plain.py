@@ -88,15 +88,20 @@ def computation(machine, node, slow=1):
 
 
 class Rank:
-    """The nodes of a rank, in two streams; receives are in none."""
+    """The nodes of a rank, in two streams; what is `free` is in none, as receives are."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, free):
         self.nodes = {node.id: node for node in nodes}
         self.streams = {"computes": collections.deque(), "communicates": collections.deque()}
         for node in nodes:
-            if node.type != RECV:
+            if node.type not in free:
                 self.streams["computes" if node.type == COMP else "communicates"].append(node.id)
-        self.posted = [node.id for node in nodes if node.type == RECV]
+        self.posted = [node.id for node in nodes if node.type in free]
+        self.number, met = {}, collections.Counter()  # of a collective among those of its group
+        for node in nodes:
+            if node.type == COLL:
+                self.number[node.id] = met[node.group]
+                met[node.group] += 1
         self.done, self.running, self.waiting = set(), set(), set()
 
     def stream(self, node):
@@ -114,15 +119,15 @@ class Rank:
 
 
 class Events:
-    """`lasts(rank, id)`: of computations, chosen by the caller."""
+    """`lasts(rank, id)`: of computations, chosen by the caller. Nodes of types that are `free` wait for what
+    they depend on alone."""
 
-    def __init__(self, machine, folder, lasts):
-        self.machine, self.folder, self.lasts = machine, folder, lasts
-        self.ranks = {rank: Rank(nodes) for rank, nodes in folder.traces.items()}
+    def __init__(self, machine, folder, lasts, free=(RECV,)):
+        self.machine, self.folder, self.lasts, self.free = machine, folder, lasts, free
+        self.ranks = {rank: Rank(nodes, free) for rank, nodes in folder.traces.items()}
         self.now, self.queue, self.number = 0, [], 0
         self.begins, self.ends = {}, {}
         self.arrived = collections.defaultdict(dict)  # who has come to a meeting
-        self.met = collections.Counter()  # collectives of a group that a rank has come to
 
     def start(self, members, picoseconds):
         for rank, node in members:
@@ -136,7 +141,7 @@ class Events:
         found = self.ranks[rank].nodes[node]
         if found.type == COLL:
             ranks = self.folder.groups[found.group]
-            return (("group", found.group, self.met[rank, found.group]), len(ranks),
+            return (("group", found.group, self.ranks[rank].number[node]), len(ranks),
                     collective(self.machine, found, ranks))
         return ("message", found.message), 2, message(self.machine, found)
 
@@ -149,8 +154,6 @@ class Events:
             return False
         self.ranks[rank].waiting.add(node)
         key, needed, seconds = self.meeting(rank, node)
-        if found.type == COLL:
-            self.met[rank, found.group] += 1
         self.arrived[key][rank] = node
         if len(self.arrived[key]) < needed:
             return False
@@ -180,7 +183,7 @@ class Events:
                     state.done.add(node)
                     state.running.discard(node)
                     self.ends[rank, node] = self.now
-                    if state.nodes[node].type != RECV:
+                    if state.nodes[node].type not in self.free:
                         assert state.stream(state.nodes[node]).popleft() == node
             self.begin_all()
         self.now = max(self.ends.values())
