@@ -156,7 +156,7 @@ uint64_t etch_sim_busiest(const etch_sim *sim, const etch_sim_run *run)
             busy[s] = 0;
         for (uint32_t i = 0; i < agent->program->of->node_count; i++) {
             const uint32_t stream = etch_sim_stream(sim, &agent->program->of->nodes[i]);
-            if (stream == UINT32_MAX)
+            if (stream == UINT32_MAX || stream == 0)
                 continue;
             busy[stream] += agent->ends[i] - agent->begins[i];
             most = busy[stream] > most ? busy[stream] : most;

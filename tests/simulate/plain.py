@@ -3,7 +3,8 @@ reads. Durations come from the numbers of a plain machine, as exact fractions. N
 
 A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None.
 What runs on it takes `all` times as long, attention `attention` times; a host launches a node in `launch`
-picoseconds, one after the other."""
+picoseconds, one after the other. A computation does 1/`slowdown` of its work in a time in which a collective
+runs on its rank; it ends with the first picosecond at whose end nothing is left."""
 
 import collections
 import heapq
@@ -13,8 +14,8 @@ from fractions import Fraction
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 PICO = 10**12
 
-Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch",
-                                 defaults=(Fraction(1), Fraction(1), 0))
+Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch slowdown",
+                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1)))
 
 
 def rounded(seconds):
@@ -103,6 +104,16 @@ class Rank:
                 self.number[node.id] = met[node.group]
                 met[node.group] += 1
         self.done, self.running, self.waiting = set(), set(), set()
+        self.collectives = 0  # that run
+        self.computes, self.left, self.since = None, Fraction(0), 0
+
+    def rate(self, slowdown):
+        return 1 / slowdown if self.collectives else Fraction(1)
+
+    def work(self, now, slowdown):
+        """What is computed until now."""
+        self.left -= (now - self.since) * self.rate(slowdown)
+        self.since = now
 
     def stream(self, node):
         return self.streams["computes" if node.type == COMP else "communicates"]
@@ -131,10 +142,38 @@ class Events:
 
     def start(self, members, picoseconds):
         for rank, node in members:
-            self.ranks[rank].running.add(node)
+            state = self.ranks[rank]
+            state.running.add(node)
             self.begins[rank, node] = self.now
+            state.work(self.now, self.machine.slowdown)
+            if state.nodes[node].type == COMP:
+                state.computes, state.left = node, Fraction(picoseconds)
+            state.collectives += state.nodes[node].type == COLL
         self.number += 1
-        heapq.heappush(self.queue, (self.now + picoseconds, self.number, members))
+        if state.nodes[node].type == COMP:
+            self.foresee(rank)
+        else:
+            heapq.heappush(self.queue, (self.now + picoseconds, self.number, members))
+            for rank, _ in members if self.machine.slowdown != 1 else ():
+                self.foresee(rank)
+
+    def foresee(self, rank):
+        """When what the rank computes ends if nothing changes. What was foreseen before is looked at, too."""
+        state = self.ranks[rank]
+        if state.computes is not None:
+            rest = max(state.left, 0) / state.rate(self.machine.slowdown)
+            self.number += 1
+            heapq.heappush(self.queue, (self.now + rest.__ceil__(), self.number, [(rank, state.computes)]))
+
+    def is_over(self, rank, node):
+        """Whether the node ends now: a computation that was foreseen to may have been slowed down."""
+        state = self.ranks[rank]
+        if state.nodes[node].type != COMP:
+            return True
+        if state.computes != node:
+            return False
+        state.work(self.now, self.machine.slowdown)
+        return state.left <= 0
 
     def meeting(self, rank, node):
         """What the node waits for others at, how many they are, and how long it then takes."""
@@ -180,6 +219,15 @@ class Events:
             while self.queue and self.queue[0][0] == self.now:
                 for rank, node in heapq.heappop(self.queue)[2]:
                     state = self.ranks[rank]
+                    if not self.is_over(rank, node):
+                        continue
+                    if state.nodes[node].type == COMP:
+                        state.computes = None
+                    if state.nodes[node].type == COLL:
+                        state.work(self.now, self.machine.slowdown)
+                        state.collectives -= 1
+                        if self.machine.slowdown != 1:
+                            self.foresee(rank)
                     state.done.add(node)
                     state.running.discard(node)
                     self.ends[rank, node] = self.now

@@ -28,3 +28,9 @@ def random_machine(chance):
     text.append(f"  stack any {{ all = {float(machine.all)}, attention = {float(machine.attention)}, "
                 f"launch = {machine.launch} ps }}")
     return machine, "\n".join([*text, "}", ""])
+
+
+def slowed(machine, text, slowdown):
+    """The same machine, whose kernels are slower beside collectives."""
+    line = f"slowdown = {float(slowdown)}, bandwidth"
+    return machine._replace(slowdown=slowdown), text.replace("bandwidth", line, 1)
