@@ -5,16 +5,21 @@
 
 #include "simulate/simulate_int.h"
 
-/* A node of a class. */
-typedef struct place {
-    uint32_t class, node;
-} place;
+typedef etch_simulated_place place;
 
 /* A collective of a group that not all of its classes have come to. */
 typedef struct meeting {
     uint64_t begins, error, launched;
+    /* what the class waited for that has come last */
+    place cause;
     uint32_t arrived;
 } meeting;
+
+/* Of a transfer. */
+typedef struct timing {
+    uint64_t begins, ends, error;
+    place cause;
+} timing;
 
 typedef struct engine {
     etch_sim *sim;
@@ -53,7 +58,10 @@ static void settle(engine *e, place at, uint64_t begins, uint64_t ends, uint64_t
     e->left--;
     for (uint32_t i = p->first_follower[at.node]; i < p->first_follower[at.node + 1]; i++) {
         const uint32_t next = p->follows[i];
-        raise(&agent->begins[next], ends);
+        if (ends > agent->begins[next]) {
+            agent->begins[next] = ends;
+            agent->cause[next] = at;
+        }
         raise(&agent->error[next], error);
         if (--agent->waits[next] == 0)
             ETCH_PUSH(e->sim->arena, &e->ready, (place){at.class, next});
@@ -61,17 +69,18 @@ static void settle(engine *e, place at, uint64_t begins, uint64_t ends, uint64_t
 }
 
 /* A collective, or a message, of the node begins. */
-static void transfer(engine *e, place at, uint64_t begins, uint64_t ends, uint64_t error)
+static void transfer(engine *e, place at, const timing *t)
 {
     etch_sim_agent *agent = &e->run->agents[at.class];
     const bool collective = agent->program->of->nodes[at.node].type == ETCH_NODE_COLL;
+    agent->cause[at.node] = t->cause;
     if (!e->pace) {
-        settle(e, at, begins, ends, error);
+        settle(e, at, t->begins, t->ends, t->error);
         return;
     }
-    agent->begins[at.node] = begins;
-    agent->error[at.node] = error;
-    etch_sim_pace_transfer(e->pace, begins, ends, at.class, at.node, collective);
+    agent->begins[at.node] = t->begins;
+    agent->error[at.node] = t->error;
+    etch_sim_pace_transfer(e->pace, t->begins, t->ends, at.class, at.node, collective);
 }
 
 static uint64_t end_of(engine *e, uint64_t begins, const etch_picoseconds *time)
@@ -134,13 +143,16 @@ static void meet(engine *e, place at)
     const etch_sim_group *group = &sim->groups.at[number];
     meeting *m = &e->meetings[number][index];
     raise(&m->launched, etch_sim_launched(sim, at.node));
-    raise(&m->begins, agent->begins[at.node]);
+    if (m->arrived == 0 || agent->begins[at.node] > m->begins) {
+        m->begins = agent->begins[at.node];
+        m->cause = agent->cause[at.node];
+    }
     raise(&m->error, agent->error[at.node]);
     if (++m->arrived < group->class_count)
         return;
     const uint32_t timed = etch_sim_collective(sim, node, group->spread);
     const etch_picoseconds time = sim->times.at[timed];
-    const uint64_t ends = end_of(e, m->begins, &time);
+    const timing t = {m->begins, end_of(e, m->begins, &time), m->error + time.error, m->cause};
     note_event(e, &(etch_sim_event){.begins = m->begins,
                                     .lasts = time.count,
                                     .launched = m->launched,
@@ -149,8 +161,7 @@ static void meet(engine *e, place at)
                                     .group = number});
     for (uint32_t i = 0; i < group->class_count; i++) {
         const etch_sim_program *p = e->run->agents[group->classes[i]].program;
-        transfer(e, (place){group->classes[i], p->collectives[node->family][index]}, m->begins, ends,
-                 m->error + time.error);
+        transfer(e, (place){group->classes[i], p->collectives[node->family][index]}, &t);
     }
 }
 
@@ -179,20 +190,23 @@ static void pass(engine *e, place at)
     const uint32_t peer = (uint32_t)(rank + mine->program->of->peers[node->peer]);
     const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
     const etch_picoseconds time = sim->times.at[timed];
-    uint64_t begins = mine->begins[at.node], error = mine->error[at.node];
-    raise(&begins, theirs->begins[other.node]);
-    raise(&error, theirs->error[other.node]);
-    const uint64_t ends = end_of(e, begins, &time);
+    const bool last = mine->begins[at.node] > theirs->begins[other.node];
+    timing t = {.begins = last ? mine->begins[at.node] : theirs->begins[other.node],
+                .error = mine->error[at.node],
+                .cause = last ? mine->cause[at.node] : theirs->cause[other.node]};
+    raise(&t.error, theirs->error[other.node]);
+    t.error += time.error;
+    t.ends = end_of(e, t.begins, &time);
     uint64_t launched = etch_sim_launched(sim, at.node);
     raise(&launched, etch_sim_launched(sim, other.node));
-    note_event(e, &(etch_sim_event){.begins = begins,
+    note_event(e, &(etch_sim_event){.begins = t.begins,
                                     .lasts = time.count,
                                     .launched = launched,
                                     .class = at.class,
                                     .other = other.class,
                                     .group = UINT32_MAX});
-    transfer(e, at, begins, ends, error + time.error);
-    transfer(e, other, begins, ends, error + time.error);
+    transfer(e, at, &t);
+    transfer(e, other, &t);
 }
 
 static void begin(engine *e, place at)
@@ -220,12 +234,14 @@ static void set_agents(engine *e, const etch_sim_program *programs)
         agent->waits = ETCH_NEW_ARRAY(sim->arena, count, uint32_t);
         agent->begins = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         agent->ends = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
+        agent->cause = ETCH_NEW_ARRAY(sim->arena, count, place);
         agent->is_posted = ETCH_NEW_ARRAY(sim->arena, count, bool);
         agent->error = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         e->left += count;
         for (uint32_t i = 0; i < count; i++) {
             agent->waits[i] = agent->program->waits[i];
             agent->begins[i] = etch_sim_launched(sim, i);
+            agent->cause[i] = (place){UINT32_MAX, UINT32_MAX};
             agent->ends[i] = UNKNOWN;
             if (agent->waits[i] == 0)
                 ETCH_PUSH(sim->arena, &e->ready, (place){c, i});

@@ -152,10 +152,9 @@ void etch_sim_pace_transfer(etch_sim_pace *pace, uint64_t now, uint64_t ends, ui
 {
     if (collective)
         change(pace, now, class, pace->kernels[class].beside + 1);
-    note(pace, (moment){.at = ends,
-                        .class = class,
-                        .node = node,
-                        .kind = collective ? COLLECTIVE_ENDS : MESSAGE_ENDS});
+    note(pace,
+         (moment){
+             .at = ends, .class = class, .node = node, .kind = collective ? COLLECTIVE_ENDS : MESSAGE_ENDS});
 }
 
 bool etch_sim_pace_next(etch_sim_pace *pace, etch_sim_moment *out)

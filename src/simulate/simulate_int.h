@@ -167,6 +167,9 @@ typedef struct etch_sim_agent {
     /* by node; `ends` is UINT64_MAX until it is known */
     uint32_t *waits;
     uint64_t *begins, *ends, *error;
+    /* by node: what has ended when it begins, and not before; UINT32_MAX as its class: its host launches it
+     * then */
+    etch_simulated_place *cause;
     /* by node: waits for the other side of its message */
     bool *is_posted;
 } etch_sim_agent;
@@ -189,6 +192,8 @@ bool etch_sim_go(etch_sim *sim, bool streams, etch_sim_run *run);
 /* Where the time of a class goes, in a run with streams. */
 void etch_sim_account(const etch_sim *sim, const etch_sim_run *run, uint32_t class,
                       etch_simulated_class *out);
+/* Fills the critical path of a run with streams. */
+void etch_sim_critical(const etch_sim *sim, const etch_sim_run *run, etch_simulated *out);
 /* The step where nothing overlaps in a rank: each works through its events one by one, in the order in which
  * the run begins them. False where that is too long to be counted. */
 bool etch_sim_upper(const etch_sim *sim, const etch_sim_run *run, uint64_t *upper);

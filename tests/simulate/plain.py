@@ -237,3 +237,33 @@ class Events:
         self.now = max(self.ends.values())
         assert all(len(state.done) == len(state.nodes) for state in self.ranks.values()), "ranks never finish"
         return self.now
+
+
+class Waits:
+    """What nodes wait for: what they depend on, and what is before them in their stream, on all ranks that
+    take part."""
+
+    def __init__(self, folder):
+        self.folder, self.stream, self.meetings, self.key = folder, {}, collections.defaultdict(list), {}
+        for rank, nodes in folder.traces.items():
+            last, met = {}, collections.Counter()
+            for node in nodes:
+                computes = node.type == COMP
+                if node.type != RECV:
+                    self.stream[rank, node.id] = last.get(computes)
+                    last[computes] = node.id
+                key = ("message", node.message) if node.message else (rank, node.id)
+                if node.type == COLL:
+                    key = ("group", node.group, met[node.group])
+                    met[node.group] += 1
+                self.key[rank, node.id] = key
+                self.meetings[key].append((rank, node))
+
+    def before(self, rank, node):
+        """Pairs of a rank and a node."""
+        found = set()
+        for other, member in self.meetings[self.key[rank, node]]:
+            found |= {(other, parent) for parent in member.deps}
+            if self.stream.get((other, member.id)) is not None:
+                found.add((other, self.stream[other, member.id]))
+        return found

@@ -134,13 +134,30 @@ class Events(Steps):
 
         events = plain.Events(machine, folder, lasts)
         self.check_times(events, answer)
+        self.check_path(answer, folder, machine)
         self.check_bounds(answer, folder, machine, lasts, took)
         if slowdown:
             machine, text = slowed(machine, text, slowdown)
             later = self.simulate(spec, plan, values, text, *more)
             self.check_times(plain.Events(machine, folder, lasts), later)
+            self.check_path(later, folder, machine)
             self.assertEqual(answer["lower_ps"], later["lower_ps"])
         return answer
+
+    def check_path(self, answer, folder, machine):
+        """The critical path is a chain without gaps from the beginning of the step to its end: of two nodes
+        that follow each other the second one waits for the first, on a rank that takes part in it."""
+        path = [tuple(place) for place in answer["path"]]
+        begins, ends = ([answer["classes"][c]["begins"][node] + late * answer["classes"][c]["lasts"][node]
+                         for c, node in path] for late in (0, 1))
+        self.assertEqual(begins[1:], ends[:-1])
+        self.assertEqual(answer["step_ps"], ends[-1])
+        self.assertIn(begins[0], (0, machine.launch * (path[0][1] + 1)))
+        waits = plain.Waits(folder)
+        for before, after in zip(path, path[1:]):
+            rank = answer["class_of"].index(after[0])
+            self.assertIn(before, {(answer["class_of"][other], node)
+                                   for other, node in waits.before(rank, after[1])})
 
     def check_times(self, events, answer):
         self.assertEqual(events.run(), answer["step_ps"])

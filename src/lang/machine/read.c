@@ -12,10 +12,8 @@ static bool is_word(const etch_ast_line *line, const char *word)
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
 static const etch_machine_field device_fields[] = {
-    {"other", ETCH_OF_FLOP_A_SECOND, false},
-    {"memory", ETCH_OF_BYTES, false},
-    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false},
-    {"clock", ETCH_OF_FREQUENCY, false},
+    {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
+    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
     {"slowdown", ETCH_OF_NOTHING, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
@@ -103,8 +101,8 @@ static void read_device_number(etch_machine_reader *reader, const etch_ast_def *
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
         if (etch_machine_say(reader, def->name.text, def->span) &&
-            etch_machine_number(reader, def, &device_fields[i], into[i]) &&
-            into[i] == &device->slowdown && !is_slowdown(device->slowdown))
+            etch_machine_number(reader, def, &device_fields[i], into[i]) && into[i] == &device->slowdown &&
+            !is_slowdown(device->slowdown))
             etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
                        "'slowdown' is a number from 1 to 100: how many times as long a kernel takes while a "
                        "collective runs beside it");

@@ -144,6 +144,10 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
     const char **axes = ETCH_NEW_ARRAY(arena, from->label_count, const char *);
     for (uint32_t i = 0; i < from->label_count; i++)
         axes[i] = etch_copy_string(arena, from->labels[i]);
+    etch_simulation_place *path = ETCH_NEW_ARRAY(arena, from->path_count, etch_simulation_place);
+    for (uint32_t i = 0; i < from->path_count; i++)
+        path[i] = (etch_simulation_place){from->path[i].class, from->path[i].node};
+    const etch_peak *peak = etch_device_peak(cluster->device, etch_dtype_name(ETCH_BF16));
     *out = (etch_simulation){.model = job->model,
                              .plan = job->plan,
                              .config = job->config,
@@ -159,7 +163,11 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
                              .axes_count = from->label_count,
                              .classes = classes_of(arena, job, from),
                              .class_count = from->class_count,
-                             .class_of = from->class_of};
+                             .class_of = from->class_of,
+                             .path = path,
+                             .path_count = from->path_count,
+                             .bandwidth = etch_decimal_double(cluster->device->bandwidth),
+                             .peak = peak ? etch_decimal_double(peak->rate) : 0};
     return out;
 }
 
