@@ -69,6 +69,8 @@ typedef struct etch_simulated {
     uint32_t path_count;
     /* of a group that the levels divide unevenly: its axes, and the level; NULL: there is none */
     const char *uneven_axes, *uneven_level;
+    /* of its parts one level further inside, in one unit of the level */
+    uint32_t uneven_most, uneven_least;
 } etch_simulated;
 
 /* Runs the step of a job that has its workloads. The result lives in `arena`. ETCH_EINPUT, with a diagnostic:

@@ -220,12 +220,15 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
 {
     if (!from->uneven_axes)
         return;
-    etch_diag *diag = etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
-                                  "a group over %s does not divide evenly over level '%s'", from->uneven_axes,
-                                  from->uneven_level);
+    etch_diag *diag =
+        etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                    "a group over %s does not divide evenly over level '%s': one of them has %u "
+                    "of it, another %u",
+                    from->uneven_axes, from->uneven_level, from->uneven_most, from->uneven_least);
     etch_note(diag, (etch_span){0, 0},
               "its collectives take as long as if all of it were as full as where "
               "most ranks are");
+    etch_help(diag, "let the sizes of the mesh's inner axes divide those of the levels");
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
