@@ -224,7 +224,8 @@ typedef struct etch_simulation {
     const char *slow;
     uint32_t slow_rank;
     uint32_t ranks;
-    /* picoseconds: of the step; the formulas' own value is at most `error` away; bounds */
+    /* picoseconds: of the step; the formulas' own value is at most `error` away, but where a device has a
+     * slowdown: there it is what roundings add up to along the run; bounds */
     uint64_t step, error, lower, upper;
     /* of a step; 0: the model does not say what its tokens are */
     uint64_t tokens;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 /* A part of the path: one rank computes, or one kind of communication runs. */
-typedef struct stretch {
+typedef struct interval {
     const etch_simulation_class *class;
     /* 0: computes; else that of its axes, less one */
     uint32_t kind;
     uint64_t begins, ends;
-} stretch;
+} interval;
 
-static void put_stretch(FILE *out, const etch_simulation *s, const stretch *at)
+static void put_interval(FILE *out, const etch_simulation *s, const interval *at)
 {
     const uint64_t x = cli_page_x(at->begins, s->step), end = cli_page_x(at->ends, s->step);
     char from[CLI_TIME_TEXT], to[CLI_TIME_TEXT];
@@ -26,25 +26,25 @@ static void put_stretch(FILE *out, const etch_simulation *s, const stretch *at)
     fprintf(out, ": from %s to %s</title></rect>", from, to);
 }
 
-static stretch stretch_of(const etch_simulation *s, size_t at)
+static interval interval_of(const etch_simulation *s, size_t at)
 {
     const etch_simulation_class *class = &s->classes[s->path[at].class_index];
     const uint32_t i = s->path[at].node;
     const etch_simulation_node *node = &class->nodes[i];
-    return (stretch){class, node->work == ETCH_STEP_COMPUTES ? 0 : 1 + node->axes, class->begins[i],
+    return (interval){class, node->work == ETCH_STEP_COMPUTES ? 0 : 1 + node->axes, class->begins[i],
                      class->begins[i] + class->lasts[i]};
 }
 
-/* How many stretches of the class, or NULL of all, there are; `*time`: what they add up to. Draws them unless
+/* How many intervals of the class, or NULL of all, there are; `*time`: what they add up to. Draws them unless
  * `out` is NULL. */
-static size_t put_stretches(FILE *out, const etch_simulation *s, const etch_simulation_class *class,
+static size_t put_intervals(FILE *out, const etch_simulation *s, const etch_simulation_class *class,
                             uint64_t *time)
 {
-    stretch now = {0};
+    interval now = {0};
     size_t count = 0;
     *time = 0;
     for (size_t i = 0; i <= s->path_count; i++) {
-        const stretch next = i < s->path_count ? stretch_of(s, i) : (stretch){0};
+        const interval next = i < s->path_count ? interval_of(s, i) : (interval){0};
         if (now.class && now.class == next.class && now.kind == next.kind) {
             now.ends = next.ends;
             continue;
@@ -53,7 +53,7 @@ static size_t put_stretches(FILE *out, const etch_simulation *s, const etch_simu
             count++;
             *time += now.ends - now.begins;
             if (out)
-                put_stretch(out, s, &now);
+                put_interval(out, s, &now);
         }
         now = next;
     }
@@ -64,13 +64,13 @@ static size_t put_stretches(FILE *out, const etch_simulation *s, const etch_simu
 static void put_rows(FILE *out, const etch_simulation *s)
 {
     uint64_t time;
-    const size_t all = put_stretches(NULL, s, NULL, &time);
+    const size_t all = put_intervals(NULL, s, NULL, &time);
     if (all > CLI_PAGE_SLOTS) {
-        fprintf(out, "<p>%zu stretches are too many to be drawn.</p>", all);
+        fprintf(out, "<p>%zu intervals are too many to be drawn.</p>", all);
         return;
     }
     for (size_t c = 0; c < s->class_count && c < CLI_PAGE_CLASSES; c++) {
-        if (put_stretches(NULL, s, &s->classes[c], &time) == 0)
+        if (put_intervals(NULL, s, &s->classes[c], &time) == 0)
             continue;
         fputs("<p class=\"label\">", out);
         cli_page_class_name(out, &s->classes[c]);
@@ -78,14 +78,14 @@ static void put_rows(FILE *out, const etch_simulation *s)
         cli_page_percent(out, time, s->step);
         fputs(" of the step</p>", out);
         cli_page_chart(out, 10, "bar", "what is on the critical path over time");
-        put_stretches(out, s, &s->classes[c], &time);
+        put_intervals(out, s, &s->classes[c], &time);
         fputs("</svg>", out);
     }
     cli_page_axis(out, s->step);
     cli_page_left_out(out, s);
 }
 
-/* "computing 61.0 %", and the same of each axes that are on the path. `times`: by kind of a stretch. */
+/* "computing 61.0 %", and the same of each axes that are on the path. `times`: by kind of a interval. */
 static void put_keys(FILE *out, const etch_simulation *s, const uint64_t *times)
 {
     fputs("<p class=\"keys\">", out);
@@ -107,7 +107,7 @@ bool cli_page_path(FILE *out, const etch_simulation *s)
     uint64_t *times = calloc(s->axes_count + 1, sizeof *times);
     const bool fine = all && times;
     for (size_t i = 0; fine && i < s->path_count; i++) {
-        const stretch at = stretch_of(s, i);
+        const interval at = interval_of(s, i);
         all[i] = cli_page_sum_of(s, at.class, s->path[i].node);
         times[at.kind] += at.ends - at.begins;
     }
