@@ -32,7 +32,7 @@ static interval interval_of(const etch_simulation *s, size_t at)
     const uint32_t i = s->path[at].node;
     const etch_simulation_node *node = &class->nodes[i];
     return (interval){class, node->work == ETCH_STEP_COMPUTES ? 0 : 1 + node->axes, class->begins[i],
-                     class->begins[i] + class->lasts[i]};
+                      class->begins[i] + class->lasts[i]};
 }
 
 /* How many intervals of the class, or NULL of all, there are; `*time`: what they add up to. Draws them unless
