@@ -210,6 +210,11 @@ typedef struct etch_simulation_class {
     const etch_simulation_node *nodes;
 } etch_simulation_class;
 
+/* A node of the ranks of a class, by their indices. */
+typedef struct etch_simulation_place {
+    uint32_t class_index, node;
+} etch_simulation_place;
+
 typedef struct etch_simulation {
     /* config, run and stack may be NULL; of traces the model is their name, and there is no plan */
     const char *model, *plan, *config, *run, *cluster, *device, *stack;
@@ -219,7 +224,8 @@ typedef struct etch_simulation {
     const char *slow;
     uint32_t slow_rank;
     uint32_t ranks;
-    /* picoseconds: of the step; the formulas' own value is at most `error` away; bounds */
+    /* picoseconds: of the step; the formulas' own value is at most `error` away, but where a device has a
+     * slowdown: there it is what roundings add up to along the run; bounds */
     uint64_t step, error, lower, upper;
     /* of a step; 0: the model does not say what its tokens are */
     uint64_t tokens;
@@ -235,6 +241,12 @@ typedef struct etch_simulation {
     size_t class_count;
     /* by rank: index of its class */
     const uint32_t *class_of;
+    /* where times are asked for: the critical path. Each node begins when the one before it ends, which it
+     * waits for; the first when its host has launched it; the last ends with the step */
+    const etch_simulation_place *path;
+    size_t path_count;
+    /* of the device, a second: bytes of its memory, FLOP of products in bf16; 0: not given */
+    double bandwidth, peak;
     /* as it was asked for */
     bool one_stream;
 } etch_simulation;

@@ -156,6 +156,17 @@ static json_t *class_json(const etch_simulation *s, const etch_simulation_class 
     return object;
 }
 
+/* The critical path: pairs of a class and a node. */
+static json_t *path_json(const etch_simulation *s, bool *failed)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < s->path_count; i++)
+        cli_json_append(array,
+                        json_pack("[I,I]", (json_int_t)s->path[i].class_index, (json_int_t)s->path[i].node),
+                        failed);
+    return array;
+}
+
 static json_t *stack_json(const etch_simulation *s, bool *failed)
 {
     json_t *object = json_object();
@@ -198,6 +209,8 @@ static bool print_json(const etch_simulation *s, bool times)
     cli_json_set(root, "mfu_millionths", s->mfu >= 0 ? json_integer((json_int_t)s->mfu) : json_null(),
                  &failed);
     cli_json_set(root, "classes", classes, &failed);
+    if (times)
+        cli_json_set(root, "path", path_json(s, &failed), &failed);
     if (times)
         cli_json_set(root, "class_of", class_of, &failed);
     else

@@ -104,8 +104,8 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                      "of communication: axes (the default), those over\n"
                      "different axes run side by side; one, as in traces"},
     [CLI_OPT_TIMES] = {"times", 0, NULL, CLI_SIMULATE,
-                   "with --format json: when each node begins, and how\n"
-                   "long it takes"},
+                   "with --format json: when each node begins, how long\n"
+                   "it takes, and the critical path"},
     [CLI_OPT_TIMELINE] = {"timeline", 0, "FILE", CLI_SIMULATE,
                       "write the run of ranks as events for ui.perfetto.dev"},
     [CLI_OPT_REPORT] = {"report", 0, "FILE", CLI_SIMULATE, "write a page about the run, for any browser"},

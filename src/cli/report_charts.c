@@ -5,29 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void begin_chart(FILE *out, unsigned height, const char *kind, const char *says)
-{
-    fprintf(out,
-            "<svg class=\"%s\" viewBox=\"0 0 %d %u\" preserveAspectRatio=\"none\" role=\"img\" "
-            "aria-label=\"%s\">",
-            kind, (int)CLI_PAGE_WIDTH, height, says);
-}
-
-static void put_class_name(FILE *out, const etch_simulation_class *c)
-{
-    fprintf(out, "stage %" PRIu32 ", %" PRIu32 " rank%s, first %" PRIu32, c->stage, c->ranks,
-            c->ranks == 1 ? "" : "s", c->first_rank);
-}
-
 static size_t drawn_classes(const etch_simulation *s)
 {
     return s->class_count < CLI_PAGE_CLASSES ? s->class_count : CLI_PAGE_CLASSES;
-}
-
-static void say_left_out(FILE *out, const etch_simulation *s)
-{
-    if (s->class_count > CLI_PAGE_CLASSES)
-        fprintf(out, "<p>The first %d of %zu classes of ranks.</p>", (int)CLI_PAGE_CLASSES, s->class_count);
 }
 
 /* ---- where time goes ----------------------------------------------------------------------------------- */
@@ -60,11 +40,11 @@ void cli_page_bars(FILE *out, const etch_simulation *s)
     for (size_t c = 0; c < drawn_classes(s); c++) {
         const etch_simulation_class *class = &s->classes[c];
         fputs("<p class=\"label\">", out);
-        put_class_name(out, class);
+        cli_page_class_name(out, class);
         fputs(": computing ", out);
         cli_page_percent(out, class->computing, s->step);
         fputs("</p>", out);
-        begin_chart(out, 10, "bar", "parts of the step");
+        cli_page_chart(out, 10, "bar", "parts of the step");
         uint64_t at = put_bar(out, 0, class->computing, s->step, "c0", "computing");
         for (size_t i = 0; i < s->axes_count; i++) {
             snprintf(color, sizeof color, "c%d", (int)(1 + i % (CLI_PAGE_COLORS - 1)));
@@ -74,7 +54,7 @@ void cli_page_bars(FILE *out, const etch_simulation *s)
         put_bar(out, at, class->idle, s->step, "idle", "idle");
         fputs("</svg>", out);
     }
-    say_left_out(out, s);
+    cli_page_left_out(out, s);
     fputs("</section>", out);
 }
 
@@ -147,14 +127,14 @@ bool cli_page_pipeline(FILE *out, const etch_simulation *s, const etch_memory_re
     fputs("</p>", out);
     for (size_t c = 0; c < drawn_classes(s); c++) {
         fputs("<p class=\"label\">", out);
-        put_class_name(out, &s->classes[c]);
+        cli_page_class_name(out, &s->classes[c]);
         fputs("</p>", out);
-        begin_chart(out, 10, "bar", "slots over time");
+        cli_page_chart(out, 10, "bar", "slots over time");
         put_slots(out, &s->classes[c], s->step);
         fputs("</svg>", out);
     }
     cli_page_axis(out, s->step);
-    say_left_out(out, s);
+    cli_page_left_out(out, s);
     fputs("</section>", out);
     return true;
 }
@@ -243,7 +223,7 @@ bool cli_page_memory(FILE *out, const etch_simulation *s, const etch_memory_repo
     fprintf(out, "<section><h2>Memory over time</h2><p class=\"label\">stage %" PRIu32 ", at most %s</p>",
             stage->stage, cli_bytes_text(row->total, text));
     count = thin_out(points, count, s->step);
-    begin_chart(out, HEIGHT, "area", "bytes over time");
+    cli_page_chart(out, HEIGHT, "area", "bytes over time");
     for (unsigned k = 0; k < ETCH_MEMORY_KINDS && count > 0; k++)
         put_area(out, points, count, k, row->total, s->step);
     fputs("</svg>", out);

@@ -22,6 +22,8 @@ static const char style[] =
     "dl div{border:1px solid var(--line);border-radius:6px;padding:.5rem .75rem}"
     "dt{color:var(--soft);font-size:.875rem}dd{margin:0;font-size:1.1rem;overflow-wrap:anywhere}"
     "svg{display:block;width:100%;background:var(--idle)}.bar{height:1.5rem}.area{height:16rem}"
+    ".dot,.roof{fill:none;vector-effect:non-scaling-stroke}.dot{stroke-linecap:round}"
+    ".roof{stroke:var(--soft);stroke-width:2}"
     ".slot{stroke:var(--paper);stroke-width:1;vector-effect:non-scaling-stroke}"
     ".keys{display:flex;flex-wrap:wrap;gap:.25rem 1rem;font-size:.875rem}"
     ".keys i{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px}"
@@ -99,8 +101,8 @@ cli_exit cli_write_report(const char *path, const etch_simulation *s, const etch
     put_head(out, s);
     put_facts(out, s, memory);
     cli_page_bars(out, s);
-    bool fine = cli_page_pipeline(out, s, memory);
-    fine = fine && cli_page_memory(out, s, memory) && cli_page_work(out, s);
+    bool fine = cli_page_path(out, s) && cli_page_pipeline(out, s, memory);
+    fine = fine && cli_page_memory(out, s, memory) && cli_page_roofline(out, s) && cli_page_work(out, s);
     fputs("<p class=\"label\">Written by etch " ETCH_VERSION
           ". Times are those of formulas: docs/time.md says what is modelled.</p></body></html>\n",
           out);

@@ -64,3 +64,23 @@ void cli_page_key(FILE *out, unsigned color, const char *name)
     cli_page_text(out, name);
     fputs("</span>", out);
 }
+
+void cli_page_chart(FILE *out, unsigned height, const char *kind, const char *says)
+{
+    fprintf(out,
+            "<svg class=\"%s\" viewBox=\"0 0 %d %u\" preserveAspectRatio=\"none\" role=\"img\" "
+            "aria-label=\"%s\">",
+            kind, (int)CLI_PAGE_WIDTH, height, says);
+}
+
+void cli_page_class_name(FILE *out, const etch_simulation_class *c)
+{
+    fprintf(out, "stage %" PRIu32 ", %" PRIu32 " rank%s, first %" PRIu32, c->stage, c->ranks,
+            c->ranks == 1 ? "" : "s", c->first_rank);
+}
+
+void cli_page_left_out(FILE *out, const etch_simulation *s)
+{
+    if (s->class_count > CLI_PAGE_CLASSES)
+        fprintf(out, "<p>The first %d of %zu classes of ranks.</p>", (int)CLI_PAGE_CLASSES, s->class_count);
+}

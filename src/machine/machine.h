@@ -102,6 +102,9 @@ typedef struct etch_device {
     /* of what is no product; 0 where it is not given, as in what follows */
     etch_decimal other;
     etch_decimal memory, bandwidth;
+    /* how many times as long kernels take while a collective runs on the device, 1 to 100; 0: they do not
+     * take longer */
+    etch_decimal slowdown;
     /* a systolic array: its sides, 0 without one */
     uint32_t rows, columns;
     etch_dataflow dataflow;

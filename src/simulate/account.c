@@ -1,4 +1,4 @@
-/* Where time goes: what a class does at each moment of the run; bounds of the step. */
+/* Where time goes: what a class does at each moment of the run; the critical path; bounds of the step. */
 #include <stdlib.h>
 
 #include "simulate/simulate_int.h"
@@ -95,6 +95,27 @@ void etch_sim_account(const etch_sim *sim, const etch_sim_run *run, uint32_t cla
     etch_arena_free(arena);
 }
 
+/* ---- the critical path --------------------------------------------------------------------------------- */
+
+void etch_sim_critical(const etch_sim *sim, const etch_sim_run *run, etch_simulated *out)
+{
+    etch_simulated_place at = {UINT32_MAX, UINT32_MAX};
+    ETCH_VEC(etch_simulated_place) path = {0};
+    for (uint32_t c = 0; c < sim->class_count && at.class == UINT32_MAX; c++)
+        for (uint32_t i = 0; i < run->agents[c].program->of->node_count && at.class == UINT32_MAX; i++)
+            if (run->agents[c].ends[i] == run->step)
+                at = (etch_simulated_place){c, i};
+    for (; at.class != UINT32_MAX; at = run->agents[at.class].cause[at.node])
+        ETCH_PUSH(sim->results, &path, at);
+    for (uint32_t i = 0; i < path.count / 2; i++) {
+        const etch_simulated_place first = path.at[i];
+        path.at[i] = path.at[path.count - 1 - i];
+        path.at[path.count - 1 - i] = first;
+    }
+    out->path = path.at;
+    out->path_count = path.count;
+}
+
 /* ---- bounds -------------------------------------------------------------------------------------------- */
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -156,7 +177,7 @@ uint64_t etch_sim_busiest(const etch_sim *sim, const etch_sim_run *run)
             busy[s] = 0;
         for (uint32_t i = 0; i < agent->program->of->node_count; i++) {
             const uint32_t stream = etch_sim_stream(sim, &agent->program->of->nodes[i]);
-            if (stream == UINT32_MAX)
+            if (stream == UINT32_MAX || stream == 0)
                 continue;
             busy[stream] += agent->ends[i] - agent->begins[i];
             most = busy[stream] > most ? busy[stream] : most;

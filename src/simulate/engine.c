@@ -1,19 +1,25 @@
 /* The run: every node begins as soon as all that it waits for has ended. What a node waits for never depends
- * on times, so that the order in which nodes are looked at does not matter. */
+ * on times, so that the order in which nodes are looked at does not matter. Where kernels are slower beside
+ * collectives it does: there a run goes through its moments in the order of time. */
 #include <string.h>
 
 #include "simulate/simulate_int.h"
 
-/* A node of a class. */
-typedef struct place {
-    uint32_t class, node;
-} place;
+typedef etch_simulated_place place;
 
 /* A collective of a group that not all of its classes have come to. */
 typedef struct meeting {
     uint64_t begins, error, launched;
+    /* what the class waited for that has come last */
+    place cause;
     uint32_t arrived;
 } meeting;
+
+/* Of a transfer. */
+typedef struct timing {
+    uint64_t begins, ends, error;
+    place cause;
+} timing;
 
 typedef struct engine {
     etch_sim *sim;
@@ -26,6 +32,8 @@ typedef struct engine {
     meeting **meetings;
     uint64_t left;
     bool overflows;
+    /* NULL where kernels take as long as they do alone */
+    etch_sim_pace *pace;
 } engine;
 
 #define UNKNOWN UINT64_MAX
@@ -50,11 +58,29 @@ static void settle(engine *e, place at, uint64_t begins, uint64_t ends, uint64_t
     e->left--;
     for (uint32_t i = p->first_follower[at.node]; i < p->first_follower[at.node + 1]; i++) {
         const uint32_t next = p->follows[i];
-        raise(&agent->begins[next], ends);
+        if (ends > agent->begins[next]) {
+            agent->begins[next] = ends;
+            agent->cause[next] = at;
+        }
         raise(&agent->error[next], error);
         if (--agent->waits[next] == 0)
             ETCH_PUSH(e->sim->arena, &e->ready, (place){at.class, next});
     }
+}
+
+/* A collective, or a message, of the node begins. */
+static void transfer(engine *e, place at, const timing *t)
+{
+    etch_sim_agent *agent = &e->run->agents[at.class];
+    const bool collective = agent->program->of->nodes[at.node].type == ETCH_NODE_COLL;
+    agent->cause[at.node] = t->cause;
+    if (!e->pace) {
+        settle(e, at, t->begins, t->ends, t->error);
+        return;
+    }
+    agent->begins[at.node] = t->begins;
+    agent->error[at.node] = t->error;
+    etch_sim_pace_transfer(e->pace, t->begins, t->ends, at.class, at.node, collective);
 }
 
 static uint64_t end_of(engine *e, uint64_t begins, const etch_picoseconds *time)
@@ -75,6 +101,15 @@ static void note_event(engine *e, const etch_sim_event *event)
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */
 
+/* What may become of a time that kernels of the class take. */
+static uint64_t longest(const engine *e, const etch_sim_agent *agent, uint64_t lasts)
+{
+    for (uint32_t f = 0; e->pace && f < e->sim->job->family_count; f++)
+        if (agent->program->collective_count[f] > 0)
+            return etch_sim_pace_longest(e->pace, lasts);
+    return lasts;
+}
+
 static void compute(engine *e, place at)
 {
     const etch_sim_agent *agent = &e->run->agents[at.class];
@@ -84,12 +119,17 @@ static void compute(engine *e, place at)
     const etch_picoseconds *time = &e->sim->times.at[timed];
     const uint64_t begins = agent->begins[at.node];
     note_event(e, &(etch_sim_event){.begins = begins,
-                                    .lasts = time->count,
+                                    .lasts = longest(e, agent, time->count),
                                     .launched = etch_sim_launched(e->sim, at.node),
                                     .class = at.class,
                                     .other = UINT32_MAX,
                                     .group = UINT32_MAX});
-    settle(e, at, begins, end_of(e, begins, time), agent->error[at.node] + time->error);
+    if (!e->pace) {
+        settle(e, at, begins, end_of(e, begins, time), agent->error[at.node] + time->error);
+        return;
+    }
+    agent->error[at.node] += longest(e, agent, time->error);
+    etch_sim_pace_compute(e->pace, begins, time->count, at.class, at.node);
 }
 
 /* Waits for the other classes of the group. All of them have as many collectives of the family. */
@@ -103,13 +143,16 @@ static void meet(engine *e, place at)
     const etch_sim_group *group = &sim->groups.at[number];
     meeting *m = &e->meetings[number][index];
     raise(&m->launched, etch_sim_launched(sim, at.node));
-    raise(&m->begins, agent->begins[at.node]);
+    if (m->arrived == 0 || agent->begins[at.node] > m->begins) {
+        m->begins = agent->begins[at.node];
+        m->cause = agent->cause[at.node];
+    }
     raise(&m->error, agent->error[at.node]);
     if (++m->arrived < group->class_count)
         return;
     const uint32_t timed = etch_sim_collective(sim, node, group->spread);
     const etch_picoseconds time = sim->times.at[timed];
-    const uint64_t ends = end_of(e, m->begins, &time);
+    const timing t = {m->begins, end_of(e, m->begins, &time), m->error + time.error, m->cause};
     note_event(e, &(etch_sim_event){.begins = m->begins,
                                     .lasts = time.count,
                                     .launched = m->launched,
@@ -118,8 +161,7 @@ static void meet(engine *e, place at)
                                     .group = number});
     for (uint32_t i = 0; i < group->class_count; i++) {
         const etch_sim_program *p = e->run->agents[group->classes[i]].program;
-        settle(e, (place){group->classes[i], p->collectives[node->family][index]}, m->begins, ends,
-               m->error + time.error);
+        transfer(e, (place){group->classes[i], p->collectives[node->family][index]}, &t);
     }
 }
 
@@ -140,28 +182,31 @@ static void pass(engine *e, place at)
     etch_sim *sim = e->sim;
     const place other = partner_of(sim, e->run, at);
     const etch_sim_agent *mine = &e->run->agents[at.class], *theirs = &e->run->agents[other.class];
-    const bool known = mine->ends[at.node] != UNKNOWN;
-    if (known || other.node == UINT32_MAX || theirs->waits[other.node] > 0)
+    mine->is_posted[at.node] = true;
+    if (other.node == UINT32_MAX || !theirs->is_posted[other.node])
         return;
     const uint32_t rank = sim->first_rank[at.class];
     const etch_node *node = &mine->program->of->nodes[at.node];
     const uint32_t peer = (uint32_t)(rank + mine->program->of->peers[node->peer]);
     const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
     const etch_picoseconds time = sim->times.at[timed];
-    uint64_t begins = mine->begins[at.node], error = mine->error[at.node];
-    raise(&begins, theirs->begins[other.node]);
-    raise(&error, theirs->error[other.node]);
-    const uint64_t ends = end_of(e, begins, &time);
+    const bool last = mine->begins[at.node] > theirs->begins[other.node];
+    timing t = {.begins = last ? mine->begins[at.node] : theirs->begins[other.node],
+                .error = mine->error[at.node],
+                .cause = last ? mine->cause[at.node] : theirs->cause[other.node]};
+    raise(&t.error, theirs->error[other.node]);
+    t.error += time.error;
+    t.ends = end_of(e, t.begins, &time);
     uint64_t launched = etch_sim_launched(sim, at.node);
     raise(&launched, etch_sim_launched(sim, other.node));
-    note_event(e, &(etch_sim_event){.begins = begins,
+    note_event(e, &(etch_sim_event){.begins = t.begins,
                                     .lasts = time.count,
                                     .launched = launched,
                                     .class = at.class,
                                     .other = other.class,
                                     .group = UINT32_MAX});
-    settle(e, at, begins, ends, error + time.error);
-    settle(e, other, begins, ends, error + time.error);
+    transfer(e, at, &t);
+    transfer(e, other, &t);
 }
 
 static void begin(engine *e, place at)
@@ -189,11 +234,14 @@ static void set_agents(engine *e, const etch_sim_program *programs)
         agent->waits = ETCH_NEW_ARRAY(sim->arena, count, uint32_t);
         agent->begins = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         agent->ends = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
+        agent->cause = ETCH_NEW_ARRAY(sim->arena, count, place);
+        agent->is_posted = ETCH_NEW_ARRAY(sim->arena, count, bool);
         agent->error = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         e->left += count;
         for (uint32_t i = 0; i < count; i++) {
             agent->waits[i] = agent->program->waits[i];
             agent->begins[i] = etch_sim_launched(sim, i);
+            agent->cause[i] = (place){UINT32_MAX, UINT32_MAX};
             agent->ends[i] = UNKNOWN;
             if (agent->waits[i] == 0)
                 ETCH_PUSH(sim->arena, &e->ready, (place){c, i});
@@ -236,14 +284,46 @@ static void report_stall(const engine *e)
     }
 }
 
+/* Begins what waits for nothing any more; what its host has not launched yet waits for that. */
+static void begin_ready(engine *e, uint64_t now)
+{
+    while (e->ready.count > 0 && !e->sim->lacks) {
+        const place at = e->ready.at[--e->ready.count];
+        const uint64_t launched = e->pace ? e->run->agents[at.class].begins[at.node] : now;
+        if (launched > now)
+            etch_sim_pace_wait(e->pace, launched, at.class, at.node);
+        else
+            begin(e, at);
+    }
+}
+
+/* The rest of the run, in the order of time. */
+static void go_on(engine *e)
+{
+    etch_sim_moment m;
+    while (!e->sim->lacks && !e->overflows && etch_sim_pace_next(e->pace, &m)) {
+        const place at = {m.class, m.node};
+        const etch_sim_agent *agent = &e->run->agents[m.class];
+        e->overflows = e->overflows || m.at >= INT64_MAX;
+        if (m.begins)
+            begin(e, at);
+        else
+            settle(e, at, agent->begins[m.node], m.at, agent->error[m.node]);
+        begin_ready(e, m.at);
+    }
+}
+
 bool etch_sim_go(etch_sim *sim, bool streams, etch_sim_run *run)
 {
     *run = (etch_sim_run){0};
     engine e = {.sim = sim, .run = run, .events = streams};
+    if (streams && sim->cluster->device->slowdown.digits != 0)
+        e.pace = etch_sim_pace_new(sim->arena, sim->cluster->device->slowdown, sim->class_count);
     set_agents(&e, etch_sim_prepare(sim, streams));
     set_meetings(&e);
-    while (e.ready.count > 0 && !sim->lacks)
-        begin(&e, e.ready.at[--e.ready.count]);
+    begin_ready(&e, 0);
+    if (e.pace)
+        go_on(&e);
     if (e.overflows && !sim->lacks)
         sim->lacks = "the step takes longer than can be counted in picoseconds";
     if (sim->lacks)

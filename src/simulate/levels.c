@@ -35,9 +35,9 @@ uint32_t etch_sim_path(const etch_sim *sim, uint32_t a, uint32_t b)
 }
 
 /* By level: of the group's units one level further inside, how many one unit of the level has, at most.
- * Sets the level at which units do not all have as many; UINT32_MAX: there is none. */
+ * Sets the level at which units do not all have as many, UINT32_MAX: there is none; and the fewest there. */
 static void spread_group(const etch_sim *sim, const uint32_t *ranks, uint32_t size, uint32_t *spread,
-                         uint32_t *uneven)
+                         uint32_t *uneven, uint32_t *fewest)
 {
     *uneven = UINT32_MAX;
     for (uint32_t l = 0; l < sim->cluster->levels.count; l++) {
@@ -55,8 +55,10 @@ static void spread_group(const etch_sim *sim, const uint32_t *ranks, uint32_t si
             least = here < least ? here : least;
             here = 0;
         }
-        if (least < spread[l] && *uneven == UINT32_MAX)
+        if (least < spread[l] && *uneven == UINT32_MAX) {
             *uneven = l;
+            *fewest = least;
+        }
     }
 }
 
@@ -72,16 +74,18 @@ static void place_family(etch_sim *sim, uint32_t index, uint32_t *spread, etch_s
     for (uint32_t i = 0; i < ranks; i++)
         group_of[i] = UINT32_MAX;
     for (uint32_t g = 0; g < family->count; g++) {
-        uint32_t *group = members + (size_t)g * family->size, uneven;
+        uint32_t *group = members + (size_t)g * family->size, uneven, fewest = 0;
         for (uint32_t k = 0; k < family->size; k++) {
             group[k] = etch_group_rank(sim->job, family, g, k);
             group_of[group[k]] = g;
         }
-        spread_group(sim, group, family->size, spread, &uneven);
+        spread_group(sim, group, family->size, spread, &uneven, &fewest);
         sim->spread_of[index][g] = etch_sim_number(&sim->spreads, spread, sim->cluster->levels.count);
         if (uneven != UINT32_MAX && !result->uneven_axes) {
             result->uneven_axes = family->label;
             result->uneven_level = sim->cluster->levels.at[uneven].name;
+            result->uneven_most = spread[uneven];
+            result->uneven_least = fewest;
         }
     }
 }

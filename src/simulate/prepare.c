@@ -76,7 +76,7 @@ static void list_collectives(const etch_sim *sim, etch_sim_program *p)
 }
 
 /* Calls `edge` for each node that another waits for, and that node. Where communication has several streams,
- * what waits for the one before for the order alone does not wait. */
+ * what waits for the one before for the order alone does not wait. Computations wait for those before. */
 static void each_edge(const etch_sim *sim, etch_sim_program *p, bool streams,
                       void (*edge)(etch_sim_program *p, uint32_t before, uint32_t after))
 {
@@ -93,7 +93,7 @@ static void each_edge(const etch_sim *sim, etch_sim_program *p, bool streams,
                 edge(p, p->of->deps[node->first_dep + k], i);
         if (stream == UINT32_MAX)
             continue;
-        if (streams && last[stream] != UINT32_MAX)
+        if ((streams || stream == 0) && last[stream] != UINT32_MAX)
             edge(p, last[stream], i);
         last[stream] = i;
         last_comm = node->type == ETCH_NODE_COMP ? last_comm : i;

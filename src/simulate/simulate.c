@@ -68,6 +68,8 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     etch_simulated_class *classes = ETCH_NEW_ARRAY(sim->results, sim->class_count, etch_simulated_class);
     for (uint32_t c = 0; c < sim->class_count; c++)
         etch_sim_account(sim, &run, c, &classes[c]);
+    if (sim->options->times)
+        etch_sim_critical(sim, &run, out);
     out->step = run.step;
     out->error = run.error;
     out->labels = sim->labels;

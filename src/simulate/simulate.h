@@ -40,6 +40,11 @@ typedef struct etch_simulated_class {
     const uint64_t *begins, *lasts;
 } etch_simulated_class;
 
+/* A node of a class. */
+typedef struct etch_simulated_place {
+    uint32_t class, node;
+} etch_simulated_place;
+
 /* Times are picoseconds. */
 typedef struct etch_simulated {
     uint64_t step;
@@ -58,8 +63,14 @@ typedef struct etch_simulated {
     uint32_t class_count;
     /* by rank */
     const uint32_t *class_of;
+    /* with `times`: what the step is as long as. Each node begins when the one before it ends, which it waits
+     * for; the first when its host has launched it; the last ends with the step */
+    const etch_simulated_place *path;
+    uint32_t path_count;
     /* of a group that the levels divide unevenly: its axes, and the level; NULL: there is none */
     const char *uneven_axes, *uneven_level;
+    /* of its parts one level further inside, in one unit of the level */
+    uint32_t uneven_most, uneven_least;
 } etch_simulated;
 
 /* Runs the step of a job that has its workloads. The result lives in `arena`. ETCH_EINPUT, with a diagnostic:

@@ -113,7 +113,8 @@ typedef struct etch_sim_program {
     uint32_t message_count;
 } etch_sim_program;
 
-/* `streams`: nodes wait for those before them in their stream as well. */
+/* Computations wait for those before them. `streams`: communication waits for that before it in its stream
+ * as well. */
 etch_sim_program *etch_sim_prepare(etch_sim *sim, bool streams);
 /* The node at the other end of a message, of the program of that rank. UINT32_MAX: there is none. */
 uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t tag, bool receives);
@@ -122,6 +123,31 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node);
 
 /* When the host of a rank has launched the node: it launches one after the other, in issue order. */
 uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node);
+
+/* ---- pace.c: a run in the order of time, where kernels are slower beside collectives ------------------- */
+
+typedef struct etch_sim_pace etch_sim_pace;
+
+/* A node may begin, or ends. */
+typedef struct etch_sim_moment {
+    uint64_t at;
+    uint32_t class, node;
+    bool begins;
+} etch_sim_moment;
+
+/* `slowdown` is at least 1, and at most 100. */
+etch_sim_pace *etch_sim_pace_new(etch_arena *arena, etch_decimal slowdown, uint32_t class_count);
+/* How long a kernel takes that is beside a collective all the time. */
+uint64_t etch_sim_pace_longest(const etch_sim_pace *pace, uint64_t lasts);
+/* A node may begin later. */
+void etch_sim_pace_wait(etch_sim_pace *pace, uint64_t until, uint32_t class, uint32_t node);
+/* A kernel begins, which takes so long alone; the last one of the class has ended. */
+void etch_sim_pace_compute(etch_sim_pace *pace, uint64_t now, uint64_t lasts, uint32_t class, uint32_t node);
+/* A collective, or a message, begins, and has its end. */
+void etch_sim_pace_transfer(etch_sim_pace *pace, uint64_t now, uint64_t ends, uint32_t class, uint32_t node,
+                            bool collective);
+/* The next moment; none is before the one that was asked for last. False: there is none. */
+bool etch_sim_pace_next(etch_sim_pace *pace, etch_sim_moment *out);
 
 /* ---- engine.c ------------------------------------------------------------------------------------------ */
 
@@ -141,6 +167,11 @@ typedef struct etch_sim_agent {
     /* by node; `ends` is UINT64_MAX until it is known */
     uint32_t *waits;
     uint64_t *begins, *ends, *error;
+    /* by node: what has ended when it begins, and not before; UINT32_MAX as its class: its host launches it
+     * then */
+    etch_simulated_place *cause;
+    /* by node: waits for the other side of its message */
+    bool *is_posted;
 } etch_sim_agent;
 
 typedef ETCH_VEC(etch_sim_event) etch_sim_events;
@@ -152,7 +183,8 @@ typedef struct etch_sim_run {
     uint64_t step, error;
 } etch_sim_run;
 
-/* False where it does not come to its end, which has been reported. */
+/* `streams`: as in etch_sim_prepare; without them no kernel is slower beside a collective. False where it
+ * does not come to its end, which has been reported. */
 bool etch_sim_go(etch_sim *sim, bool streams, etch_sim_run *run);
 
 /* ---- account.c ----------------------------------------------------------------------------------------- */
@@ -160,10 +192,12 @@ bool etch_sim_go(etch_sim *sim, bool streams, etch_sim_run *run);
 /* Where the time of a class goes, in a run with streams. */
 void etch_sim_account(const etch_sim *sim, const etch_sim_run *run, uint32_t class,
                       etch_simulated_class *out);
+/* Fills the critical path of a run with streams. */
+void etch_sim_critical(const etch_sim *sim, const etch_sim_run *run, etch_simulated *out);
 /* The step where nothing overlaps in a rank: each works through its events one by one, in the order in which
  * the run begins them. False where that is too long to be counted. */
 bool etch_sim_upper(const etch_sim *sim, const etch_sim_run *run, uint64_t *upper);
-/* The longest that a rank computes, or that a stream of it communicates. */
+/* The longest that a stream of a rank communicates. */
 uint64_t etch_sim_busiest(const etch_sim *sim, const etch_sim_run *run);
 
 #endif

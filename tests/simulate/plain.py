@@ -3,7 +3,8 @@ reads. Durations come from the numbers of a plain machine, as exact fractions. N
 
 A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None.
 What runs on it takes `all` times as long, attention `attention` times; a host launches a node in `launch`
-picoseconds, one after the other."""
+picoseconds, one after the other. A computation does 1/`slowdown` of its work in a time in which a collective
+runs on its rank; it ends with the first picosecond at whose end nothing is left."""
 
 import collections
 import heapq
@@ -13,8 +14,8 @@ from fractions import Fraction
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 PICO = 10**12
 
-Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch",
-                                 defaults=(Fraction(1), Fraction(1), 0))
+Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch slowdown",
+                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1)))
 
 
 def rounded(seconds):
@@ -88,16 +89,31 @@ def computation(machine, node, slow=1):
 
 
 class Rank:
-    """The nodes of a rank, in two streams; receives are in none."""
+    """The nodes of a rank, in two streams; what is `free` is in none, as receives are."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, free):
         self.nodes = {node.id: node for node in nodes}
         self.streams = {"computes": collections.deque(), "communicates": collections.deque()}
         for node in nodes:
-            if node.type != RECV:
+            if node.type not in free:
                 self.streams["computes" if node.type == COMP else "communicates"].append(node.id)
-        self.posted = [node.id for node in nodes if node.type == RECV]
+        self.posted = [node.id for node in nodes if node.type in free]
+        self.number, met = {}, collections.Counter()  # of a collective among those of its group
+        for node in nodes:
+            if node.type == COLL:
+                self.number[node.id] = met[node.group]
+                met[node.group] += 1
         self.done, self.running, self.waiting = set(), set(), set()
+        self.collectives = 0  # that run
+        self.computes, self.left, self.since = None, Fraction(0), 0
+
+    def rate(self, slowdown):
+        return 1 / slowdown if self.collectives else Fraction(1)
+
+    def work(self, now, slowdown):
+        """What is computed until now."""
+        self.left -= (now - self.since) * self.rate(slowdown)
+        self.since = now
 
     def stream(self, node):
         return self.streams["computes" if node.type == COMP else "communicates"]
@@ -114,29 +130,57 @@ class Rank:
 
 
 class Events:
-    """`lasts(rank, id)`: of computations, chosen by the caller."""
+    """`lasts(rank, id)`: of computations, chosen by the caller. Nodes of types that are `free` wait for what
+    they depend on alone."""
 
-    def __init__(self, machine, folder, lasts):
-        self.machine, self.folder, self.lasts = machine, folder, lasts
-        self.ranks = {rank: Rank(nodes) for rank, nodes in folder.traces.items()}
+    def __init__(self, machine, folder, lasts, free=(RECV,)):
+        self.machine, self.folder, self.lasts, self.free = machine, folder, lasts, free
+        self.ranks = {rank: Rank(nodes, free) for rank, nodes in folder.traces.items()}
         self.now, self.queue, self.number = 0, [], 0
         self.begins, self.ends = {}, {}
         self.arrived = collections.defaultdict(dict)  # who has come to a meeting
-        self.met = collections.Counter()  # collectives of a group that a rank has come to
 
     def start(self, members, picoseconds):
         for rank, node in members:
-            self.ranks[rank].running.add(node)
+            state = self.ranks[rank]
+            state.running.add(node)
             self.begins[rank, node] = self.now
+            state.work(self.now, self.machine.slowdown)
+            if state.nodes[node].type == COMP:
+                state.computes, state.left = node, Fraction(picoseconds)
+            state.collectives += state.nodes[node].type == COLL
         self.number += 1
-        heapq.heappush(self.queue, (self.now + picoseconds, self.number, members))
+        if state.nodes[node].type == COMP:
+            self.foresee(rank)
+        else:
+            heapq.heappush(self.queue, (self.now + picoseconds, self.number, members))
+            for rank, _ in members if self.machine.slowdown != 1 else ():
+                self.foresee(rank)
+
+    def foresee(self, rank):
+        """When what the rank computes ends if nothing changes. What was foreseen before is looked at, too."""
+        state = self.ranks[rank]
+        if state.computes is not None:
+            rest = max(state.left, 0) / state.rate(self.machine.slowdown)
+            self.number += 1
+            heapq.heappush(self.queue, (self.now + rest.__ceil__(), self.number, [(rank, state.computes)]))
+
+    def is_over(self, rank, node):
+        """Whether the node ends now: a computation that was foreseen to may have been slowed down."""
+        state = self.ranks[rank]
+        if state.nodes[node].type != COMP:
+            return True
+        if state.computes != node:
+            return False
+        state.work(self.now, self.machine.slowdown)
+        return state.left <= 0
 
     def meeting(self, rank, node):
         """What the node waits for others at, how many they are, and how long it then takes."""
         found = self.ranks[rank].nodes[node]
         if found.type == COLL:
             ranks = self.folder.groups[found.group]
-            return (("group", found.group, self.met[rank, found.group]), len(ranks),
+            return (("group", found.group, self.ranks[rank].number[node]), len(ranks),
                     collective(self.machine, found, ranks))
         return ("message", found.message), 2, message(self.machine, found)
 
@@ -149,8 +193,6 @@ class Events:
             return False
         self.ranks[rank].waiting.add(node)
         key, needed, seconds = self.meeting(rank, node)
-        if found.type == COLL:
-            self.met[rank, found.group] += 1
         self.arrived[key][rank] = node
         if len(self.arrived[key]) < needed:
             return False
@@ -177,12 +219,51 @@ class Events:
             while self.queue and self.queue[0][0] == self.now:
                 for rank, node in heapq.heappop(self.queue)[2]:
                     state = self.ranks[rank]
+                    if not self.is_over(rank, node):
+                        continue
+                    if state.nodes[node].type == COMP:
+                        state.computes = None
+                    if state.nodes[node].type == COLL:
+                        state.work(self.now, self.machine.slowdown)
+                        state.collectives -= 1
+                        if self.machine.slowdown != 1:
+                            self.foresee(rank)
                     state.done.add(node)
                     state.running.discard(node)
                     self.ends[rank, node] = self.now
-                    if state.nodes[node].type != RECV:
+                    if state.nodes[node].type not in self.free:
                         assert state.stream(state.nodes[node]).popleft() == node
             self.begin_all()
         self.now = max(self.ends.values())
         assert all(len(state.done) == len(state.nodes) for state in self.ranks.values()), "ranks never finish"
         return self.now
+
+
+class Waits:
+    """What nodes wait for: what they depend on, and what is before them in their stream, on all ranks that
+    take part."""
+
+    def __init__(self, folder):
+        self.folder, self.stream, self.meetings, self.key = folder, {}, collections.defaultdict(list), {}
+        for rank, nodes in folder.traces.items():
+            last, met = {}, collections.Counter()
+            for node in nodes:
+                computes = node.type == COMP
+                if node.type != RECV:
+                    self.stream[rank, node.id] = last.get(computes)
+                    last[computes] = node.id
+                key = ("message", node.message) if node.message else (rank, node.id)
+                if node.type == COLL:
+                    key = ("group", node.group, met[node.group])
+                    met[node.group] += 1
+                self.key[rank, node.id] = key
+                self.meetings[key].append((rank, node))
+
+    def before(self, rank, node):
+        """Pairs of a rank and a node."""
+        found = set()
+        for other, member in self.meetings[self.key[rank, node]]:
+            found |= {(other, parent) for parent in member.deps}
+            if self.stream.get((other, member.id)) is not None:
+                found.add((other, self.stream[other, member.id]))
+        return found

@@ -175,6 +175,71 @@ class Reports(Case):
             self.assertTrue(all(0 <= int(bar["x"]) <= 100000 and int(bar["x"]) + int(bar["width"]) <= 100001
                                 for bar in bars))
 
+    def kernels(self, index):
+        """(op, module, phase) of the kernels of each class: FLOP, bytes, picoseconds."""
+        spec, plan, sets, more = RUNS[index]
+        succeed("simulate", spec, "--plan", plan, "--set", settings(sets), *MACHINE, *more, "--timeline",
+                self.scratch / "t.json")
+        found = {}
+        for event in json.loads((self.scratch / "t.json").read_text(encoding="utf-8"))["traceEvents"]:
+            if event["ph"] == "X" and event["tid"] == 0:
+                args = event["args"]
+                sums = found.setdefault(event["pid"], {}).setdefault(
+                    (args["op"], args.get("module", ""), event["cat"]), [0, 0, 0])
+                for i, more_ in enumerate((args["flop"], args["bytes"], round(event["dur"] * PICO))):
+                    sums[i] += more_
+        return found
+
+    def test_critical_path(self):
+        """Its parts are as long as the step, and each is what the path of the run says."""
+        for index in range(len(RUNS)):
+            spec, plan, sets, more = RUNS[index]
+            path, _ = self.report(index)
+            text = path.read_text(encoding="utf-8")
+            text = text[text.index("The critical path"):text.index("Computing, to scale")]
+            times = json.loads(succeed("simulate", spec, "--plan", plan, "--set", settings(sets), *MACHINE,
+                                       *more, "--times", "--format", "json").out)
+            parts = re.findall(r"</i>(\S+) (\d+\.\d) %", text)
+            self.assertAlmostEqual(100, sum(float(share) for _, share in parts),
+                                   delta=0.05 * len(parts) + 1e-9)
+            bars = sorted((int(x), int(width)) for x, width in
+                          re.findall(r'<rect class="c\d" x="(\d+)" y="0" width="(\d+)"', text))
+            rows = re.findall(r", first \d+: (\d+\.\d) % of the step", text)
+            self.assertAlmostEqual(100, sum(map(float, rows)), delta=0.05 * len(rows) + 1e-9)
+            self.assertEqual(0, bars[0][0])
+            for before, after in zip(bars, bars[1:] + [(100000, 0)]):
+                self.assertEqual(before[0] + before[1], after[0])
+            ranks = {str(times["classes"][c]["first_rank"]) for c, _ in times["path"]}
+            self.assertEqual(ranks, set(re.findall(r"<title>rank (\d+), ", text)))
+
+    def test_roofline(self):
+        """A dot for each kernel with FLOP, where its FLOP, bytes and time put it, and below the roof."""
+        for index in (0, 4):
+            path, run_ = self.report(index)
+            text = path.read_text(encoding="utf-8")
+            busiest = max(run_["classes"], key=lambda c: (c["computing"], -c["first_rank"]))["first_rank"]
+            text = text[text.index(f"Roofline of rank {busiest}<"):text.index("Communication of rank")]
+            kernels = {" ".join(name[:2]) + ", " + name[2]: sums
+                       for name, sums in self.kernels(index)[busiest].items() if sums[0]}
+            dots = re.findall(r'd="M(\d+) (\d+)h0"><title>([^:]*): '
+                              r'([\d.e+-]+) FLOP a byte, ([\d.e+-]+) TFLOP/s', text)
+            self.assertEqual(set(kernels), {dot[2] for dot in dots})
+            self.assertEqual(len(kernels), len(dots))
+            roof = re.search(r'd="M(-?\d+) (-?\d+)L(\d+) (\d+)L(\d+) (\d+)"', text)
+            left, low, ridge, top, _, flat = map(int, roof.groups())
+            self.assertEqual(top, flat)
+            places = []
+            for x, y, name, intensity, rate in dots:
+                flop, moved, picoseconds = kernels[name]
+                self.assertAlmostEqual(1, float(intensity) / (flop / moved), places=2)
+                self.assertAlmostEqual(1, float(rate) / (flop / picoseconds), places=2)
+                above = top if int(x) >= ridge else top + (low - top) * (ridge - int(x)) / (ridge - left)
+                self.assertGreaterEqual(int(y), above - 1, name)
+                places.append((flop / moved, int(x), flop / picoseconds, -int(y)))
+            for by, of in ((0, 1), (2, 3)):
+                places.sort(key=lambda place: (place[by], place[of]))
+                self.assertEqual(sorted(place[of] for place in places), [place[of] for place in places])
+
     @unittest.skipUnless(shutil.which("chromium"), "Chromium is not installed")
     def test_browser(self):
         """Nothing is wider than the window but tables, which scroll; no text is smaller than 14 pixels; ink

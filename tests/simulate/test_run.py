@@ -20,6 +20,7 @@ from etchtest import MODELS, SOURCE, Case, lower, run, settings, trace  # noqa: 
 import oracle  # noqa: E402
 
 import plain  # noqa: E402
+from scenes import random_machine  # noqa: E402
 
 ROUNDS = effort(24)
 SEED = first_seed(1)
@@ -51,31 +52,6 @@ def random_values(chance, spec, axes):
     if spec == GPT:
         values.update(positions=64)
     return values
-
-
-def random_machine(chance, ranks):
-    """A plain machine, and its spec. Inner levels need not divide the mesh."""
-    levels, held = [], 1
-    while chance.random() < 0.6 and len(levels) < 2:
-        devices = chance.choice((2, 3, 4, 6, 8))
-        held *= devices
-        levels.append((devices, chance.randint(1, 900) * 10**9, Fraction(chance.randint(0, 9), 10**6)))
-    levels.append((None, chance.randint(1, 99) * 10**8, Fraction(chance.randint(0, 50), 10**6)))
-    machine = plain.Machine(chance.randint(1, 999) * 10**12, chance.randint(1, 30) * 10**11, levels)
-    if chance.random() < 0.5:
-        machine = machine._replace(all=Fraction(chance.randint(500, 2000), 1000),
-                                   attention=Fraction(chance.randint(500, 2000), 1000),
-                                   launch=chance.choice((0, chance.randint(1, 9 * 10**6))))
-    peak = f"{machine.peak // 10**12} TFLOP/s"
-    text = ["etch 1", "device any {", f"  products bf16 = {peak}, f32 = {peak}",
-            f"  bandwidth = {machine.bandwidth // 10**9} GB/s", "}", "cluster all {", "  device = any"]
-    for i, (devices, bandwidth, latency) in enumerate(levels):
-        count = f"devices = {devices}, " if devices else ""
-        text.append(f"  level l{i} {{ {count}kind = switch, bandwidth = {bandwidth // 10**6} MB/s, "
-                    f"latency = {int(latency * 10**6)} us }}")
-    text.append(f"  stack any {{ all = {float(machine.all)}, attention = {float(machine.attention)}, "
-                f"launch = {machine.launch} ps }}")
-    return machine, "\n".join([*text, "}", ""])
 
 
 def fitted(machine, has, groups, keys):
@@ -117,10 +93,7 @@ class Runs(Case):
         for number in range(ROUNDS):
             spec, plan, axes = PLANS[number % len(PLANS)]
             values = random_values(chance, spec, axes)
-            ranks = 1
-            for axis in axes:
-                ranks *= values[axis] if axis != "ep" else 1
-            machine, text = random_machine(chance, ranks)
+            machine, text = random_machine(chance)
             self.machine = self.write("machine.etch", text)
             yield spec, plan, values, machine
 

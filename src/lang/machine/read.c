@@ -12,16 +12,16 @@ static bool is_word(const etch_ast_line *line, const char *word)
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
 static const etch_machine_field device_fields[] = {
-    {"other", ETCH_OF_FLOP_A_SECOND, false},
-    {"memory", ETCH_OF_BYTES, false},
-    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false},
-    {"clock", ETCH_OF_FREQUENCY, false},
+    {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
+    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
+    {"slowdown", ETCH_OF_NOTHING, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"products", "other", "memory", "bandwidth", "array", "clock", "fit"};
+    static const char *const lines[] = {"products", "other", "memory",   "bandwidth",
+                                        "array",    "clock", "slowdown", "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -82,15 +82,30 @@ static void read_array(etch_machine_reader *reader, const etch_ast_line *line, e
                            "write array rows = 128, columns = 128, dataflow = weight");
 }
 
+/* From 1 to 100. */
+static bool is_slowdown(etch_decimal value)
+{
+    uint64_t whole = (uint64_t)value.digits;
+    for (int32_t power = value.power; power > 0 && whole <= 100; power--)
+        whole *= 10;
+    for (int32_t power = value.power; power < 0 && whole > 0; power++)
+        whole /= 10;
+    return whole >= 1 && (whole < 100 || (value.digits == 1 && value.power == 2));
+}
+
 static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
 {
     etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory, &device->bandwidth,
-                                               &device->clock};
+                                               &device->clock, &device->slowdown};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
-        if (etch_machine_say(reader, def->name.text, def->span))
-            (void)etch_machine_number(reader, def, &device_fields[i], into[i]);
+        if (etch_machine_say(reader, def->name.text, def->span) &&
+            etch_machine_number(reader, def, &device_fields[i], into[i]) && into[i] == &device->slowdown &&
+            !is_slowdown(device->slowdown))
+            etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                       "'slowdown' is a number from 1 to 100: how many times as long a kernel takes while a "
+                       "collective runs beside it");
         return;
     }
     etch_machine_unknown(reader, "line of a device", def->name, device_line_at);

@@ -144,6 +144,10 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
     const char **axes = ETCH_NEW_ARRAY(arena, from->label_count, const char *);
     for (uint32_t i = 0; i < from->label_count; i++)
         axes[i] = etch_copy_string(arena, from->labels[i]);
+    etch_simulation_place *path = ETCH_NEW_ARRAY(arena, from->path_count, etch_simulation_place);
+    for (uint32_t i = 0; i < from->path_count; i++)
+        path[i] = (etch_simulation_place){from->path[i].class, from->path[i].node};
+    const etch_peak *peak = etch_device_peak(cluster->device, etch_dtype_name(ETCH_BF16));
     *out = (etch_simulation){.model = job->model,
                              .plan = job->plan,
                              .config = job->config,
@@ -159,7 +163,11 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
                              .axes_count = from->label_count,
                              .classes = classes_of(arena, job, from),
                              .class_count = from->class_count,
-                             .class_of = from->class_of};
+                             .class_of = from->class_of,
+                             .path = path,
+                             .path_count = from->path_count,
+                             .bandwidth = etch_decimal_double(cluster->device->bandwidth),
+                             .peak = peak ? etch_decimal_double(peak->rate) : 0};
     return out;
 }
 
@@ -212,12 +220,15 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
 {
     if (!from->uneven_axes)
         return;
-    etch_diag *diag = etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
-                                  "a group over %s does not divide evenly over level '%s'", from->uneven_axes,
-                                  from->uneven_level);
+    etch_diag *diag =
+        etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                    "a group over %s does not divide evenly over level '%s': one of them has %u "
+                    "of it, another %u",
+                    from->uneven_axes, from->uneven_level, from->uneven_most, from->uneven_least);
     etch_note(diag, (etch_span){0, 0},
               "its collectives take as long as if all of it were as full as where "
               "most ranks are");
+    etch_help(diag, "let the sizes of the mesh's inner axes divide those of the levels");
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
