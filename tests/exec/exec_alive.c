@@ -45,8 +45,8 @@ static bool has_halves(const exec_slots *s)
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
 }
 
-/* Is what is kept said as the sum of parts that are not always the most at the same time? So it is of chunks,
- * of halves of backward with too few microbatches to fill the pipe, and of those of an order that is listed. */
+/* Is what is kept said as the sum of parts that are not always the most at a time? So it is of chunks, of
+ * halves of backward with too few microbatches to fill the pipe, and of those of an order that is listed. */
 static bool is_kept_at_most(const exec_slots *s, uint32_t traits)
 {
     const etch_schedule *schedule = s->placed->stages ? s->placed->stages->line->schedule : NULL;

@@ -55,24 +55,27 @@ static const char *check_slots(exec_slots *s, tally *t)
 /* Without stages, on stages of some schedules, or of any. */
 typedef enum way { ON_ONE_STAGE, ON_SOME_STAGES, ON_ANY_STAGES, WAYS } way;
 
+typedef const char *(*planning)(const exec_model *m, exec_dice *dice);
+
 typedef struct source {
     const char *name;
     exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
-    const char *(*plan[WAYS])(const exec_model *m, exec_dice *dice);
+    const planning *plan; /* by way */
 } source;
 
-#define PLANS {exec_random_plan, exec_random_staged_plan, exec_random_scheduled_plan}
-#define RICH_PLANS {exec_random_rich_plan, exec_random_rich_staged_plan, exec_random_rich_scheduled_plan}
-static const source plain = {"plain", exec_random_model, PLANS},
-                    wide = {"wide", exec_random_wide_model, PLANS},
-                    rich = {"rich", exec_random_rich_model, RICH_PLANS};
+static const planning plans[WAYS] = {exec_random_plan, exec_random_staged_plan, exec_random_scheduled_plan};
+static const planning rich_plans[WAYS] = {exec_random_rich_plan, exec_random_rich_staged_plan,
+                                          exec_random_rich_scheduled_plan};
+static const source plain = {"plain", exec_random_model, plans},
+                    wide = {"wide", exec_random_wide_model, plans},
+                    rich = {"rich", exec_random_rich_model, rich_plans};
 
 static void check_random(etch_arena *arena, const source *from, uint64_t seed, way how, tally *t)
 {
-    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + how)};
+    exec_dice dice = {exec_mix(seed, 0)}, of_plan = {exec_mix(seed, 1 + how)};
     const char *recompute;
     exec_model *m = from->model(arena, &dice, &recompute);
-    const char *text = from->plan[how](m, &plans);
+    const char *text = from->plan[how](m, &of_plan);
     const etch_plan *plan = exec_plan(arena, m->sym, text);
     if (plan->pads.count) /* the executor holds no padding */
         return;
@@ -111,12 +114,15 @@ static void random_models(etch_arena *arena)
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part < 4; part++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_random(own, part > 1 ? &rich : seed % 2 ? &plain : &wide, seed,
-                         part % 2 ? ON_ANY_STAGES : ON_ONE_STAGE, &t);
+            check_random(own,
+                         part > 1   ? &rich
+                         : seed % 2 ? &plain
+                                    : &wide,
+                         seed, part % 2 ? ON_ANY_STAGES : ON_ONE_STAGE, &t);
             etch_arena_free(own);
         }
-    printf("%u plans, %u of them with stages, of which %u are said to keep more; %u refused\n", t.run, t.stages,
-           t.loose, t.refused);
+    printf("%u plans, %u of them with stages, of which %u are said to keep more; %u refused\n", t.run,
+           t.stages, t.loose, t.refused);
     ck_assert_msg(3 * t.run > 2 * t.refused && 6 * t.stages > t.run, "%u plans, %u with stages; %u refused",
                   t.run, t.stages, t.refused);
     if (count < MODELS)
@@ -153,7 +159,7 @@ static void seeds(etch_arena *arena)
         1066288,
         /* what one stage moves and another reads; copies before a loop that gathers the weight itself */
         1033037, 1016219,
-        /* sums of whose terms a loop begins with one, or with more than it adds up to; ties of what cancels */
+        /* sums of whose terms a loop begins with one, or with more than it adds up; ties of what cancels */
         1043228, 1054782, 3010218,
         /* a part of a cotangent that another stage cuts */
         3018407};

@@ -430,8 +430,8 @@ static bool has_chunks(const etch_stage_view *view)
     return false;
 }
 
-/* What the program has of a placement: the halves of backward that it makes values in, or BOTH_HALVES for
- * what forward makes; those that read them; and is a run to have the second one apart? */
+/* What a program has of a placement: what makes values, forward (BOTH_HALVES) or the first half of backward;
+ * what reads them; and does the second half read them by itself, for a run? */
 typedef struct selection {
     half makes, reads;
     bool is_apart;
@@ -447,7 +447,7 @@ static etch_live_program *program_of(etch_arena *arena, const etch_placed *place
     p->forward = of.makes == FIRST_HALF ? placed_region(p, placed->backward, FIRST_HALF, false)
                                         : placed_region(p, placed->forward, BOTH_HALVES, false);
     if (placed->backward)
-        p->backward = placed_region(p, placed->backward, of.is_apart ? FIRST_HALF : of.reads, true);
+        p->backward = placed_region(p, placed->backward, of.reads, true);
     if (of.is_apart)
         p->weights = placed_region(p, placed->backward, SECOND_HALF, true);
     return p;
@@ -464,10 +464,11 @@ static etch_live_program *selected(etch_arena *arena, const etch_placed *placed,
 /* One stage goes back without pause. */
 static bool has_halves(const etch_placed *placed, const etch_stage_view *view)
 {
-    const bool is_cut = view && (view->numbers ? view->numbers->stages > 1
-                                               : view->stage_count != etch_int(placed->training->graph->sym, 1));
-    return placed->stages && placed->backward && is_cut &&
-           etch_schedule_has_halves(placed->stages->line->schedule);
+    const etch_expr one = etch_int(placed->training->graph->sym, 1);
+    if (!placed->stages || !placed->backward || !view)
+        return false;
+    const bool is_cut = view->numbers ? view->numbers->stages > 1 : view->stage_count != one;
+    return is_cut && etch_schedule_has_halves(placed->stages->line->schedule);
 }
 
 etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
@@ -484,8 +485,9 @@ etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *pla
 etch_live_program *etch_live_of_passes(etch_arena *arena, const etch_placed *placed,
                                        const etch_stage_view *view)
 {
-    const selection of = {BOTH_HALVES, BOTH_HALVES, has_halves(placed, view)};
-    return selected(arena, placed, view, of);
+    const bool is_apart = has_halves(placed, view);
+    return selected(arena, placed, view,
+                    (selection){BOTH_HALVES, is_apart ? FIRST_HALF : BOTH_HALVES, is_apart});
 }
 
 const etch_live_region *etch_live_pass_of(const etch_live_program *p, etch_live_pass pass)

@@ -232,8 +232,7 @@ static void begin_event(etch_live_run *r, uint32_t chunk)
 {
     etch_sym_charge(r->sym, OPERATIONS_OF_STEP);
     ETCH_PUSH(r->arena, &r->events,
-              (etch_live_event){
-                  .pass = r->pass, .chunk = chunk, .loop = r->turning, .turn = r->turn});
+              (etch_live_event){.pass = r->pass, .chunk = chunk, .loop = r->turning, .turn = r->turn});
 }
 
 static etch_live_level *levels_of(const etch_live_run *r)

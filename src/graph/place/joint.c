@@ -53,8 +53,8 @@ static void note(etch_placer *p, const etch_op *op, uint32_t axes)
 
 /* ---- sums that are terms of sums ----------------------------------------------------------------------- */
 
-/* The result of a call, or what enters one, in sight of no scope of the plan and of no pin, which one op reads
- * and no loop begins with. */
+/* The result of a call, or what enters one, in sight of no scope of the plan and of no pin; one op reads it,
+ * and no loop begins with it. */
 static bool is_bare(const etch_placer *p, const etch_op *op)
 {
     const etch_tensor *out = op->outs[0];

@@ -115,15 +115,14 @@ static void look_at_step(halving *h, etch_step *step)
 {
     if (is_part(step)) {
         const etch_value *whole = etch_value_memory(step->outs[0], NULL);
-        step->weight_half =
-            is_of_backward(whole) ? h->is_second[whole->id] : !h->needed[step->outs[0]->id];
+        step->weight_half = is_of_backward(whole) ? h->is_second[whole->id] : !h->needed[step->outs[0]->id];
     }
     for (uint32_t i = 0; i < step->out_count && step->weight_half; i++)
         set(h, &h->is_second[step->outs[i]->id]);
 }
 
 /* By half: does it make what is carried? Zeros are made by none. */
-static void look_at_origin(const halving *h, const etch_value *value, bool makes[2])
+static void look_at_origin(const halving *h, etch_value *value, bool makes[2])
 {
     const etch_value *whole = value ? etch_value_memory(value, NULL) : NULL;
     if (whole && (whole->step || h->is_carried[whole->id]))
