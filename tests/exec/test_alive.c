@@ -162,7 +162,9 @@ static void seeds(etch_arena *arena)
         /* sums of whose terms a loop begins with one, or with more than it adds up; ties of what cancels */
         1043228, 1054782, 3010218,
         /* a part of a cotangent that another stage cuts */
-        3018407};
+        3018407,
+        /* what inner loops that are run again begin with */
+        4004486};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

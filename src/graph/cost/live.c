@@ -234,6 +234,13 @@ static bool is_moved_elsewhere(const etch_live_program *p, const etch_step *step
            step->position != ETCH_NO_POSITION && !etch_stage_holds(p->view, step->position);
 }
 
+/* The first half has run the loops that carry the value: it may be what one began with. */
+static void add_beginnings(etch_live_program *p, etch_live_item *item, etch_value *value)
+{
+    while (p->begins_with && (value = p->begins_with[etch_value_memory(value, NULL)->id]) != NULL)
+        ETCH_PUSH(p->arena, &item->ins, value_id(p, value));
+}
+
 static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool is_top, bool derived)
 {
     const etch_op *op = step->op ? step->op : step->provenance.op;
@@ -246,6 +253,8 @@ static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, 
     item.shows = shows(step, derived) && !item.is_brought && !(is_top && is_moved_elsewhere(p, step));
     for (uint32_t k = 0; !step->copies && k < step->in_count; k++)
         ETCH_PUSH(p->arena, &item.ins, value_id(p, step->ins[k]));
+    for (uint32_t k = 0; derived && !item.shows && k < step->in_count; k++)
+        add_beginnings(p, &item, step->ins[k]);
     for (uint32_t k = 0; k < step->out_count; k++) {
         const etch_tensor *tensor = step->outs[k]->tensor;
         ETCH_PUSH(p->arena, &item.outs, value_id(p, step->outs[k]));
@@ -437,6 +446,18 @@ typedef struct selection {
     bool is_apart;
 } selection;
 
+static void find_beginnings(etch_live_program *p)
+{
+    p->begins_with = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_value *);
+    for (etch_placed_cursor at = {.root = p->placed->backward}; etch_placed_cursor_next(&at);)
+        for (uint32_t b = 0; at.item->loop && b < at.item->loop->bodies.count; b++) {
+            const etch_placed_region *body = at.item->loop->bodies.at[b];
+            for (uint32_t k = 0; body->parent->loop && k < body->carries.count; k++)
+                if (!body->carries.at[k].weight_half)
+                    p->begins_with[body->carries.at[k].in->id] = body->carries.at[k].init;
+        }
+}
+
 static etch_live_program *program_of(etch_arena *arena, const etch_placed *placed,
                                      const etch_stage_view *view, selection of, const bool *is_cut_before)
 {
@@ -444,6 +465,8 @@ static etch_live_program *program_of(etch_arena *arena, const etch_placed *place
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
     p->is_cut_before = is_cut_before;
+    if (of.makes == BOTH_HALVES && of.reads == SECOND_HALF)
+        find_beginnings(p);
     p->forward = of.makes == FIRST_HALF ? placed_region(p, placed->backward, FIRST_HALF, false)
                                         : placed_region(p, placed->forward, BOTH_HALVES, false);
     if (placed->backward)

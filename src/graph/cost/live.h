@@ -103,6 +103,9 @@ typedef struct etch_live_program {
     /* while it is made; by step id, NULL: none: an earlier chunk cuts the part off for a later one */
     const etch_op *last_op;
     const bool *is_cut_before;
+    /* and by value id: what an inner loop of the first half of backward carries begins with, where only the
+     * second half is asked for; NULL: of others */
+    etch_value **begins_with;
 } etch_live_program;
 
 /* Of a graph with a backward pass. */
