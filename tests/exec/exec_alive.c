@@ -45,6 +45,17 @@ static bool has_halves(const exec_slots *s)
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
 }
 
+/* Is what is kept said as the sum of parts that are not always the most at a time? So it is of chunks, of
+ * halves of backward with too few microbatches to fill the pipe, and of those of an order that is listed. */
+static bool is_kept_at_most(const exec_slots *s, uint32_t traits)
+{
+    const etch_schedule *schedule = s->placed->stages ? s->placed->stages->line->schedule : NULL;
+    const uint32_t p = s->chain.stages;
+    const bool fills_twice = schedule && etch_schedule_kind_of(schedule) == ETCH_SCHEDULE_ZB_H2;
+    const bool is_few = s->microbatches < (fills_twice ? 2 * p - 1 : p);
+    return (traits & EXEC_CHUNKED) || (has_halves(s) && (is_few || etch_schedule_order(schedule)));
+}
+
 /* The array that an earlier action keeps of the same value: it is not received a second time. What is kept
  * for no backward pass is gone when its action ends, and comes again in the message of the later one. */
 static exec_array *kept_before(exec_array *array)
@@ -167,7 +178,7 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
         bool may_be_less;
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
-        {"activations", is.activations, said.activations, (traits & EXEC_CHUNKED) != 0},
+        {"activations", is.activations, said.activations, is_kept_at_most(s, traits)},
         /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
          * handed on, and not read, is not sent, but memory of the iteration all the same; what is worked on
          * is said of backward as a whole */

@@ -29,8 +29,8 @@ exec_alive exec_alive_measured(const exec_slots *slots, uint32_t stage);
 exec_alive exec_alive_said(const exec_slots *slots, uint32_t stage);
 
 /* Is what is said of every stage what is measured? NULL, or what differs. That more is said to be held at a
- * time is no failure, nor that more is kept by chunks of which not all are under way the most at a time, or
- * worked on where backward goes in halves: `loose` (may be NULL) counts the stages where that is so. */
+ * time is no failure, nor that more is kept by chunks, or halves, of which not all are under way the most at
+ * a time: `loose` (may be NULL) counts the stages where that is so. */
 const char *exec_check_alive(const exec_slots *slots, uint32_t *loose);
 
 #endif

@@ -3,6 +3,7 @@
  * hold, nothing else; what they make is forgotten when the unit ends that it was gathered for. */
 #include "exec_ranks.h"
 
+#include "graph/place/steps.h"
 #include "graph/step/kernel.h"
 
 #include <string.h>
@@ -232,6 +233,36 @@ void exec_ranks_reach(exec_ranks *ranks, const etch_tensor *weight)
             *copy->together = ranks->now;
 }
 
+/* Does the second half of backward, which is still to come, read the copy, or a part of it? */
+static bool is_read_later(const exec_ranks *ranks, const etch_value *copy)
+{
+    if (!ranks->skips[1])
+        return false;
+    for (etch_placed_cursor at = {.root = ranks->placed->backward}; etch_placed_cursor_next(&at);)
+        for (uint32_t i = 0; at.item->step && at.item->step->weight_half && i < at.item->step->in_count; i++)
+            if (etch_value_memory(at.item->step->ins[i], NULL) == copy)
+                return true;
+    return false;
+}
+
+/* What is read later is there by itself. */
+static void forget_copy(exec_ranks *ranks, const etch_value *copy, bool is_of_iteration)
+{
+    const bool stays = is_read_later(ranks, copy);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        exec_array ***instances = &ranks->values.at[copy->id * ranks->mesh.ranks + r];
+        for (uint32_t n = 0; *instances && n < exec_instances(copy->tensor->region->loop); n++) {
+            exec_array *one = (*instances)[n];
+            if (r == 0 && one && one->together && is_of_iteration)
+                *one->together = ranks->now;
+            if (one && stays)
+                one->together = NULL;
+        }
+        if (!stays)
+            *instances = NULL;
+    }
+}
+
 /* An iteration's copies are there to its end. */
 void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end)
 {
@@ -239,14 +270,7 @@ void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint
         const etch_step *step = region->items.at[i].step;
         if (!step || !step->copies || step->lasts != ETCH_KEEP_GROUP)
             continue;
-        for (uint32_t k = 0; k < step->out_count; k++) {
-            exec_array *const *first = ranks->values.at[step->outs[k]->id * ranks->mesh.ranks];
-            const etch_loop *home = step->outs[k]->tensor->region->loop;
-            for (uint32_t n = 0; region->loop && first && n < exec_instances(home); n++)
-                if (first[n] && first[n]->together)
-                    *first[n]->together = ranks->now;
-            for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
-                ranks->values.at[step->outs[k]->id * ranks->mesh.ranks + r] = NULL;
-        }
+        for (uint32_t k = 0; k < step->out_count; k++)
+            forget_copy(ranks, step->outs[k], region->loop != NULL);
     }
 }

@@ -128,18 +128,24 @@ static void run_max(exec_call *call)
         y->at[w.at[1]] = fmax(y->at[w.at[1]], x->at[w.at[0]]);
 }
 
+/* Equal but for what rounding does, which is not the same on all meshes. */
+static bool is_largest(double x, double largest)
+{
+    return largest - x <= 1e-12 + 1e-9 * fabs(largest);
+}
+
 static void run_max_ties(exec_call *call)
 {
     exec_walk w = walk(call, 1);
     while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[2]] += call->ins[0]->at[w.at[0]] == call->ins[1]->at[w.at[1]];
+        call->outs[0]->at[w.at[2]] += is_largest(call->ins[0]->at[w.at[0]], call->ins[1]->at[w.at[1]]);
 }
 
 static void run_max_dx(exec_call *call)
 {
     exec_walk w = walk(call, 1);
     while (exec_walk_next(&w))
-        if (call->ins[1]->at[w.at[1]] == call->ins[2]->at[w.at[2]])
+        if (is_largest(call->ins[1]->at[w.at[1]], call->ins[2]->at[w.at[2]]))
             call->outs[0]->at[w.at[4]] = call->ins[0]->at[w.at[0]] / call->ins[3]->at[w.at[3]];
 }
 

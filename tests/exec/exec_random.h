@@ -68,6 +68,12 @@ const char *exec_random_padded_plan(const exec_model *m, exec_dice *dice);
 const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice);
 const char *exec_random_rich_staged_plan(const exec_model *m, exec_dice *dice);
 const char *exec_random_padded_staged_plan(const exec_model *m, exec_dice *dice);
+/* The same, of any schedule: each of the table, or an order that is listed. */
+const char *exec_random_scheduled_plan(const exec_model *m, exec_dice *dice);
+const char *exec_random_rich_scheduled_plan(const exec_model *m, exec_dice *dice);
+const char *exec_random_padded_scheduled_plan(const exec_model *m, exec_dice *dice);
+/* Such a schedule for so many stages, as a stage line says it. */
+const char *exec_random_schedule(const exec_model *m, exec_dice *dice, uint32_t stages);
 
 /* What is recomputed of a model that has so many loops: nothing (NULL), everything, or some of the loops,
  * modules and tagged values. */

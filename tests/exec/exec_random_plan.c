@@ -289,8 +289,7 @@ static const char *random_chain(const exec_model *m, exec_dice *dice)
     return *before ? text.text : "t0";
 }
 
-static const char *staged(const exec_model *m, exec_dice *dice,
-                          const char *(*plan_for)(const exec_model *m, exec_dice *dice))
+static const char *some_schedule(exec_dice *dice)
 {
     static const char *const schedules[] = {"gpipe",
                                             "gpipe",
@@ -300,11 +299,24 @@ static const char *staged(const exec_model *m, exec_dice *dice,
                                             "interleaved virtual=2",
                                             "interleaved virtual=2",
                                             "zb_v"};
-    const char *schedule = schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
+    return schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
+}
+
+typedef const char *(*planning)(const exec_model *m, exec_dice *dice);
+
+static const char *staged(const exec_model *m, exec_dice *dice, planning within)
+{
+    const char *schedule = some_schedule(dice);
     const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
     const char *chain = random_chain(m, dice);
-    const char *plan = plan_for(m, dice);
-    return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, plan, chain, schedule);
+    return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, within(m, dice), chain, schedule);
+}
+
+static const char *scheduled(const exec_model *m, exec_dice *dice, planning within)
+{
+    const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
+    const char *schedule = exec_random_schedule(m, dice, stages), *chain = random_chain(m, dice);
+    return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, within(m, dice), chain, schedule);
 }
 
 const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
@@ -320,6 +332,21 @@ const char *exec_random_rich_staged_plan(const exec_model *m, exec_dice *dice)
 const char *exec_random_padded_staged_plan(const exec_model *m, exec_dice *dice)
 {
     return staged(m, dice, exec_random_padded_plan);
+}
+
+const char *exec_random_scheduled_plan(const exec_model *m, exec_dice *dice)
+{
+    return scheduled(m, dice, exec_random_plan);
+}
+
+const char *exec_random_rich_scheduled_plan(const exec_model *m, exec_dice *dice)
+{
+    return scheduled(m, dice, exec_random_rich_plan);
+}
+
+const char *exec_random_padded_scheduled_plan(const exec_model *m, exec_dice *dice)
+{
+    return scheduled(m, dice, exec_random_padded_plan);
 }
 
 const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice *dice)

@@ -510,20 +510,10 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
         exec_fail(&ranks->env, "a loop hands on %s as a partial sum", carry->in->tensor->name);
 }
 
-/* Is it made in the second half of backward? A part that a rank has already is of the half of the whole. */
-static bool makes_weight_half(etch_value *value)
-{
-    const etch_step *maker = etch_value_memory(value, NULL)->step;
-    return maker && maker->weight_half;
-}
-
 /* Is it of the half of backward at work? What the first half carries is where it was for the second. */
 static bool is_carried(const exec_ranks *ranks, const etch_placed_loop *loop, uint32_t carry)
 {
-    bool second = false;
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        second = second || makes_weight_half(loop->bodies.at[k]->carries.at[carry].out);
-    return !ranks->skips[second];
+    return !ranks->skips[loop->bodies.at[0]->carries.at[carry].weight_half];
 }
 
 static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
@@ -643,7 +633,7 @@ bool exec_ranks_is_here(const exec_ranks *ranks, etch_position home)
 /* Views are made where they are read; a loop of layers chooses its iterations. */
 static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
 {
-    if (item->step && (is_nowhere(ranks, item->step) || ranks->skips[makes_weight_half(item->step->outs[0])]))
+    if (item->step && (is_nowhere(ranks, item->step) || ranks->skips[item->step->weight_half]))
         return false;
     if (!ranks->chain || region->loop)
         return true;
@@ -660,14 +650,14 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
     for (uint32_t i = 0; i < region->items.count && !ranks->env.failure; i++) {
         const etch_placed_item *item = &region->items.at[i];
         ranks->region = region;
+        if (item->loop && !region->loop)
+            exec_ranks_forget(ranks, region, i);
         if (!runs_here(ranks, region, item))
             ; /* on another stage, or of another chunk */
         else if (item->loop)
             run_loop(ranks, item->loop, !region->loop);
         else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->sharded_flat)
             run_step(ranks, item->step); /* a part of a copy is taken while there is one */
-        if (item->loop && !region->loop)
-            exec_ranks_forget(ranks, region, i);
         for (; next < region->kernels.count && region->kernels.at[next]->item == i; next++)
             for (uint32_t k = 0; k < region->kernels.at[next]->steps.count; k++)
                 if (ranks->order == EXEC_KERNELS && !ranks->env.failure)

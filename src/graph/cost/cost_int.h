@@ -48,4 +48,9 @@ struct etch_op_roles {
     bool has_sequence;
 };
 
+/* The view in which a chunk of a stage of several is asked what it keeps: with all chunks before it, as what
+ * they share is there once; what waits for the second half of backward each has by itself. */
+const etch_stage_view *etch_view_of_kept(const etch_placed *placed, const etch_stage_view *view,
+                                         etch_hold hold, uint32_t chunk);
+
 #endif

@@ -4,7 +4,7 @@
  * the step of the iteration in forward to that in backward; another value from the step that makes it to the
  * last that reads it. What does not share out evenly among iterations counts from the begin of forward to the
  * end of backward. Where backward goes in halves, what is kept changes with actions alone, and the second
- * half works on as much as backward as a whole does. */
+ * half is one row, with the most that it works on. */
 #include "graph/cost/curve_int.h"
 
 /* A value that a chunk keeps of a microbatch. */
@@ -64,11 +64,12 @@ static uint64_t count_steps(const etch_curve_action *action, const etch_loop *lo
 static uint32_t step_of_value(const curve *c, const kept *k, bool back)
 {
     const etch_live_actions *live = c->making.live;
+    const etch_live_pass pass = back ? ETCH_PASS_BACKWARD : ETCH_PASS_FORWARD;
     const uint32_t memory = etch_live_memory_of(live->run, k->saved->value->id);
     uint32_t moment = 0;
     for (uint32_t i = 0; i < live->intervals.count && memory; i++) {
         const etch_live_interval *there = &live->intervals.at[i];
-        if (there->memory == memory && there->chunk == k->chunk && there->is_backward == back)
+        if (there->memory == memory && there->chunk == k->chunk && there->pass == pass)
             moment = back ? there->death : there->birth;
     }
     return moment ? etch_curve_step_at(&c->making.actions[back][k->chunk], moment) : UINT32_MAX;
@@ -130,12 +131,13 @@ static void find_kept(curve *c, etch_hold hold)
     const etch_placed *placed = m->options->placed;
     const etch_stage_view *view = m->options->stage;
     const uint32_t chunks = m->live->chunks;
-    etch_saved_list *upto = ETCH_NEW_ARRAY(m->arena, chunks, etch_saved_list);
+    etch_saved_list *of_chunk = ETCH_NEW_ARRAY(m->arena, chunks, etch_saved_list);
     c->whole[hold] = ETCH_NEW_ARRAY(m->arena, chunks, uint64_t);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        const etch_stage_view *of = chunks > 1 ? etch_stage_view_upto(placed, view, chunk) : view;
-        etch_placed_saved(placed, of, hold, &upto[chunk]);
-        keep(c, &upto[chunk], chunk > 0 ? &upto[chunk - 1] : NULL, chunk, hold);
+        const etch_stage_view *of = chunks > 1 ? etch_view_of_kept(placed, view, hold, chunk) : view;
+        const bool is_more = chunk > 0 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS;
+        etch_placed_saved(placed, of, hold, &of_chunk[chunk]);
+        keep(c, &of_chunk[chunk], is_more ? &of_chunk[chunk - 1] : NULL, chunk, hold);
     }
 }
 
@@ -158,6 +160,14 @@ static void add_up(curve *c)
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
+
+static const etch_curve_action *steps_of(const etch_curve_making *m, const etch_action *action)
+{
+    const etch_live_pass pass = action->kind == ETCH_ACTION_FORWARD            ? ETCH_PASS_FORWARD
+                                : action->kind == ETCH_ACTION_WEIGHT_GRADIENTS ? ETCH_PASS_WEIGHTS
+                                                                               : ETCH_PASS_BACKWARD;
+    return &m->actions[pass][action->chunk];
+}
 
 static bool is_half(etch_action action)
 {
@@ -198,7 +208,7 @@ static void run_action(curve *c, const etch_action *action, uint32_t number, uin
     etch_curve_making *m = &c->making;
     const uint32_t chunk = action->chunk;
     const bool back = action->kind != ETCH_ACTION_FORWARD;
-    const etch_curve_action *in = &m->actions[back][chunk];
+    const etch_curve_action *in = steps_of(m, action);
     const uint64_t whole = c->whole[ETCH_HOLD_FORWARD_TO_INPUTS][chunk];
     const bool halves = is_half(*action), ends = action->kind == ETCH_ACTION_WEIGHT_GRADIENTS;
     const uint64_t later = halves ? c->whole[ETCH_HOLD_FORWARD_TO_WEIGHTS][chunk] : 0;
@@ -315,7 +325,7 @@ static void list_worked_on(curve *c, const etch_curve *out, items *list)
 {
     const etch_curve_row *row = &out->rows[out->peak];
     const etch_action *action = &out->actions[row->action];
-    const etch_curve_action *in = &c->making.actions[action->kind != ETCH_ACTION_FORWARD][action->chunk];
+    const etch_curve_action *in = steps_of(&c->making, action);
     const etch_live_actions *live = c->making.live;
     const etch_curve_step *step = action->kind == ETCH_ACTION_WEIGHT_GRADIENTS
                                       ? fullest_step(in)

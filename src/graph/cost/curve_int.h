@@ -34,8 +34,8 @@ typedef struct etch_curve_making {
     const etch_curve_options *options;
     etch_arena *arena;
     const etch_live_actions *live;
-    /* by direction and chunk */
-    etch_curve_action *actions[2];
+    /* by pass and chunk; of a second half that is not apart those of backward */
+    etch_curve_action *actions[ETCH_PASSES];
     etch_curve_result result;
 } etch_curve_making;
 

@@ -110,7 +110,7 @@ static bool is_idle(const etch_live_event *event)
 }
 
 /* `*now`: the moment before the action, and then its last one. */
-static stretches stretches_of(etch_curve_making *c, uint32_t chunk, bool is_backward, uint32_t *now)
+static stretches stretches_of(etch_curve_making *c, uint32_t chunk, etch_live_pass pass, uint32_t *now)
 {
     const etch_live_run *run = c->live->run;
     const etch_loop *loop = NULL;
@@ -119,7 +119,7 @@ static stretches stretches_of(etch_curve_making *c, uint32_t chunk, bool is_back
     stretches all = {0};
     for (uint32_t i = 0; i < run->events.count; i++) {
         const etch_live_event *event = &run->events.at[i];
-        if (event->chunk != chunk || event->is_backward != is_backward)
+        if (event->chunk != chunk || event->pass != pass)
             continue;
         const uint32_t moment = c->live->moment_of[i];
         runs += loop && event->loop != loop;
@@ -193,21 +193,34 @@ static void expand(etch_curve_making *c, const stretches *all, etch_curve_action
     *out = (etch_curve_action){steps.at, steps.count};
 }
 
+/* `*now`: as that of `stretches_of`. */
+static void find_action(etch_curve_making *c, const levels *all, uint32_t chunk, etch_live_pass pass,
+                        uint32_t *now)
+{
+    stretches *found = ETCH_NEW(c->arena, stretches);
+    *found = stretches_of(c, chunk, pass, now);
+    for (uint32_t k = 0; k < found->count; k++)
+        find_fullest(c, all, &found->at[k]);
+    expand(c, found, &c->actions[pass][chunk]);
+}
+
+/* In the order in which the actions were run. */
 void etch_curve_find_steps(etch_curve_making *c)
 {
     const levels all = levels_of(c);
+    const etch_live_program *program = c->live->run->program;
     const uint32_t chunks = c->live->chunks;
     uint32_t now = 0;
-    for (int back = 0; back < 2; back++)
-        c->actions[back] = ETCH_NEW_ARRAY(c->arena, chunks, etch_curve_action);
-    for (uint32_t i = 0; i < (c->live->run->program->backward ? 2 * chunks : chunks); i++) {
-        const bool back = i >= chunks;
-        const uint32_t chunk = back ? 2 * chunks - 1 - i : i;
-        stretches *found = ETCH_NEW(c->arena, stretches);
-        *found = stretches_of(c, chunk, back, &now);
-        for (uint32_t k = 0; k < found->count; k++)
-            find_fullest(c, &all, &found->at[k]);
-        expand(c, found, &c->actions[back][chunk]);
+    for (etch_live_pass pass = ETCH_PASS_FORWARD; pass < ETCH_PASSES; pass++)
+        c->actions[pass] = pass == ETCH_PASS_WEIGHTS && !program->weights
+                               ? c->actions[ETCH_PASS_BACKWARD]
+                               : ETCH_NEW_ARRAY(c->arena, chunks, etch_curve_action);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++)
+        find_action(c, &all, chunk, ETCH_PASS_FORWARD, &now);
+    for (uint32_t chunk = chunks; program->backward && chunk-- > 0;) {
+        find_action(c, &all, chunk, ETCH_PASS_BACKWARD, &now);
+        if (program->weights)
+            find_action(c, &all, chunk, ETCH_PASS_WEIGHTS, &now);
     }
 }
 

@@ -162,23 +162,49 @@ static uint32_t value_id(etch_live_program *p, const etch_value *value)
     return value->id;
 }
 
+/* Has forward made the value, or does a loop of it carry it on? */
+static bool is_of_forward(const etch_value *value)
+{
+    if (value->step)
+        return value->step->phase == ETCH_FORWARD;
+    for (const etch_region *in = value->tensor->region; in && in->loop; in = in->parent)
+        if (in->loop->forward || in->loop->repeats)
+            return false;
+    return !value->tensor->of;
+}
+
+/* Is it a part of what forward has made, which a later phase takes where it is? Of weights it is a copy. */
+static bool is_taken_in_place(const etch_step *step)
+{
+    return step->collective == ETCH_SLICE && step->phase != ETCH_FORWARD && !step->copies &&
+           step->ins[0]->tensor->kind != ETCH_WEIGHT && is_of_forward(etch_value_memory(step->ins[0], NULL));
+}
+
+/* Is the step in none of the halves of backward, but a name wherever it is read? */
+static bool is_name(const etch_step *step)
+{
+    return etch_step_shows(step) || is_taken_in_place(step);
+}
+
 /* What a move of backward makes of a value is read in its place. */
 static bool shows(const etch_step *step, bool derived)
 {
-    return etch_step_shows(step) || (derived && step->collective != ETCH_NO_COLLECTIVE && !step->copies);
+    return is_name(step) || (derived && step->collective != ETCH_NO_COLLECTIVE && !step->copies);
 }
 
-/* Weights are there anyway, wherever they are gathered, and so is a rank's own shard of an input. */
+/* Weights are there anyway, wherever forward gathers them, and so is a rank's own shard of an input. What the
+ * first half of backward gathers, and the second reads, waits for it. */
 static bool is_copied(const etch_step *step, const etch_tensor *tensor)
 {
     const bool is_shard = tensor->kind == ETCH_INPUT && step->collective == ETCH_SLICE;
-    return step->collective != ETCH_NO_COLLECTIVE && tensor->kind != ETCH_WEIGHT && !is_shard;
+    const bool is_there = tensor->kind == ETCH_WEIGHT && step->phase == ETCH_FORWARD;
+    return step->collective != ETCH_NO_COLLECTIVE && !is_there && !is_shard;
 }
 
-/* A part of what forward has made, and no other name of all of it. */
+/* A part of what has been made, and no other name of all of it. */
 static bool is_part(const etch_step *step)
 {
-    return etch_step_shows(step) && !etch_op_is_view(step->op) && step->phase == ETCH_FORWARD;
+    return etch_step_shows(step) && !etch_op_is_view(step->op);
 }
 
 /* Does the step of the top level cut a part off what another stage has, or another chunk had? */
@@ -201,6 +227,20 @@ static bool is_result(const etch_step *step, uint32_t i)
     return step->phase == ETCH_FORWARD ? is_made(step->outs[i]->tensor) : !step->accumulate_into[i];
 }
 
+/* Does another stage move what backward reads here? Then a message brings what comes of it. */
+static bool is_moved_elsewhere(const etch_live_program *p, const etch_step *step)
+{
+    return step->phase != ETCH_FORWARD && step->collective != ETCH_NO_COLLECTIVE && p->view &&
+           step->position != ETCH_NO_POSITION && !etch_stage_holds(p->view, step->position);
+}
+
+/* The first half has run the loops that carry the value: it may be what one began with. */
+static void add_beginnings(etch_live_program *p, etch_live_item *item, etch_value *value)
+{
+    while (p->begins_with && (value = p->begins_with[etch_value_memory(value, NULL)->id]) != NULL)
+        ETCH_PUSH(p->arena, &item->ins, value_id(p, value));
+}
+
 static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, bool is_top, bool derived)
 {
     const etch_op *op = step->op ? step->op : step->provenance.op;
@@ -210,9 +250,11 @@ static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, 
                            .position = step->position,
                            .is_brought = is_top && !derived && is_brought(p, step),
                            .reads = !etch_step_shows(step) && step->collective != ETCH_SLICE};
-    item.shows = shows(step, derived) && !item.is_brought;
+    item.shows = shows(step, derived) && !item.is_brought && !(is_top && is_moved_elsewhere(p, step));
     for (uint32_t k = 0; !step->copies && k < step->in_count; k++)
         ETCH_PUSH(p->arena, &item.ins, value_id(p, step->ins[k]));
+    for (uint32_t k = 0; derived && !item.shows && k < step->in_count; k++)
+        add_beginnings(p, &item, step->ins[k]);
     for (uint32_t k = 0; k < step->out_count; k++) {
         const etch_tensor *tensor = step->outs[k]->tensor;
         ETCH_PUSH(p->arena, &item.outs, value_id(p, step->outs[k]));
@@ -224,24 +266,16 @@ static etch_live_item item_of_step(etch_live_program *p, const etch_step *step, 
     return item;
 }
 
-/* Steps of a region that a program has. */
-typedef enum half { BOTH_HALVES, FIRST_HALF, SECOND_HALF } half;
+/* Steps of a region that a program has: the last one is the second half of a program that has the names of
+ * backward with the values that the first half makes. */
+typedef enum half { BOTH_HALVES, FIRST_HALF, SECOND_HALF, SECOND_HALF_ONLY } half;
 
 /* What is a part or a view of something is of both halves. */
 static bool is_of_half(const etch_step *step, half which)
 {
-    return which == BOTH_HALVES || etch_step_shows(step) || step->weight_half == (which == SECOND_HALF);
-}
-
-/* In the second half a loop carries what that makes; all else is known by its name. */
-static bool carries_in_half(const etch_placed_loop *loop, uint32_t carry, half which)
-{
-    bool second = false;
-    for (uint32_t i = 0; i < loop->bodies.count; i++) {
-        const etch_step *maker = etch_value_memory(loop->bodies.at[i]->carries.at[carry].out, NULL)->step;
-        second = second || (maker && maker->weight_half);
-    }
-    return which == BOTH_HALVES || second == (which == SECOND_HALF);
+    if (is_name(step))
+        return which != SECOND_HALF_ONLY;
+    return which == BOTH_HALVES || step->weight_half == (which != FIRST_HALF);
 }
 
 /* Goes as deep as loops are nested. */
@@ -252,7 +286,7 @@ static etch_live_region *placed_region(etch_live_program *p, const etch_placed_r
     to->of = region->of;
     for (uint32_t i = 0; i < region->carries.count; i++) {
         const etch_placed_carry *c = &region->carries.at[i];
-        if (!carries_in_half(region->loop, i, which))
+        if (which != BOTH_HALVES && c->weight_half != (which != FIRST_HALF))
             continue;
         ETCH_PUSH(p->arena, &to->carries,
                   (etch_live_carry){value_id(p, c->init), value_id(p, c->in), value_id(p, c->out),
@@ -349,20 +383,30 @@ static void note_layers(const etch_live_program *p, const etch_live_loop *loop, 
         }
 }
 
-static const uint32_t *first_reads(const etch_live_program *p)
+static void note_pass(const etch_live_program *p, const etch_live_region *pass, uint32_t *first)
 {
-    uint32_t *first = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t);
-    for (uint32_t i = 0; i < p->name_count; i++)
-        first[i] = ETCH_NO_CHUNK;
-    for (uint32_t i = 0; i < p->backward->items.count; i++) {
-        const etch_live_item *item = &p->backward->items.at[i];
+    for (uint32_t i = 0; pass && i < pass->items.count; i++) {
+        const etch_live_item *item = &pass->items.at[i];
         if (item->loop && etch_position_is_loop(p->view->stages, item->position))
             note_layers(p, item->loop, first);
         else
             note_reads(p, item, etch_live_chunk_at(p->view, item->position), first);
     }
-    while (note_carried(p, p->forward, first) || note_carried(p, p->backward, first))
-        ; /* loops hand on to each other */
+}
+
+static const uint32_t *first_reads(const etch_live_program *p)
+{
+    uint32_t *first = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t);
+    for (uint32_t i = 0; i < p->name_count; i++)
+        first[i] = ETCH_NO_CHUNK;
+    for (etch_live_pass pass = ETCH_PASS_BACKWARD; pass < ETCH_PASSES; pass++)
+        note_pass(p, etch_live_pass_of(p, pass), first);
+    for (bool changed = true; changed;) { /* loops hand on to each other */
+        changed = false;
+        for (etch_live_pass pass = ETCH_PASS_FORWARD; pass < ETCH_PASSES; pass++)
+            if (etch_live_pass_of(p, pass))
+                changed = note_carried(p, etch_live_pass_of(p, pass), first) || changed;
+    }
     return first;
 }
 
@@ -395,25 +439,82 @@ static bool has_chunks(const etch_stage_view *view)
     return false;
 }
 
-static etch_live_program *program_of(etch_arena *arena, const etch_placed *placed,
-                                     const etch_stage_view *view, etch_hold hold, const bool *is_cut_before)
+/* What a program has of a placement: what makes values, forward (BOTH_HALVES) or the first half of backward;
+ * what reads them; and does the second half read them by itself, for a run? */
+typedef struct selection {
+    half makes, reads;
+    bool is_apart;
+} selection;
+
+static void find_beginnings(etch_live_program *p)
 {
-    const half later = hold == ETCH_HOLD_FORWARD_TO_INPUTS ? BOTH_HALVES : SECOND_HALF;
+    p->begins_with = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_value *);
+    for (etch_placed_cursor at = {.root = p->placed->backward}; etch_placed_cursor_next(&at);)
+        for (uint32_t b = 0; at.item->loop && b < at.item->loop->bodies.count; b++) {
+            const etch_placed_region *body = at.item->loop->bodies.at[b];
+            for (uint32_t k = 0; body->parent->loop && k < body->carries.count; k++)
+                if (!body->carries.at[k].weight_half)
+                    p->begins_with[body->carries.at[k].in->id] = body->carries.at[k].init;
+        }
+}
+
+static etch_live_program *program_of(etch_arena *arena, const etch_placed *placed,
+                                     const etch_stage_view *view, selection of, const bool *is_cut_before)
+{
     etch_live_program *p = program_new(placed->training, arena, placed->value_count);
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
     p->is_cut_before = is_cut_before;
-    p->forward = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? placed_region(p, placed->backward, FIRST_HALF, false)
-                                                     : placed_region(p, placed->forward, BOTH_HALVES, false);
+    if (of.makes == BOTH_HALVES && of.reads == SECOND_HALF)
+        find_beginnings(p);
+    p->forward = of.makes == FIRST_HALF ? placed_region(p, placed->backward, FIRST_HALF, false)
+                                        : placed_region(p, placed->forward, BOTH_HALVES, false);
     if (placed->backward)
-        p->backward = placed_region(p, placed->backward, later, true);
+        p->backward = placed_region(p, placed->backward, of.reads, true);
+    if (of.is_apart)
+        p->weights = placed_region(p, placed->backward, SECOND_HALF, true);
     return p;
+}
+
+static etch_live_program *selected(etch_arena *arena, const etch_placed *placed, const etch_stage_view *view,
+                                   selection of)
+{
+    etch_live_program *p = program_of(arena, placed, view, of, NULL);
+    const bool *is_cut = p->backward && has_chunks(p->view) ? cut_before(p) : NULL;
+    return is_cut ? program_of(arena, placed, view, of, is_cut) : p;
+}
+
+/* One stage goes back without pause. */
+static bool has_halves(const etch_placed *placed, const etch_stage_view *view)
+{
+    const etch_expr one = etch_int(placed->training->graph->sym, 1);
+    if (!placed->stages || !placed->backward || !view)
+        return false;
+    const bool is_cut = view->numbers ? view->numbers->stages > 1 : view->stage_count != one;
+    return is_cut && etch_schedule_has_halves(placed->stages->line->schedule);
 }
 
 etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
                                        const etch_stage_view *view, etch_hold hold)
 {
-    etch_live_program *p = program_of(arena, placed, view, hold, NULL);
-    const bool *is_cut = p->backward && has_chunks(p->view) ? cut_before(p) : NULL;
-    return is_cut ? program_of(arena, placed, view, hold, is_cut) : p;
+    static const selection selections[ETCH_HOLD_COUNT] = {
+        [ETCH_HOLD_FORWARD_TO_INPUTS] = {.makes = BOTH_HALVES, .reads = BOTH_HALVES},
+        [ETCH_HOLD_FORWARD_TO_WEIGHTS] = {.makes = BOTH_HALVES, .reads = SECOND_HALF},
+        [ETCH_HOLD_INPUTS_TO_WEIGHTS] = {.makes = FIRST_HALF, .reads = SECOND_HALF_ONLY},
+    };
+    return selected(arena, placed, view, selections[hold]);
+}
+
+etch_live_program *etch_live_of_passes(etch_arena *arena, const etch_placed *placed,
+                                       const etch_stage_view *view)
+{
+    const bool is_apart = has_halves(placed, view);
+    return selected(arena, placed, view,
+                    (selection){BOTH_HALVES, is_apart ? FIRST_HALF : BOTH_HALVES, is_apart});
+}
+
+const etch_live_region *etch_live_pass_of(const etch_live_program *p, etch_live_pass pass)
+{
+    const etch_live_region *const passes[ETCH_PASSES] = {p->forward, p->backward, p->weights};
+    return passes[pass];
 }

@@ -74,6 +74,16 @@ typedef struct etch_live_loop {
     etch_position position;
 } etch_live_loop;
 
+/* Of a run. */
+typedef enum etch_live_pass {
+    ETCH_PASS_FORWARD,
+    /* or its first half, where the halves are actions of their own */
+    ETCH_PASS_BACKWARD,
+    /* the second half */
+    ETCH_PASS_WEIGHTS,
+    ETCH_PASSES
+} etch_live_pass;
+
 typedef struct etch_live_program {
     const etch_training *training;
     /* NULL: of the training graph itself */
@@ -88,9 +98,14 @@ typedef struct etch_live_program {
     etch_live_region *forward;
     /* of a placement it may be NULL */
     etch_live_region *backward;
+    /* the second half of backward, where a run has it apart; else NULL */
+    etch_live_region *weights;
     /* while it is made; by step id, NULL: none: an earlier chunk cuts the part off for a later one */
     const etch_op *last_op;
     const bool *is_cut_before;
+    /* and by value id: what an inner loop of the first half of backward carries begins with, where only the
+     * second half is asked for; NULL: of others */
+    etch_value **begins_with;
 } etch_live_program;
 
 /* Of a graph with a backward pass. */
@@ -99,6 +114,11 @@ etch_live_program *etch_live_of_training(const etch_training *training);
  * lives in `arena`, as its runs do: there are as many as stages that are asked for. */
 etch_live_program *etch_live_of_placed(etch_arena *arena, const etch_placed *placed,
                                        const etch_stage_view *view, etch_hold hold);
+/* The same to be run: with the halves of backward apart where the stages run them so. */
+etch_live_program *etch_live_of_passes(etch_arena *arena, const etch_placed *placed,
+                                       const etch_stage_view *view);
+/* NULL: the program has no such pass. */
+const etch_live_region *etch_live_pass_of(const etch_live_program *program, etch_live_pass pass);
 /* The chunk of the stage that runs what is at a position of the top level. `view`: NULL for one stage. */
 uint32_t etch_live_chunk_at(const etch_stage_view *view, etch_position position);
 /* The name under views. */

@@ -31,6 +31,11 @@ static etch_live_interval *interval_of(etch_live_actions *w, uint32_t memory, ui
     etch_live_interval *known = w->last[memory] ? &w->intervals.at[w->last[memory] - 1] : NULL;
     if (known && (known->death >= w->begin || lasts))
         return known;
+    if (known && w->pass == ETCH_PASS_WEIGHTS && known->pass == ETCH_PASS_BACKWARD &&
+        known->chunk == w->chunk) {
+        known->waits = true;
+        return known;
+    }
     if (m->is_gathered && w->moment_of[m->since] && w->moment_of[m->since] < birth)
         birth = w->moment_of[m->since];
     ETCH_PUSH(w->arena, &w->intervals,
@@ -39,7 +44,7 @@ static etch_live_interval *interval_of(etch_live_actions *w, uint32_t memory, ui
                                    .death = w->begin,
                                    .chunk = w->chunk,
                                    .name = m->name,
-                                   .is_backward = w->is_backward});
+                                   .pass = w->pass});
     w->last[memory] = w->intervals.count;
     return &w->intervals.at[w->intervals.count - 1];
 }
@@ -147,28 +152,36 @@ static void send(etch_live_actions *w, bool is_backward)
 static void read_memory(etch_live_actions *w, uint32_t read, const etch_live_event *event)
 {
     const uint32_t memory = memory_here(w, read);
-    const bool is_kept = event->is_backward && w->run->memories.at[read].saved_from != ETCH_NO_CHUNK;
+    const bool is_kept =
+        event->pass != ETCH_PASS_FORWARD && w->run->memories.at[read].saved_from != ETCH_NO_CHUNK;
     if (is_kept && w->chunk < w->saved_from[memory])
         w->saved_from[memory] = w->chunk;
     if (!event->hands_on || is_there(w, memory))
         interval_of(w, memory, w->begin)->death = w->now;
 }
 
-static void run_action(etch_live_actions *w, uint32_t chunk, bool is_backward)
+static void receive(etch_live_actions *w, bool is_backward)
 {
-    w->begin = ++w->now;
-    w->chunk = chunk;
-    w->is_backward = is_backward;
     const message received = message_at(w, is_backward, is_backward, false);
     for (uint32_t i = 0; i < received.count; i++) {
-        w->brought[received.at[i].memory] |= chunk_bit(chunk);
+        w->brought[received.at[i].memory] |= chunk_bit(w->chunk);
         etch_live_interval *there = interval_of(w, received.at[i].memory, w->begin);
         there->name = received.at[i].name;
         there->is_received = true;
     }
+}
+
+/* The second half of backward has no messages. */
+static void run_action(etch_live_actions *w, uint32_t chunk, etch_live_pass pass)
+{
+    w->begin = ++w->now;
+    w->chunk = chunk;
+    w->pass = pass;
+    if (pass != ETCH_PASS_WEIGHTS)
+        receive(w, pass == ETCH_PASS_BACKWARD);
     for (uint32_t i = 0; i < w->run->events.count; i++) {
         const etch_live_event *event = &w->run->events.at[i];
-        if (event->chunk != chunk || event->is_backward != is_backward)
+        if (event->chunk != chunk || event->pass != pass)
             continue;
         w->moment_of[i] = ++w->now;
         for (uint32_t k = 0; k < event->makes.count; k++)
@@ -176,7 +189,8 @@ static void run_action(etch_live_actions *w, uint32_t chunk, bool is_backward)
         for (uint32_t k = 0; k < event->reads.count; k++)
             read_memory(w, event->reads.at[k], event);
     }
-    send(w, is_backward);
+    if (pass != ETCH_PASS_WEIGHTS)
+        send(w, pass == ETCH_PASS_BACKWARD);
 }
 
 /* On a stage microbatches follow each other without a pause: copies that last for one are always there, and
@@ -186,7 +200,7 @@ static bool is_always(const etch_live_actions *w, const etch_live_memory *m)
     const bool is_left = m->is_weight && w->run->program->names[m->name].value->sharded_flat;
     if (m->is_gathered)
         return m->lasts == ETCH_KEEP_STEP || (m->lasts == ETCH_KEEP_MICROBATCH && w->view);
-    return is_left && m->is_forward && w->view;
+    return is_left && m->pass == ETCH_PASS_FORWARD && w->view;
 }
 
 static void run_actions(etch_live_actions *w)
@@ -198,9 +212,12 @@ static void run_actions(etch_live_actions *w)
                 chunks = w->view->ranges[s].at[i].chunk + 1;
     w->chunks = chunks;
     for (uint32_t c = 0; c < chunks; c++)
-        run_action(w, c, false);
-    for (uint32_t c = chunks; w->run->program->backward && c-- > 0;)
-        run_action(w, c, true);
+        run_action(w, c, ETCH_PASS_FORWARD);
+    for (uint32_t c = chunks; w->run->program->backward && c-- > 0;) {
+        run_action(w, c, ETCH_PASS_BACKWARD);
+        if (w->run->program->weights)
+            run_action(w, c, ETCH_PASS_WEIGHTS);
+    }
     for (uint32_t i = 0; i < w->intervals.count; i++)
         if (is_always(w, &w->run->memories.at[w->intervals.at[i].memory])) {
             w->intervals.at[i].birth = 0;
@@ -243,7 +260,7 @@ static void put_values(etch_live_actions *w, const etch_valuation *values)
 
 bool etch_live_is_saved(const etch_live_actions *w, const etch_live_interval *there)
 {
-    bool is_saved = w->saved_from[there->memory] <= there->chunk;
+    bool is_saved = there->waits || w->saved_from[there->memory] <= there->chunk;
     for (uint32_t m = there->memory; (m = w->run->memories.at[m].part_of) != 0;)
         is_saved = is_saved || w->saved_from[m] < there->chunk;
     return is_saved;
@@ -252,7 +269,7 @@ bool etch_live_is_saved(const etch_live_actions *w, const etch_live_interval *th
 etch_live_actions *etch_live_actions_of(etch_arena *arena, const etch_placed *placed,
                                         const etch_stage_view *stage, const etch_valuation *values)
 {
-    etch_live_program *p = etch_live_of_placed(arena, placed, stage, ETCH_HOLD_FORWARD_TO_INPUTS);
+    etch_live_program *p = etch_live_of_passes(arena, placed, stage);
     const etch_live_run *run = etch_live_run_of(p, values);
     etch_live_actions *w = ETCH_NEW(arena, etch_live_actions);
     *w = (etch_live_actions){.run = run,

@@ -15,7 +15,10 @@ typedef struct etch_live_interval {
     uint32_t name;
     /* which of the sizes that is */
     uint32_t size;
-    bool is_backward, is_received;
+    etch_live_pass pass;
+    /* the second half of backward of the chunk reads it, too */
+    bool waits;
+    bool is_received;
 } etch_live_interval;
 
 typedef struct etch_live_actions {
@@ -32,7 +35,7 @@ typedef struct etch_live_actions {
     uint64_t *brought;
     /* of the action in work: its first moment, the last one until now, and its chunk */
     uint32_t begin, now, chunk;
-    bool is_backward;
+    etch_live_pass pass;
     /* of the view */
     uint32_t chunks;
     /* bytes of intervals, each once; numbers where the valuation makes all of them so, which `has_numbers`
@@ -41,11 +44,12 @@ typedef struct etch_live_actions {
     bool has_numbers;
 } etch_live_actions;
 
-/* Runs the actions of one microbatch, forward chunk by chunk and back. All is in `arena`; `values` as
- * etch_placed_workspace takes them. */
+/* Runs the actions of one microbatch, forward chunk by chunk and back, where halves are actions the second
+ * behind the first. All is in `arena`; `values` as etch_placed_workspace takes them. */
 etch_live_actions *etch_live_actions_of(etch_arena *arena, const etch_placed *placed,
                                         const etch_stage_view *stage, const etch_valuation *values);
-/* Does it count with the activations, or does an earlier chunk keep what it is a part of? */
+/* Does it count with the activations, as it is kept for backward or waits for its second half, or does an
+ * earlier chunk keep what it is a part of? */
 bool etch_live_is_saved(const etch_live_actions *actions, const etch_live_interval *there);
 
 #endif

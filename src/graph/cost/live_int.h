@@ -54,8 +54,8 @@ bool etch_live_is_forward(uint32_t value);
 void etch_live_bind(etch_live_walk *walk, uint32_t name, uint32_t value, bool is_here, etch_live_counts *out);
 /* Takes out the names of a body of forward, NULL: all. It is known now whether later phases read them. */
 void etch_live_settle_reads(etch_live_walk *walk, const etch_region *body, etch_live_counts *counts);
-/* What a loop begins with. */
-etch_live_entry etch_live_enter(const etch_live_walk *walk, uint32_t init);
+/* What a loop begins with: zeros are a value like any. */
+etch_live_entry etch_live_enter(etch_live_walk *walk, const etch_live_carry *carry);
 /* `entries`: what enters, then what is handed on. `is_here`: the stage runs it. */
 void etch_live_run_iteration(etch_live_walk *walk, const etch_live_region *body, bool is_here,
                              etch_live_entry *entries, etch_live_counts *out);

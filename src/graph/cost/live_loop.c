@@ -503,7 +503,7 @@ void etch_live_run_loop(etch_live_walk *w, const etch_live_loop *loop, bool is_t
                  .has_base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, bool),
                  .falls = loop->loop->forward && !w->is_derived};
     for (uint32_t k = 0; k < l.carries; k++)
-        l.entries[k] = etch_live_enter(w, body->carries.at[k].init);
+        l.entries[k] = etch_live_enter(w, &body->carries.at[k]);
     find_pieces(&l, is_top, is_here);
     for (uint32_t i = 0; i < l.pieces.count && !w->answers->is_open; i++) {
         const bool leaves = i + 1 == l.pieces.count;

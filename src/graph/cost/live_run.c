@@ -232,8 +232,7 @@ static void begin_event(etch_live_run *r, uint32_t chunk)
 {
     etch_sym_charge(r->sym, OPERATIONS_OF_STEP);
     ETCH_PUSH(r->arena, &r->events,
-              (etch_live_event){
-                  .is_backward = r->is_backward, .chunk = chunk, .loop = r->turning, .turn = r->turn});
+              (etch_live_event){.pass = r->pass, .chunk = chunk, .loop = r->turning, .turn = r->turn});
 }
 
 static etch_live_level *levels_of(const etch_live_run *r)
@@ -247,7 +246,7 @@ static etch_live_level *levels_of(const etch_live_run *r)
 static etch_live_memory *make(etch_live_run *r, uint32_t name)
 {
     const etch_live_memory made = {.name = name,
-                                   .is_forward = !r->is_backward,
+                                   .pass = r->pass,
                                    .saved_from = ETCH_NO_CHUNK,
                                    .is_weight = r->program->names[name].tensor->kind == ETCH_WEIGHT,
                                    .lasts = ETCH_KEEP_MICROBATCH,
@@ -292,14 +291,27 @@ static bool is_made_in(const etch_live_run *r, const etch_live_memory *m, const 
     return etch_region_is_in_loop(r->program->names[m->name].region, loop);
 }
 
-/* Copies that are gathered together are gone together. */
+/* Has forward made it, for backward? */
+static bool is_from_forward(const etch_live_run *r, const etch_live_memory *m)
+{
+    return m->pass == ETCH_PASS_FORWARD && r->pass != ETCH_PASS_FORWARD;
+}
+
+/* Has the first half of backward made it, for the second? */
+static bool waits(const etch_live_run *r, const etch_live_memory *m)
+{
+    return m->pass == ETCH_PASS_BACKWARD && r->pass == ETCH_PASS_WEIGHTS;
+}
+
+/* Copies that are gathered together are gone together, but for what waits. */
 static void read_memory(etch_live_run *r, uint32_t id)
 {
     const etch_live_memory *m = &r->memories.at[id];
-    const uint32_t first = m->is_gathered ? m->first : id, count = m->is_gathered ? m->together : 1;
+    const bool is_together = m->is_gathered && !waits(r, m);
+    const uint32_t first = is_together ? m->first : id, count = is_together ? m->together : 1;
     for (uint32_t i = first; i < first + count; i++) {
         ETCH_PUSH(r->arena, &event_now(r)->reads, i);
-        if (m->is_gathered && m->is_forward && r->is_backward)
+        if (m->is_gathered && is_from_forward(r, m))
             r->memories.at[i].copies = r->memories.at[i].lasting;
     }
 }
@@ -340,7 +352,7 @@ static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
 {
     const etch_expr one = etch_int(r->sym, 1);
     const etch_live_memory *m = &r->memories.at[id];
-    const bool is_apart = !m->part_of && !m->is_gathered && !(m->is_forward && r->is_backward);
+    const bool is_apart = !m->part_of && !m->is_gathered && !is_from_forward(r, m) && !waits(r, m);
     const etch_region *body = r->program->names[name].region;
     etch_expr copies = one;
     for (; body->loop && !is_open(r, body); body = body->parent) {
@@ -367,7 +379,7 @@ static void read_name(etch_live_run *r, uint32_t name)
     for (uint32_t all = id; all; all = r->memories.at[all].part_of)
         count_copies(r, name, all);
     m = &r->memories.at[id];
-    if (m->is_forward && r->is_backward && !m->is_weight && event_now(r)->chunk < m->saved_from)
+    if (is_from_forward(r, m) && !m->is_weight && event_now(r)->chunk < m->saved_from)
         m->saved_from = event_now(r)->chunk;
 }
 
@@ -464,12 +476,13 @@ static void add_to_whole(etch_live_run *r, const etch_live_item *item, uint32_t 
 {
     const etch_tensor *gradient = item->step->accumulate_into[k], *weight = gradient->of;
     uint32_t size;
-    etch_live_gradient now = {gradient, turns_at(r, weight->region, &size), chunk, 0};
+    etch_live_gradient now = {
+        .gradient = gradient, .turns = turns_at(r, weight->region, &size), .chunk = chunk, .pass = r->pass};
     for (uint32_t i = 0; i < r->gradients.count; i++) {
         const etch_live_gradient *made = &r->gradients.at[i];
-        const bool is_same = made->gradient == gradient && made->turns == now.turns && made->chunk == chunk;
-        const bool is_together = !is_apart(r, weight) && made->chunk == chunk &&
-                                 !is_apart(r, made->gradient->of) &&
+        const bool is_here = made->chunk == chunk && made->pass == r->pass;
+        const bool is_same = is_here && made->gradient == gradient && made->turns == now.turns;
+        const bool is_together = is_here && !is_apart(r, weight) && !is_apart(r, made->gradient->of) &&
                                  r->group_of[made->gradient->of->id] == r->group_of[weight->id];
         now.memory = is_same ? made->memory : now.memory;
         if (is_same || is_together)
@@ -505,10 +518,10 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
  * of a weight is memory of its own, also of a copy that forward has gathered. */
 static bool is_in_place(const etch_live_run *r, const etch_step *step)
 {
-    if (step->collective != ETCH_SLICE || step->copies || !r->is_backward)
+    if (step->collective != ETCH_SLICE || step->copies || r->pass == ETCH_PASS_FORWARD)
         return etch_step_shows(step);
     const etch_live_memory *m = &r->memories.at[etch_live_memory_of(r, step->ins[0]->id)];
-    return m->is_forward && !m->is_weight;
+    return m->pass == ETCH_PASS_FORWARD && !m->is_weight;
 }
 
 /* Another name for the memory of an operand; of a part of it one that a message may bring by itself. */
@@ -570,7 +583,7 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
     event_now(r)->hands_on = true;
     for (uint32_t k = 0; k < body->carries.count; k++) {
         handed[k] = etch_live_memory_of(r, body->carries.at[k].out);
-        if (handed[k] && r->memories.at[handed[k]].is_forward != r->is_backward)
+        if (handed[k] && !is_from_forward(r, &r->memories.at[handed[k]]))
             ETCH_PUSH(r->arena, &event_now(r)->reads, handed[k]);
     }
     for (uint32_t i = 0; is_top && i < r->to_turn_end.count; i++)
@@ -667,11 +680,12 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
                          .values = values,
                          .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
                          .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *)};
-    ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){0});
+    ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){.pass = ETCH_PASSES});
     find_groups(r);
-    for (uint32_t pass = 0; pass < (p->backward ? 2 : 1); pass++) {
-        const etch_live_region *region = pass ? p->backward : p->forward;
-        r->is_backward = pass == 1;
+    for (r->pass = ETCH_PASS_FORWARD; r->pass < ETCH_PASSES; r->pass++) {
+        const etch_live_region *region = etch_live_pass_of(p, r->pass);
+        if (!region)
+            continue;
         r->group_begins = true;
         r->interval++;
         find_all_turns(r, region);

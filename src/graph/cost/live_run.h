@@ -42,7 +42,7 @@ typedef struct etch_live_memory {
     uint32_t name;
     /* the memory that it is a part of, and nothing else, but where a message has brought it; 0: none */
     uint32_t part_of;
-    bool is_forward;
+    etch_live_pass pass;
     /* forward has made it, and backward of this chunk of the stage reads it, the first that does; or
      * ETCH_NO_CHUNK */
     uint32_t saved_from;
@@ -68,7 +68,7 @@ typedef struct etch_live_memory {
 
 /* A step, or the begin or the end of an iteration. */
 typedef struct etch_live_event {
-    bool is_backward;
+    etch_live_pass pass;
     uint32_t chunk;
     ETCH_VEC(uint32_t) makes;
     ETCH_VEC(uint32_t) reads;
@@ -89,6 +89,7 @@ typedef struct etch_live_copy {
 typedef struct etch_live_gradient {
     const etch_tensor *gradient;
     uint32_t turns, chunk, memory;
+    etch_live_pass pass;
 } etch_live_gradient;
 
 /* The turns at work of a loop, which stand for iterations in turn. */
@@ -112,7 +113,7 @@ typedef struct etch_live_run {
     /* bodies that are run, from the outermost on, and the spans of their loops */
     ETCH_VEC(const etch_region *) open;
     ETCH_VEC(etch_live_span) spans;
-    bool is_backward;
+    etch_live_pass pass;
     /* the event with which the iteration of the loop of the top level began, and what is there to its end */
     uint32_t turn_begin;
     ETCH_VEC(uint32_t) to_turn_end;
@@ -129,7 +130,7 @@ typedef struct etch_live_run {
     ETCH_VEC(etch_live_gradient) gradients;
     /* by tensor id of a weight: the weight group of the placement; NULL: none */
     const etch_weight_group **group_of;
-    /* the first is none */
+    /* the first is none, of no pass */
     ETCH_VEC(etch_live_memory) memories;
     ETCH_VEC(etch_live_event) events;
 } etch_live_run;

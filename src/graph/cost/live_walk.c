@@ -81,9 +81,10 @@ static etch_live_entry entry_of(const etch_live_walk *w, const uint32_t *values,
     return (etch_live_entry){.value = first, .is_own = true, .made_as = is_part ? made_as : ETCH_NO_NAME};
 }
 
-etch_live_entry etch_live_enter(const etch_live_walk *w, uint32_t init)
+etch_live_entry etch_live_enter(etch_live_walk *w, const etch_live_carry *carry)
 {
-    const uint32_t value = etch_live_value_of(w, init);
+    const bool is_zeros = carry->init == ETCH_NO_NAME && !w->is_derived;
+    const uint32_t value = is_zeros ? etch_live_value_new(w, carry->in) : etch_live_value_of(w, carry->init);
     return (etch_live_entry){.value = is_settled(w, value) ? ETCH_LIVE_SETTLED : value,
                              .made_as = ETCH_NO_NAME};
 }

@@ -139,7 +139,7 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
 }
 
 /* Values that a chunk of the stage keeps, and no chunk before it: what several read is there as long as the
- * first needs it. */
+ * first needs it. What waits for the second half of backward does so by itself in each. */
 typedef ETCH_VEC(etch_expr) chunk_counts;
 
 static etch_expr times_in(const listing *l, const etch_saved_list *saved, const etch_value *value)
@@ -150,14 +150,14 @@ static etch_expr times_in(const listing *l, const etch_saved_list *saved, const 
     return etch_int(l->sym, 0);
 }
 
-static chunk_counts counts_of(const listing *l, const etch_saved_list *upto, const etch_value *value)
+static chunk_counts counts_of(const listing *l, const etch_saved_list *kept, const etch_value *value)
 {
     chunk_counts counts = {0};
     etch_expr before = etch_int(l->sym, 0);
     for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
-        const etch_expr now = times_in(l, &upto[chunk], value);
+        const etch_expr now = times_in(l, &kept[chunk], value);
         ETCH_PUSH(l->arena, &counts, etch_sub(l->sym, now, before));
-        before = now;
+        before = l->hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? before : now;
     }
     return counts;
 }
@@ -203,14 +203,15 @@ static void push_activations(const listing *l, const etch_saved *saved, etch_exp
 static void list_chunks(const listing *l)
 {
     const uint32_t chunks = l->place->chunks;
-    etch_saved_list *upto = ETCH_NEW_ARRAY(l->arena, chunks, etch_saved_list);
+    etch_saved_list *kept = ETCH_NEW_ARRAY(l->arena, chunks, etch_saved_list);
     bool *done = ETCH_NEW_ARRAY(l->arena, l->placed->value_count, bool);
     for (uint32_t chunk = 0; chunk < chunks; chunk++)
-        etch_placed_saved(l->placed, etch_stage_view_upto(l->placed, l->stage, chunk), l->hold, &upto[chunk]);
+        etch_placed_saved(l->placed, etch_view_of_kept(l->placed, l->stage, l->hold, chunk), l->hold,
+                          &kept[chunk]);
     for (uint32_t chunk = chunks; chunk-- > 0;)
-        for (uint32_t i = 0; i < upto[chunk].count; i++) {
-            const etch_saved *saved = &upto[chunk].at[i];
-            const chunk_counts counts = counts_of(l, upto, saved->value);
+        for (uint32_t i = 0; i < kept[chunk].count; i++) {
+            const etch_saved *saved = &kept[chunk].at[i];
+            const chunk_counts counts = counts_of(l, kept, saved->value);
             if (!done[saved->value->id])
                 push_activations(l, saved, all_under_way(l, &counts));
             done[saved->value->id] = true;

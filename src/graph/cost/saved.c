@@ -11,6 +11,17 @@
 
 #include "graph/cost/live.h"
 
+/* Of a weight that is gathered one run of the step may find several. */
+static etch_expr copies_of(const etch_live_program *p, const etch_live_count *count)
+{
+    const etch_value *value = p->names[count->name].value;
+    const etch_step *step = value ? value->step : NULL;
+    for (uint32_t i = 0; step && step->copies && i < step->out_count; i++)
+        if (step->outs[i] == value)
+            return etch_mul(p->sym, count->times, step->copies[i]);
+    return count->times;
+}
+
 static etch_saved saved_of(const etch_live_program *p, const etch_live_count *count)
 {
     const etch_live_name *name = &p->names[count->name];
@@ -21,7 +32,7 @@ static etch_saved saved_of(const etch_live_program *p, const etch_live_count *co
         .elements = p->placed ? etch_value_elements(p->placed, name->value)
                               : etch_elements(p->sym, name->tensor, etch_size_in_training, p->training),
         .width = etch_dtype_bytes(name->tensor->dtype),
-        .times = count->times,
+        .times = copies_of(p, count),
         .reader = name->reader,
     };
 }
@@ -86,6 +97,12 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 {
     if (training->backward)
         list_kept(etch_live_of_training(training), training->graph->arena, out);
+}
+
+const etch_stage_view *etch_view_of_kept(const etch_placed *placed, const etch_stage_view *view,
+                                         etch_hold hold, uint32_t chunk)
+{
+    return etch_stage_view_chunks(placed, view, hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? chunk : 0, chunk);
 }
 
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_hold hold,

@@ -53,11 +53,12 @@ static void note(etch_placer *p, const etch_op *op, uint32_t axes)
 
 /* ---- sums that are terms of sums ----------------------------------------------------------------------- */
 
-/* The result of a call, or what enters one, in sight of no scope of the plan and of no pin. */
+/* The result of a call, or what enters one, in sight of no scope of the plan and of no pin; one op reads it,
+ * and no loop begins with it. */
 static bool is_bare(const etch_placer *p, const etch_op *op)
 {
     const etch_tensor *out = op->outs[0];
-    return !etch_boundary_of_operand(&p->plan_regions, op, op->ins[0]).axes &&
+    return p->uses[out->id].count == 1 && !etch_boundary_of_operand(&p->plan_regions, op, op->ins[0]).axes &&
            !etch_boundary_of_result(&p->plan_regions, out).axes && !etch_map_find_pin(p->placed, out) &&
            !out->wanted && !p->uses[out->id].read_back && !etch_request_carried_at_end(out).loop;
 }

@@ -134,6 +134,8 @@ typedef struct etch_placed_item {
 typedef struct etch_placed_carry {
     /* init NULL: zeros; as in etch_carry */
     etch_value *init, *in, *out, *result;
+    /* as of a step: the second half hands it on */
+    bool weight_half;
 } etch_placed_carry;
 
 typedef struct etch_placed_region {

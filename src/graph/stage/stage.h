@@ -169,9 +169,9 @@ typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_
 /* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts layers. */
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
-/* What the stage holds up to a chunk, that included; without the messages. */
-const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etch_stage_view *view,
-                                            uint32_t chunk);
+/* What the stage holds of its chunks from `first` to `last`, both included; without the messages. */
+const etch_stage_view *etch_stage_view_chunks(const etch_placed *placed, const etch_stage_view *view,
+                                              uint32_t first, uint32_t last);
 /* Layers of a stage position that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
 /* Those of them, at the stage position of a loop, that are iterations of the class of `body`. */

@@ -114,17 +114,24 @@ typedef struct added_up {
     uint32_t item, carry;
 } added_up;
 
+static bool carries(const etch_loop *loop, const etch_tensor *tensor)
+{
+    for (uint32_t b = 0; b < loop->bodies.count; b++)
+        for (uint32_t k = 0; k < loop->bodies.at[b]->carries.count; k++)
+            if (loop->bodies.at[b]->carries.at[k].in == tensor)
+                return true;
+    return false;
+}
+
 /* Is it the cotangent of a value from outside of the loop? That of what the forward loop hands on is made
- * anew in each iteration. */
+ * anew in each iteration; where that is run again, what it does not need is carried by the first one only. */
 static bool is_from_outside(const etch_placed_loop *loop, uint32_t carry)
 {
     const etch_tensor *of = etch_loop_carries(loop)->at[carry].in->tensor->of;
-    const etch_loop *forward = loop->loop->forward;
-    for (uint32_t b = 0; forward && b < forward->bodies.count; b++)
-        for (uint32_t k = 0; k < forward->bodies.at[b]->carries.count; k++)
-            if (forward->bodies.at[b]->carries.at[k].in == of)
-                return false;
-    return forward;
+    const etch_loop *again = loop->loop->forward;
+    if (!again)
+        return false;
+    return !carries(again, of) && !carries(etch_forward_body(loop->loop->bodies.at[0])->loop, of);
 }
 
 static added_up added_up_as(const etch_staging *s, const etch_value *term)

@@ -349,8 +349,8 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 
 /* ---- some of the chunks -------------------------------------------------------------------------------- */
 
-const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etch_stage_view *of,
-                                            uint32_t chunk)
+const etch_stage_view *etch_stage_view_chunks(const etch_placed *placed, const etch_stage_view *of,
+                                              uint32_t first, uint32_t last)
 {
     viewing v = begin(placed);
     v.view->numbers = of->numbers;
@@ -360,19 +360,21 @@ const etch_stage_view *etch_stage_view_upto(const etch_placed *placed, const etc
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];
         etch_expr *shares = v.view->shares[i];
-        for (uint32_t k = 0; k < all->count && all->at[k].chunk <= chunk; k++) {
+        for (uint32_t k = 0; k < all->count && all->at[k].chunk <= last; k++) {
+            if (all->at[k].chunk < first)
+                continue;
             ETCH_PUSH(placed->arena, ranges, all->at[k]);
             shares[ETCH_ALL_OF] =
                 etch_add(v.sym, shares[ETCH_ALL_OF], etch_sub(v.sym, all->at[k].high, all->at[k].low));
         }
         if (ranges->count == 0)
             continue;
+        const bool begins = ranges->at[0].chunk == all->at[0].chunk;
+        const bool ends = ranges->at[ranges->count - 1].chunk == all->at[all->count - 1].chunk;
         v.view->held[i] = true;
-        shares[ETCH_FIRST_OF] = of->shares[i][ETCH_FIRST_OF];
-        if (ranges->count < all->count)
-            continue;
-        v.view->whole[i] = of->whole[i];
-        shares[ETCH_LAST_OF] = of->shares[i][ETCH_LAST_OF];
+        v.view->whole[i] = begins && ends && of->whole[i];
+        shares[ETCH_FIRST_OF] = begins ? of->shares[i][ETCH_FIRST_OF] : v.zero;
+        shares[ETCH_LAST_OF] = ends ? of->shares[i][ETCH_LAST_OF] : v.zero;
     }
     return v.view;
 }
