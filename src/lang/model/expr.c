@@ -366,8 +366,8 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
                       etch_written(env->builder->spec, expr->span));
         else
             etch_help(diag,
-                      "numbers are added to tensors, or multiply or divide them, as in x * %s; no cost depends "
-                      "on their value, so that no function of them is needed",
+                      "numbers are added to tensors, or multiply or divide them, as in x * %s; no cost "
+                      "depends on their value, so that no function of them is needed",
                       etch_written(env->builder->spec, expr->span));
     }
     return value.failed ? NULL : value.tensor;

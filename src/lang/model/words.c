@@ -12,8 +12,8 @@ typedef struct word {
 
 #define PRODUCT "a product of tensors is written y[..] = x * w: dims of both that y does not name are summed"
 #define GROUPS "dims have names: x[(N,P)->M] makes one of two, x[M->(N,P)] two of one"
-#define ORDER "dims have names, and no order: nothing is transposed"
-#define ALIGNED "what lacks a dim is the same along it: tensors need no dims of size 1, and none to be expanded"
+#define ORDER "dims have names: their order says nothing, and tensors are read as they are"
+#define ALIGNED "what lacks a dim is the same along it: nothing needs a dim of size 1, or to be expanded"
 
 static const word words[] = {
     {"attention", ATTENTION},

@@ -606,8 +606,8 @@ static void help_pending(etch_diag *diag, const etch_plan *plan, const etch_pend
         etch_help(diag, "stages cut the whole model: leave this line out");
     } else {
         etch_help(diag,
-                  "stages cut the whole model: write '%s' outside of all scopes, and list in it all that they "
-                  "cut, as in stage (embed, layer, head) @ pp",
+                  "stages cut the whole model: write '%s' outside of all scopes, and list in it all that "
+                  "they cut, as in stage (embed, layer, head) @ pp",
                   pending->text);
     }
 }

@@ -188,8 +188,8 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, bool in_sco
     etch_axis_list axes;
     const char *level = line->level.text;
     if (strcmp(level, "1") != 0 && strcmp(level, "2") != 0 && strcmp(level, "3") != 0) {
-        etch_help(etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s",
-                             level),
+        etch_help(etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->level.span,
+                             "there is no ZeRO level %s", level),
                   "1 divides the states of the optimizer, 2 the gradients as well, 3 the weights as well");
         return false;
     }

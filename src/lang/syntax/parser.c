@@ -604,9 +604,10 @@ static etch_token_kind meant_by(const char *word, unsigned lines)
     static const struct {
         const char *word;
         etch_token_kind kind;
-    } others[] = {{"class", ETCH_TOKEN_MODULE}, {"def", ETCH_TOKEN_MODULE},      {"fn", ETCH_TOKEN_MODULE},
-                  {"func", ETCH_TOKEN_MODULE},  {"function", ETCH_TOKEN_MODULE}, {"plan", ETCH_TOKEN_PARALLEL},
-                  {"loop", ETCH_TOKEN_REPEAT},  {"while", ETCH_TOKEN_REPEAT}};
+    } others[] = {{"class", ETCH_TOKEN_MODULE}, {"def", ETCH_TOKEN_MODULE},
+                  {"fn", ETCH_TOKEN_MODULE},    {"func", ETCH_TOKEN_MODULE},
+                  {"loop", ETCH_TOKEN_REPEAT},  {"function", ETCH_TOKEN_MODULE},
+                  {"while", ETCH_TOKEN_REPEAT}, {"plan", ETCH_TOKEN_PARALLEL}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(word, others[i].word) == 0 && etch_token_starts(others[i].kind) & lines)
             return others[i].kind;
