@@ -493,7 +493,8 @@ static void turn(etch_unroller *u, etch_action action, const message_end *end)
         made[i] = sent_by(u, &message->wires[i]);
     action.chunk = end->place.chunk;
     u->at->layers = u->held->chunks[action.chunk];
-    u->at->registers = u->frames.at[frame_of(u, action)].registers;
+    const uint32_t frame = frame_of(u, action);
+    u->at->registers = u->frames.at[frame].registers;
     for (uint32_t i = 0; i < message->wire_count; i++)
         *arrival_of(u, &message->wires[i]) = made[i];
     u->at->layers = layers;
