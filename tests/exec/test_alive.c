@@ -240,12 +240,17 @@ START_TEST(halves_of_backward_are_said_right)
 }
 END_TEST
 
+/* Stages that were looked at. */
+typedef struct overlap_tally {
+    /* of two chunks; of one, where as much is said as is held; where more is */
+    uint32_t chunked, exact, loose;
+} overlap_tally;
+
 /* A forward and a backward action in one slot work on what both do. Where the stages have one chunk every pair
  * of the fullest steps may meet, and no more is said. */
-static void check_overlaps(etch_arena *arena, const exec_zoo *zoo, uint32_t number, uint32_t *chunked,
-                           uint32_t *exact)
+static void check_overlaps(etch_arena *arena, const exec_zoo *zoo, uint32_t number, overlap_tally *seen)
 {
-    const bool is_dual = number % 2 == 0 && exec_zoo_has_microbatches(arena, zoo, zoo->plans[number], 4);
+    const bool is_dual = exec_zoo_has_microbatches(arena, zoo, zoo->plans[number], 4);
     exec_model *m = zoo->build(arena, is_dual ? 4 : 2);
     uint32_t layers;
     const char *loops = loops_of(m, &layers);
@@ -269,26 +274,32 @@ static void check_overlaps(etch_arena *arena, const exec_zoo *zoo, uint32_t numb
                       "%s, %s, stage %u: less is said than is held: %llu %llu, %llu %llu", zoo->name, text, i,
                       (unsigned long long)is.activations, (unsigned long long)said.activations,
                       (unsigned long long)is.workspace, (unsigned long long)said.workspace);
-        *exact += !chunks && is.workspace == said.workspace && is.activations == said.activations;
-        *chunked += chunks;
+        const bool exact = is.workspace == said.workspace && is.activations == said.activations;
+        seen->chunked += chunks;
+        seen->exact += !chunks && exact;
+        seen->loose += !chunks && !exact;
+        if (!chunks && !exact) fprintf(stderr, "%s, %s, stage %u %x: %llu %llu, %llu %llu\n", zoo->name, text, i, exec_traits(placed),
+                      (unsigned long long)is.activations, (unsigned long long)said.activations,
+                      (unsigned long long)is.workspace, (unsigned long long)said.workspace);
     }
     exec_slots_release(s);
 }
 
 static void overlaps(etch_arena *arena)
 {
-    uint32_t chunked = 0, exact = 0, turn = 0;
+    overlap_tally seen = {0};
+    uint32_t turn = 0;
     for (const exec_zoo *z = exec_models; z->name; z++)
         for (uint32_t i = 0; z->plans[i]; i++) {
             if (turn++ % 3 != 0)
                 continue;
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            check_overlaps(own, z, i, &chunked, &exact);
+            check_overlaps(own, z, i, &seen);
             etch_arena_free(own);
         }
-    printf("%u %u\n", chunked, exact);
-    ck_assert_uint_gt(chunked, 50);
-    ck_assert_uint_gt(exact, 50);
+    printf("%u %u %u\n", seen.chunked, seen.exact, seen.loose);
+    ck_assert_uint_gt(seen.chunked, 10);
+    ck_assert_uint_gt(seen.exact, 10 * seen.loose);
 }
 
 START_TEST(slots_of_two_actions_are_said_right)
