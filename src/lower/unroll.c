@@ -4,8 +4,8 @@
  * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it,
  * for the last computation before the interval; a receive for the last computation of the action two before
  * the one that needs it, beside whose send it is posted. Two actions of a slot run in turns, each until it
- * communicates: a turn is an interval of computations, and what passes meanwhile no part of it. A node that adds into a gradient waits for the one
- * that did so before, so that the last of them stands for all. */
+ * communicates: a turn is an interval of computations, and what passes meanwhile no part of it. A node that
+ * adds into a gradient waits for the one that did so before, so that the last of them stands for all. */
 #include "lower/unroll_int.h"
 
 #include <inttypes.h>
@@ -228,17 +228,17 @@ static bool run_task_item(etch_unroller *u, const etch_task *task, const etch_bo
     return !task->gathers && task->type != ETCH_NODE_COMP;
 }
 
-/* ---- walks ---------------------------------------------------------------------------------------------- */
+/* ---- walks --------------------------------------------------------------------------------------------- */
 
 /* What a walk through the body of an action comes to. */
 typedef enum walk_event { WALK_GOES_ON, WALK_COMMUNICATES, WALK_ENDS } walk_event;
 
-static etch_walk_level *level_at(const etch_unroller *u)
+static etch_body_level *level_at(const etch_unroller *u)
 {
     return &u->at->levels[u->at->depth - 1];
 }
 
-static uint64_t iteration_of(const etch_walk_level *level)
+static uint64_t iteration_of(const etch_body_level *level)
 {
     return level->loop->repeat->reverse ? level->turns.end - 1 - level->turn
                                         : level->turns.first + level->turn;
@@ -246,13 +246,13 @@ static uint64_t iteration_of(const etch_walk_level *level)
 
 /* Are the first, or the last, of all iterations of the loop among those that run? What the first iteration of
  * a chunk carries in has else come with a message. */
-static bool begins_loop(const etch_walk_level *level)
+static bool begins_loop(const etch_body_level *level)
 {
     const etch_repeat *repeat = level->loop->repeat;
     return repeat->reverse ? level->turns.end == repeat->count : level->turns.first == 0;
 }
 
-static bool ends_loop(const etch_walk_level *level)
+static bool ends_loop(const etch_body_level *level)
 {
     const etch_repeat *repeat = level->loop->repeat;
     return repeat->reverse ? level->turns.first == 0 : level->turns.end == repeat->count;
@@ -267,7 +267,7 @@ static uint32_t carried_count(const etch_unroller *u, const etch_repeat *repeat)
  * last of all left. */
 static void begin_iteration(etch_unroller *u)
 {
-    etch_walk_level *level = level_at(u);
+    etch_body_level *level = level_at(u);
     const etch_repeat *repeat = level->loop->repeat;
     const uint64_t iteration = iteration_of(level);
     const etch_body *body = body_at(repeat, iteration), *around = level[-1].body;
@@ -286,7 +286,7 @@ static void begin_iteration(etch_unroller *u)
 
 static void end_iteration(etch_unroller *u)
 {
-    etch_walk_level *level = level_at(u);
+    etch_body_level *level = level_at(u);
     const etch_repeat *repeat = level->loop->repeat;
     const etch_body *body = level->body;
     u->at->prefix.length = level->prefix_length;
@@ -302,7 +302,7 @@ static void end_iteration(etch_unroller *u)
 /* Goes on to the next item of the body at work. */
 static void end_item(etch_unroller *u)
 {
-    etch_walk_level *level = level_at(u);
+    etch_body_level *level = level_at(u);
     const etch_body_item *item = &level->body->items.at[level->item];
     if (level->body == u->outline->backward && u->at->weight_half && !u->finds_gathers)
         add_due(u, level->item, item);
@@ -313,7 +313,7 @@ static void end_item(etch_unroller *u)
 
 static void next_iteration(etch_unroller *u)
 {
-    const etch_walk_level *level = level_at(u);
+    const etch_body_level *level = level_at(u);
     const etch_repeat *repeat = level->loop->repeat;
     if (level->turn < level->turns.end - level->turns.first) {
         begin_iteration(u);
@@ -329,7 +329,7 @@ static void begin_loop(etch_unroller *u, const etch_body_item *item)
 {
     const etch_body *around = level_at(u)->body;
     const etch_repeat *repeat = item->repeat;
-    const etch_walk_level level = {.loop = item,
+    const etch_body_level level = {.loop = item,
                                    .turns = iterations_of(u, item),
                                    .first_run = u->at->run[around->depth] * repeat->count,
                                    .prefix_length = u->at->prefix.length,
@@ -352,7 +352,7 @@ static bool is_left_out(const etch_unroller *u, const etch_body *body, const etc
 /* Runs the next item of the action at work, or begins or ends an iteration. */
 static walk_event walk_on(etch_unroller *u)
 {
-    etch_walk_level *level = level_at(u);
+    etch_body_level *level = level_at(u);
     const etch_body *body = level->body;
     if (level->item == body->items.count) {
         if (!level->loop)
@@ -582,7 +582,7 @@ static void begin_action(etch_unroller *u, etch_action action)
     at->weight_half = etch_action_ends(action);
     at->weight_groups = (etch_weight_group_count){.number = u->weight_group_count, .begins = true};
     at->depth = 1;
-    at->levels[0] = (etch_walk_level){.body = back ? u->outline->backward : u->outline->forward};
+    at->levels[0] = (etch_body_level){.body = back ? u->outline->backward : u->outline->forward};
     at->run[at->levels[0].body->depth] = 0;
     at->ending = at->has_ended = false;
     etch_prefix_begin(u, true, action.microbatch);

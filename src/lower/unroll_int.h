@@ -56,7 +56,7 @@ typedef struct etch_gather_run {
 } etch_gather_run;
 
 /* A body that is walked through; of a loop, one iteration after the other. */
-typedef struct etch_walk_level {
+typedef struct etch_body_level {
     const etch_body *body;
     /* the next one */
     uint32_t item;
@@ -68,13 +68,13 @@ typedef struct etch_walk_level {
     /* of the prefix around the loop */
     uint32_t prefix_length;
     bool in_layer;
-} etch_walk_level;
+} etch_body_level;
 
 /* An action at work: how far it is, and what it works with. */
 typedef struct etch_action_run {
     /* both halves of backward in one slot are one action */
     etch_action action;
-    etch_walk_level levels[ETCH_LOOP_DEPTH + 2];
+    etch_body_level levels[ETCH_LOOP_DEPTH + 2];
     uint32_t depth;
     /* of its chunk */
     etch_bound_interval layers;

@@ -103,9 +103,9 @@ class Rendezvous(Case):
 
     def test_shared_slots(self):
         """DualPipe has two microbatches for each stage at least."""
-        self.check("dualpipev", lambda number: [SETTINGS[1], SETTINGS[number % 4]], every=3)
+        self.check("dualpipev", lambda number: [SETTINGS[1], SETTINGS[number % 4]], every=6)
         self.check(SHARED, lambda number: SETTINGS[:1], lambda spec: [of for of in runs_of(spec) if not of],
-                   every=3, turn=1)
+                   every=6, turn=1)
 
     def test_listed_order(self):
         """Runs that serve have one microbatch, which is not what the order is of."""

@@ -35,9 +35,10 @@ def before(program):
 
 
 class SharedSlots(Case):
-    def lowered(self, order, train="", more="pin residual [B@dp, S@tp, H]"):
+    def lowered(self, order, train="", more="pin residual [B@dp, S@tp, H]", dp=1):
         spec = self.write(f"{order}.etch", decoder(ORDERS[order], more=more, train=train))
-        folder = lower(self.scratch / order, spec, sets=SETS)
+        number = len(list(self.scratch.iterdir()))
+        folder = lower(self.scratch / f"{order}.{number}", spec, sets={**SETS, "dp": dp, "tp": 2 // dp})
         told = json.loads(run("verify", folder, "--format", "json").out)
         for which in ("eager", "rendezvous", "verdict"):
             self.assertEqual("always", told[which], which)
@@ -86,8 +87,9 @@ class SharedSlots(Case):
         def nodes(program):
             return collections.Counter((node.name, attribute(node, QUANTITY[node.type]))
                                        for node in program.nodes.values())
-        for train, more in (("", ""), (", recompute = layer", ""), (", clip = 1.0", "zero 3 @ tp")):
-            found = {order: self.lowered(order, train, more)[1] for order in ORDERS}
+        for train, more in (("", ""), (", recompute = layer", ""), (", clip = 1.0", "zero 3 @ dp")):
+            dp = 2 if more else 1
+            found = {order: self.lowered(order, train, more, dp)[1] for order in ORDERS}
             for rank in range(4):
                 counts = {order: nodes(programs[rank]) for order, programs in found.items()}
                 self.assertEqual(counts["alone"], counts["shared"])

@@ -220,8 +220,8 @@ END_TEST
 
 /* ---- by hand ------------------------------------------------------------------------------------------- */
 
-/* F1&B0: the slot begins when both can. Stage 0 stalls where stage 1 wants microbatch 1 first, and would not if
- * its forward action had a slot of its own. */
+/* F1&B0: the slot begins when both can. Stage 0 stalls where stage 1 wants microbatch 1 first, and would not
+ * if its forward action had a slot of its own. */
 static void shared_slots(etch_arena *arena)
 {
     for (int shares = 0; shares < 2; shares++)

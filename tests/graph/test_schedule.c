@@ -227,9 +227,9 @@ END_TEST
 
 /* ---- simulation ---------------------------------------------------------------------------------------- */
 
-/* A forward action waits for the link before it, a backward one for the link behind it and for its own forward
- * action; a stage does its slots in turn. Actions that share a slot begin and end together, and take what each
- * would. */
+/* A forward action waits for the link before it, a backward one for the link behind it and for its own
+ * forward action; a stage does its slots in turn. Actions that share a slot begin and end together, and take
+ * what each would. */
 typedef struct simulation {
     const etch_pipe *pipe;
     const etch_action *slots[MOST_STAGES];
@@ -452,8 +452,9 @@ static int64_t up_to_return(int64_t stages, int64_t chunks, int64_t micro, const
     return chunks * (few * (int64_t)t[FORWARD] + weights * (int64_t)t[WEIGHTS]);
 }
 
-/* Less where gradients of inputs take longer than forward: the last stage has work for as long, up to a forward
- * slot. Published is (p/2 - 1)(F&B + B - 3W), of p stages on half as many ranks: with F&B all three. */
+/* Less where gradients of inputs take longer than forward: the last stage has work for as long, up to a
+ * forward slot. Published is (p/2 - 1)(F&B + B - 3W), of p stages on half as many ranks: with F&B all three.
+ * */
 static int64_t up_to_forward(int64_t stages, int64_t chunks, int64_t micro, const uint64_t *t)
 {
     const int64_t f = (int64_t)t[FORWARD], longer = (int64_t)t[BACK] - f;

@@ -287,8 +287,8 @@ static bool report_unformed(const choosing *c, const char *wanted, etch_span spa
     return false;
 }
 
-/* Has the plan's order these numbers of stages and microbatches? What one that is listed holds is known for no
- * others. */
+/* Has the plan's order these numbers of stages and microbatches? What one that is listed holds is known for
+ * no others. */
 static bool order_fits(const choosing *c, bool must_be_bound)
 {
     const etch_stage_line *line = c->stages->line;

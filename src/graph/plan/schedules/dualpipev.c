@@ -1,12 +1,12 @@
 /* DualPipeV (DeepSeek-AI 2025, github.com/deepseek-ai/DualPipe): DualPipe (arXiv 2412.19437) with each of its
  * ranks folded onto the one that is its mirror image, which holds the same layers. Two chunks in each stage
- * remain, of which the second comes back, and no weight is there twice. Most forward actions share a slot with
- * a backward one, so that what each sends, all-to-alls above all, passes while the other computes.
+ * remain, of which the second comes back, and no weight is there twice. Most forward actions share a slot
+ * with a backward one, so that what each sends, all-to-alls above all, passes while the other computes.
  *
- * Stage i of p is a row of phases: forward through chunk 0; forward through both chunks in turns; chunk 1 back
- * in halves, and forward; then slots of a forward and a backward action, the chunks in turns; as forward runs
- * out, backward alone, in the end in halves, of which the second ones fill what would be waiting. It trains
- * with 2p microbatches or more. */
+ * Stage i of p is a row of phases: forward through chunk 0; forward through both chunks in turns; chunk 1
+ * back in halves, and forward; then slots of a forward and a backward action, the chunks in turns; as forward
+ * runs out, backward alone, in the end in halves, of which the second ones fill what would be waiting. It
+ * trains with 2p microbatches or more. */
 #include "graph/plan/schedules/generator.h"
 
 /* ---- actions ------------------------------------------------------------------------------------------ */

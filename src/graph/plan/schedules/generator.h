@@ -30,8 +30,8 @@ struct etch_schedule {
     /* that order */
     const etch_action_order *order;
     /* Adds the actions of `stage`, from 0, in the order in which it does them: for every microbatch and chunk
-     * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall; a slot
-     * that actions share begins when all of them can. */
+     * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall; a
+     * slot that actions share begins when all of them can. */
     void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
     /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`, of what is held until the
      * gradients of inputs, until those of weights, and between both (the last two NULL without halves);
