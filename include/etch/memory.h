@@ -48,6 +48,9 @@ typedef struct etch_memory_slot {
     etch_action_kind kind;
     uint32_t chunk;
     uint64_t microbatch;
+    /* runs together with the one before it: rows of a forward action and of a backward one that do have what
+     * the other works on at most */
+    bool overlaps;
 } etch_memory_slot;
 
 typedef struct etch_memory_stage {

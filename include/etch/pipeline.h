@@ -16,7 +16,10 @@ typedef struct etch_pipeline_slot {
     /* which link of the chain of all chunks that is, from 0 */
     uint64_t link;
     uint64_t microbatch;
+    /* of actions that run together all that they take: each of them says it */
     uint64_t start, end;
+    /* runs together with the one before it: a forward action and a backward one, or the halves of that */
+    bool overlaps;
 } etch_pipeline_slot;
 
 typedef struct etch_pipeline_stage {

@@ -25,6 +25,8 @@ static json_t *slot_json(const etch_memory_slot *slot, bool *failed)
     cli_json_set(object, "direction", json_string(etch_action_kind_name(slot->kind)), failed);
     cli_json_set(object, "microbatch", number_json(slot->microbatch), failed);
     cli_json_set(object, "chunk", number_json(slot->chunk), failed);
+    if (slot->overlaps)
+        cli_json_set(object, "overlaps", json_true(), failed);
     return object;
 }
 

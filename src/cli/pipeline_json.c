@@ -15,6 +15,8 @@ static json_t *slot_json(const etch_pipeline_slot *slot, bool *failed)
     cli_json_set(row, "link", number_json(slot->link), failed);
     cli_json_set(row, "start", number_json(slot->start), failed);
     cli_json_set(row, "end", number_json(slot->end), failed);
+    if (slot->overlaps)
+        cli_json_set(row, "overlaps", json_true(), failed);
     return row;
 }
 

@@ -54,15 +54,47 @@ static void print_legend(const etch_pipeline_report *report)
            x + 18);
 }
 
-static void print_slot(const etch_pipeline_report *report, size_t stage, const etch_pipeline_slot *slot)
+/* A rectangle of the picture. */
+typedef struct box {
+    uint64_t x, y, width, height;
+} box;
+
+static void print_action(const etch_pipeline_report *report, const etch_pipeline_slot *slot, box at)
 {
     char chunk[16] = "";
     if (report->chunks > 1)
         snprintf(chunk, sizeof chunk, ".%" PRIu32, slot->chunk);
-    printf("<rect class=\"%s\" x=\"%" PRIu64 "\" y=\"%" PRIu64 "\" width=\"%" PRIu64 "\" height=\"%d\"/>",
-           kinds[slot->kind], x_at(slot->start), y_at(stage), (slot->end - slot->start) * UNIT, SLOT);
+    printf("<rect class=\"%s\" x=\"%" PRIu64 "\" y=\"%" PRIu64 "\" width=\"%" PRIu64 "\" height=\"%" PRIu64
+           "\"/>",
+           kinds[slot->kind], at.x, at.y, at.width, at.height);
     printf("<text class=\"n\" x=\"%" PRIu64 "\" y=\"%" PRIu64 "\">%" PRIu64 "%s</text>\n",
-           (x_at(slot->start) + x_at(slot->end)) / 2, y_at(stage) + 15, slot->microbatch, chunk);
+           (2 * at.x + at.width) / 2, at.y + (at.height + 8) / 2, slot->microbatch, chunk);
+}
+
+/* Actions that run together share the time: forward above, and below what goes back, its halves beside each
+ * other. */
+static void print_slot(const etch_pipeline_report *report, size_t stage, const etch_pipeline_slot *slots,
+                       size_t count)
+{
+    const bool both = count > 1 && slots[0].kind == ETCH_ACTION_FORWARD;
+    const uint64_t below = count - both, half = both ? SLOT / 2 : 0;
+    const uint64_t width = (slots->end - slots->start) * UNIT;
+    if (both)
+        print_action(report, slots, (box){x_at(slots->start), y_at(stage), width, half});
+    for (uint64_t i = 0; i < below; i++)
+        print_action(
+            report, &slots[both + i],
+            (box){x_at(slots->start) + i * width / below, y_at(stage) + half, width / below, SLOT - half});
+}
+
+static void print_slots(const etch_pipeline_report *report, size_t stage)
+{
+    const etch_pipeline_stage *row = &report->stages[stage];
+    for (size_t i = 0, count; i < row->slot_count; i += count) {
+        for (count = 1; i + count < row->slot_count && row->slots[i + count].overlaps;)
+            count++;
+        print_slot(report, stage, &row->slots[i], count);
+    }
 }
 
 /* ---- messages --------------------------------------------------------------------------------------- */
@@ -132,8 +164,7 @@ bool cli_print_pipeline_svg(cli_pool *pool, const etch_pipeline_report *report)
         printf("<rect class=\"r\" x=\"%d\" y=\"%" PRIu64 "\" width=\"%" PRIu64 "\" height=\"%d\"/>", LEFT,
                y_at(stage), report->time * UNIT, SLOT);
         printf("<text x=\"8\" y=\"%" PRIu64 "\">stage %zu</text>\n", y_at(stage) + 15, stage);
-        for (size_t i = 0; i < report->stages[stage].slot_count; i++)
-            print_slot(report, stage, &report->stages[stage].slots[i]);
+        print_slots(report, stage);
     }
     print_messages(report, cells);
     puts("</svg>");

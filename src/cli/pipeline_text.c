@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_LENGTH = 48 };
+enum { NAME_LENGTH = 48, SLOT_LENGTH = 3 * NAME_LENGTH };
 
 /* "3", and "3.1" where stages have several chunks: microbatch 3 in chunk 1. */
 static void name_slot(const etch_pipeline_report *report, const etch_pipeline_slot *slot,
@@ -21,6 +21,37 @@ static void name_slot(const etch_pipeline_report *report, const etch_pipeline_sl
 static const char *mark_of(const etch_pipeline_slot *slot)
 {
     return slot->kind == ETCH_ACTION_FORWARD ? "" : slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS ? "\"" : "'";
+}
+
+/* How many actions, from this one on, run together. */
+static size_t together(const etch_pipeline_slot *slots, size_t most)
+{
+    size_t count = 1;
+    while (count < most && slots[count].overlaps)
+        count++;
+    return count;
+}
+
+/* "3'", "3&1'" of actions that run together; both halves of microbatch 1 are 1'". */
+static void print_slot(const etch_pipeline_report *report, const etch_pipeline_slot *slots, size_t count,
+                       char text[SLOT_LENGTH])
+{
+    char name[NAME_LENGTH];
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        const bool is_second = i > 0 && slots[i - 1].kind == ETCH_ACTION_INPUT_GRADIENTS;
+        name_slot(report, &slots[i], name);
+        length += (size_t)snprintf(text + length, SLOT_LENGTH - length, "%s%s%s", i && !is_second ? "&" : "",
+                                   is_second ? "" : name, mark_of(&slots[i]));
+    }
+}
+
+static bool has_overlaps(const etch_pipeline_report *report)
+{
+    for (size_t i = 0; i < report->stages[0].slot_count; i++)
+        if (report->stages[0].slots[i].overlaps && report->stages[0].slots[i - 1].kind == ETCH_ACTION_FORWARD)
+            return true;
+    return false;
 }
 
 static bool has_halves(const etch_pipeline_report *report)
@@ -55,14 +86,14 @@ static void print_waiting(uint64_t units, int width, int *spaces)
 
 static void print_row(const etch_pipeline_report *report, const etch_pipeline_stage *stage, int width)
 {
-    char name[NAME_LENGTH], text[NAME_LENGTH + 1];
+    char text[SLOT_LENGTH];
     uint64_t now = 0;
     int spaces = 0;
-    for (size_t i = 0; i < stage->slot_count; i++) {
+    for (size_t i = 0, count; i < stage->slot_count; i += count) {
         const etch_pipeline_slot *slot = &stage->slots[i];
+        count = together(slot, stage->slot_count - i);
         print_waiting(slot->start - now, width, &spaces);
-        name_slot(report, slot, name);
-        snprintf(text, sizeof text, "%s%s", name, mark_of(slot));
+        print_slot(report, slot, count, text);
         print_cell(text, (int)(slot->end - slot->start) * width, &spaces);
         now = slot->end;
     }
@@ -72,10 +103,11 @@ static void print_row(const etch_pipeline_report *report, const etch_pipeline_st
 
 static void print_order(const etch_pipeline_report *report, const etch_pipeline_stage *stage)
 {
-    char name[NAME_LENGTH];
-    for (size_t i = 0; i < stage->slot_count; i++) {
-        name_slot(report, &stage->slots[i], name);
-        printf("%s%s%s", i ? " " : "", name, mark_of(&stage->slots[i]));
+    char text[SLOT_LENGTH];
+    for (size_t i = 0, count; i < stage->slot_count; i += count) {
+        count = together(&stage->slots[i], stage->slot_count - i);
+        print_slot(report, &stage->slots[i], count, text);
+        printf("%s%s", i ? " " : "", text);
     }
     putchar('\n');
 }
@@ -111,9 +143,9 @@ void cli_print_pipeline_text(const etch_pipeline_report *report)
     static const char in_flight[] = "in flight";
     const int label = number_width(report->stage_count - 1), unit = unit_width(report);
     print_summary(report);
-    printf("\nTime to the right: forward 1, %s, waiting (.); %" PRIu64 " in all.\n",
+    printf("\nTime to the right: forward 1, %s%s, waiting (.); %" PRIu64 " in all.\n",
            has_halves(report) ? "gradients of inputs (') 1 and of weights (\") 1" : "backward (') 2",
-           report->time);
+           has_overlaps(report) ? ", of two that overlap (&) both" : "", report->time);
     for (size_t i = 0; i < report->stage_count; i++) {
         printf("stage %-*zu  ", label, i);
         print_row(report, &report->stages[i], unit);

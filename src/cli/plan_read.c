@@ -191,7 +191,8 @@ static etch_pipeline_slot read_slot(cli_pool *pool, const json_t *tree, const js
                                 .link = cli_tree_number(row, "link"),
                                 .microbatch = cli_tree_number(row, "microbatch"),
                                 .start = cli_tree_number(row, "start"),
-                                .end = cli_tree_number(row, "end")};
+                                .end = cli_tree_number(row, "end"),
+                                .overlaps = json_is_true(json_object_get(row, "overlaps"))};
 }
 
 static etch_pipeline_stage read_stage(cli_pool *pool, const json_t *tree, const json_t *row)

@@ -31,6 +31,18 @@ static bool has(const etch_memory_stage *stage, const etch_memory_row *row, cons
     return row->loop ? node->layer >= 0 && (uint64_t)node->layer == row->iteration : node->layer < 0;
 }
 
+/* Is it of a row up to this one whose slot runs together with that of this one? Its turn has come again. */
+static bool is_of_turn_before(const etch_memory_stage *stage, size_t row, const etch_simulation_node *node)
+{
+    size_t first = stage->rows[row].slot;
+    while (stage->slots[first].overlaps)
+        first--;
+    while (row > 0 && stage->rows[row - 1].slot >= first)
+        if (has(stage, &stage->rows[--row], node))
+            return true;
+    return false;
+}
+
 cli_memory_point *cli_memory_points(const etch_simulation_class *class, const etch_memory_stage *stage,
                                     size_t *count)
 {
@@ -43,6 +55,8 @@ cli_memory_point *cli_memory_points(const etch_simulation_class *class, const et
         if (node->work != ETCH_STEP_COMPUTES || node->microbatch < 0)
             continue;
         size_t at = row;
+        if (begun && is_of_turn_before(stage, row, node))
+            continue;
         while (at < stage->row_count && !has(stage, &stage->rows[at], node))
             at++;
         if (at == stage->row_count || (begun && at == row))

@@ -3,8 +3,9 @@
  * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
  * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it,
  * for the last computation before the interval; a receive for the last computation of the action two before
- * the one that needs it, beside whose send it is posted. A node that adds into a gradient waits for the one
- * that did so before, so that the last of them stands for all. */
+ * the one that needs it, beside whose send it is posted. Two actions of a slot run in turns, each until it
+ * communicates: a turn is an interval of computations, and what passes meanwhile no part of it. A node that
+ * adds into a gradient waits for the one that did so before, so that the last of them stands for all. */
 #include "lower/unroll_int.h"
 
 #include <inttypes.h>
@@ -14,12 +15,12 @@
 
 static uint64_t register_index(const etch_unroller *u, const etch_body *body, uint32_t index)
 {
-    return body->first_register + u->run[body->depth] * body->register_count + index;
+    return body->first_register + u->at->run[body->depth] * body->register_count + index;
 }
 
 static uint32_t *register_at(const etch_unroller *u, const etch_body *body, uint32_t index)
 {
-    return &u->registers[register_index(u, body, index)];
+    return &u->at->registers[register_index(u, body, index)];
 }
 
 static uint32_t maker_of(const etch_unroller *u, etch_register reg)
@@ -38,13 +39,13 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
         etch_unroll_wait(u, maker_of(u, task->reads[i]));
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        etch_unroll_wait(u, u->gradients[g->first_register + u->run[g->depth]]);
+        etch_unroll_wait(u, u->gradients[g->first_register + u->at->run[g->depth]]);
     }
     uint32_t id = etch_unroll_issue(u, task, first_dep);
     *register_at(u, body, task->index) = id;
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        u->gradients[g->first_register + u->run[g->depth]] = id;
+        u->gradients[g->first_register + u->at->run[g->depth]] = id;
     }
     gather_ahead(u, id);
 }
@@ -55,9 +56,9 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
  * cut where something is gathered after what has computed. */
 static void begin_weight_group(etch_unroller *u, const etch_task *task)
 {
-    etch_weight_group_count *groups = &u->weight_groups;
+    etch_weight_group_count *groups = &u->at->weight_groups;
     if (groups->begins || (task->gathers && groups->computes)) {
-        groups->number++;
+        groups->number = ++u->weight_group_count;
         groups->computes = false;
     }
     groups->begins = false;
@@ -69,9 +70,9 @@ static void find_gather(etch_unroller *u, const etch_task *task, const etch_body
 {
     const etch_gather_run run = {.task = task,
                                  .repeat = body->repeat,
-                                 .iteration = u->run[body->depth],
-                                 .microbatch = u->prefix.microbatch,
-                                 .weight_group = u->weight_groups.number,
+                                 .iteration = u->at->run[body->depth],
+                                 .microbatch = u->at->prefix.microbatch,
+                                 .weight_group = u->at->weight_groups.number,
                                  .id = ETCH_UNMADE};
     ETCH_PUSH(u->arena, &u->gathers, run);
 }
@@ -80,14 +81,14 @@ static void find_gather(etch_unroller *u, const etch_task *task, const etch_body
  * part that backward gathers from is there since forward gathered: that communication is earlier. */
 static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigger)
 {
-    const etch_prefix outer = u->prefix;
+    const etch_prefix outer = u->at->prefix;
     etch_prefix_begin(u, true, run->microbatch);
     if (run->repeat)
-        etch_prefix_extend(&u->prefix, run->repeat->name, run->iteration);
+        etch_prefix_extend(&u->at->prefix, run->repeat->name, run->iteration);
     const uint32_t first_dep = u->dep_count;
     etch_unroll_wait(u, trigger != ETCH_NO_NODE ? trigger : u->last_comp);
     run->id = etch_unroll_issue(u, run->task, first_dep);
-    u->prefix = outer;
+    u->at->prefix = outer;
 }
 
 static void issue_gathers(etch_unroller *u, uint64_t last_unit, uint32_t trigger)
@@ -105,7 +106,7 @@ static void take_gather(etch_unroller *u, const etch_task *task, const etch_body
         if (u->finds_gathers)
             find_gather(u, task, body);
         else
-            issue_gathers(u, u->weight_groups.number, ETCH_NO_NODE);
+            issue_gathers(u, u->weight_group_count, ETCH_NO_NODE);
         *kept = u->gathers.at[u->gathers_met++].id;
     }
     *register_at(u, body, task->index) = *kept;
@@ -114,11 +115,11 @@ static void take_gather(etch_unroller *u, const etch_task *task, const etch_body
 /* With the first node of a unit, those that follow gather what they need. */
 static void gather_ahead(etch_unroller *u, uint32_t node)
 {
-    if (u->group_begun == u->weight_groups.number)
+    if (u->group_begun == u->at->weight_groups.number)
         return;
-    u->group_begun = u->weight_groups.number;
+    u->group_begun = u->at->weight_groups.number;
     if (u->outline->ahead > 0)
-        issue_gathers(u, u->weight_groups.number + u->outline->ahead, node);
+        issue_gathers(u, u->at->weight_groups.number + u->outline->ahead, node);
 }
 
 /* ---- where buckets stand ------------------------------------------------------------------------------- */
@@ -149,12 +150,10 @@ static void place_buckets(etch_unroller *u)
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
-static void run_body(etch_unroller *u, const etch_body *body);
-
 /* The iterations of a loop that run in the chunk at work: those of its units, when they are layers. */
 static etch_bound_interval iterations_of(const etch_unroller *u, const etch_body_item *item)
 {
-    return item->staged ? etch_layers_from(item->layers, u->layers)
+    return item->staged ? etch_layers_from(item->layers, u->at->layers)
                         : (etch_bound_interval){0, item->repeat->count};
 }
 
@@ -167,48 +166,9 @@ static const etch_body *body_at(const etch_repeat *repeat, uint64_t iteration)
  * it. */
 static void run_due(etch_unroller *u)
 {
-    for (uint32_t i = 0; i < u->due.count; i++)
+    for (uint32_t i = 0; u->at->weight_half && i < u->due.count; i++)
         etch_unroll_weight_task(u, u->due.at[i].task, u->due.at[i].weight_group);
-    u->due.count = 0;
-}
-
-/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
- * last of all left. What the first iteration of a chunk carries in has come with a message. */
-static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_body *around)
-{
-    const etch_repeat *repeat = item->repeat;
-    const etch_bound_interval turns = iterations_of(u, item);
-    const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
-    const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
-    const uint32_t carried = u->finds_gathers ? 0 : repeat->carried_count;
-    const uint32_t outer_prefix = u->prefix.length;
-    const bool outer_layer = u->prefix.in_layer;
-    const uint64_t first_run = u->run[around->depth] * repeat->count;
-    for (uint32_t i = 0; begins && i < carried; i++)
-        repeat->carrying[i] = maker_of(u, repeat->carried[i].from);
-    for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
-        uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
-        const etch_body *body = body_at(repeat, iteration);
-        u->run[body->depth] = first_run + iteration;
-        for (uint32_t i = 0; (begins || turn > 0) && i < carried; i++)
-            *register_at(u, body, body->taken[i].at) = repeat->carrying[i];
-        run_due(u);
-        etch_prefix_extend(&u->prefix, repeat->name, iteration);
-        if (!around->parent) {
-            etch_unroll_begin_interval(u);
-            u->weight_groups.number++;
-        }
-        run_body(u, body);
-        u->prefix.length = outer_prefix;
-        u->prefix.in_layer = outer_layer;
-        for (uint32_t i = 0; i < carried; i++)
-            repeat->carrying[i] = maker_of(u, body->taken[i].from);
-        for (uint32_t i = 0; i < body->after_each.count && u->weight_half && !u->finds_gathers; i++)
-            if (u->ending || body->after_each.at[i]->every_microbatch)
-                ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
-    }
-    for (uint32_t i = 0; ends && i < carried; i++)
-        *register_at(u, around, repeat->carried[i].at) = repeat->carrying[i];
+    u->due.count = u->at->weight_half ? 0 : u->due.count;
 }
 
 static bool chunk_holds(const etch_unroller *u, uint32_t chunk, const etch_body_item *item)
@@ -221,7 +181,7 @@ static bool is_under_way(const etch_unroller *u, uint32_t chunk)
 {
     for (uint32_t i = 0; i < u->frames.count; i++) {
         const etch_frame *f = &u->frames.at[i];
-        if (f->taken && f->chunk == chunk && f->microbatch == u->prefix.microbatch)
+        if (f->taken && f->chunk == chunk && f->microbatch == u->at->prefix.microbatch)
             return true;
     }
     return false;
@@ -233,7 +193,7 @@ static bool is_complete(const etch_unroller *u, const etch_body_item *item, bool
 {
     bool complete = true;
     for (uint32_t chunk = 0; complete && chunk < u->held->count; chunk++)
-        if (in_step ? u->left[chunk] > 0 : chunk != u->chunk && is_under_way(u, chunk))
+        if (in_step ? u->left[chunk] > 0 : chunk != u->at->chunk && is_under_way(u, chunk))
             complete = !chunk_holds(u, chunk, item);
     return complete;
 }
@@ -241,7 +201,7 @@ static bool is_complete(const etch_unroller *u, const etch_body_item *item, bool
 /* Buckets that follow an item of the backward body. */
 static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item *item)
 {
-    const bool last = u->ending && is_complete(u, item, true), now = is_complete(u, item, false);
+    const bool last = u->at->ending && is_complete(u, item, true), now = is_complete(u, item, false);
     for (uint32_t i = 0; i < u->after[item_index].count; i++) {
         const etch_weight_task *bucket = u->after[item_index].at[i];
         if (bucket->every_microbatch ? now : last)
@@ -251,39 +211,169 @@ static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item 
 
 static bool is_of_action(const etch_unroller *u, const etch_task *task)
 {
-    return task->weight_half ? u->weight_half : u->first_half;
+    return task->weight_half ? u->at->weight_half : u->at->first_half;
 }
 
-static void run_item(etch_unroller *u, const etch_body_item *item, const etch_body *body)
+/* Returns whether it communicates, but for what is issued ahead. */
+static bool run_task_item(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
-    if (item->task && !is_of_action(u, item->task))
-        return;
-    if (item->task && !body->parent)
-        begin_weight_group(u, item->task);
-    if (item->task && item->task->gathers)
-        take_gather(u, item->task, body);
-    else if (item->task)
-        run_task(u, item->task, body);
-    else if (item->repeat->works)
-        run_repeat(u, item, body);
+    if (!is_of_action(u, task))
+        return false;
+    if (!body->parent)
+        begin_weight_group(u, task);
+    if (task->gathers)
+        take_gather(u, task, body);
+    else
+        run_task(u, task, body);
+    return !task->gathers && task->type != ETCH_NODE_COMP;
 }
 
-/* Goes as deep as loops are nested. Weights are gathered no deeper than in the loops of the top level. */
-static void run_body(etch_unroller *u, const etch_body *body)
+/* ---- walks --------------------------------------------------------------------------------------------- */
+
+/* What a walk through the body of an action comes to. */
+typedef enum walk_event { WALK_GOES_ON, WALK_COMMUNICATES, WALK_ENDS } walk_event;
+
+static etch_body_level *level_at(const etch_unroller *u)
 {
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        const etch_body_item *item = &body->items.at[i];
-        if (!body->parent && !chunk_holds(u, u->chunk, item))
-            continue;
-        if (u->finds_gathers && body->parent && !(item->task && item->task->gathers))
-            continue;
-        run_due(u);
-        run_item(u, item, body);
-        if (body == u->outline->backward && u->weight_half && !u->finds_gathers)
-            add_due(u, i, item);
-        if (item->repeat && !body->parent)
-            u->weight_groups.begins = true;
+    return &u->at->levels[u->at->depth - 1];
+}
+
+static uint64_t iteration_of(const etch_body_level *level)
+{
+    return level->loop->repeat->reverse ? level->turns.end - 1 - level->turn
+                                        : level->turns.first + level->turn;
+}
+
+/* Are the first, or the last, of all iterations of the loop among those that run? What the first iteration of
+ * a chunk carries in has else come with a message. */
+static bool begins_loop(const etch_body_level *level)
+{
+    const etch_repeat *repeat = level->loop->repeat;
+    return repeat->reverse ? level->turns.end == repeat->count : level->turns.first == 0;
+}
+
+static bool ends_loop(const etch_body_level *level)
+{
+    const etch_repeat *repeat = level->loop->repeat;
+    return repeat->reverse ? level->turns.first == 0 : level->turns.end == repeat->count;
+}
+
+static uint32_t carried_count(const etch_unroller *u, const etch_repeat *repeat)
+{
+    return u->finds_gathers ? 0 : repeat->carried_count;
+}
+
+/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
+ * last of all left. */
+static void begin_iteration(etch_unroller *u)
+{
+    etch_body_level *level = level_at(u);
+    const etch_repeat *repeat = level->loop->repeat;
+    const uint64_t iteration = iteration_of(level);
+    const etch_body *body = body_at(repeat, iteration), *around = level[-1].body;
+    level->body = body;
+    level->item = 0;
+    u->at->run[body->depth] = level->first_run + iteration;
+    for (uint32_t i = 0; (level->turn > 0 || begins_loop(level)) && i < carried_count(u, repeat); i++)
+        *register_at(u, body, body->taken[i].at) = repeat->carrying[i];
+    run_due(u);
+    etch_prefix_extend(&u->at->prefix, repeat->name, iteration);
+    if (!around->parent) {
+        etch_unroll_begin_interval(u);
+        u->at->weight_groups.number = ++u->weight_group_count;
     }
+}
+
+static void end_iteration(etch_unroller *u)
+{
+    etch_body_level *level = level_at(u);
+    const etch_repeat *repeat = level->loop->repeat;
+    const etch_body *body = level->body;
+    u->at->prefix.length = level->prefix_length;
+    u->at->prefix.in_layer = level->in_layer;
+    for (uint32_t i = 0; i < carried_count(u, repeat); i++)
+        repeat->carrying[i] = maker_of(u, body->taken[i].from);
+    for (uint32_t i = 0; i < body->after_each.count && u->at->weight_half && !u->finds_gathers; i++)
+        if (u->at->ending || body->after_each.at[i]->every_microbatch)
+            ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration_of(level)});
+    level->turn++;
+}
+
+/* Goes on to the next item of the body at work. */
+static void end_item(etch_unroller *u)
+{
+    etch_body_level *level = level_at(u);
+    const etch_body_item *item = &level->body->items.at[level->item];
+    if (level->body == u->outline->backward && u->at->weight_half && !u->finds_gathers)
+        add_due(u, level->item, item);
+    if (item->repeat && !level->body->parent)
+        u->at->weight_groups.begins = true;
+    level->item++;
+}
+
+static void next_iteration(etch_unroller *u)
+{
+    const etch_body_level *level = level_at(u);
+    const etch_repeat *repeat = level->loop->repeat;
+    if (level->turn < level->turns.end - level->turns.first) {
+        begin_iteration(u);
+        return;
+    }
+    for (uint32_t i = 0; ends_loop(level) && i < carried_count(u, repeat); i++)
+        *register_at(u, level[-1].body, repeat->carried[i].at) = repeat->carrying[i];
+    u->at->depth--;
+    end_item(u);
+}
+
+static void begin_loop(etch_unroller *u, const etch_body_item *item)
+{
+    const etch_body *around = level_at(u)->body;
+    const etch_repeat *repeat = item->repeat;
+    const etch_body_level level = {.loop = item,
+                                   .turns = iterations_of(u, item),
+                                   .first_run = u->at->run[around->depth] * repeat->count,
+                                   .prefix_length = u->at->prefix.length,
+                                   .in_layer = u->at->prefix.in_layer};
+    for (uint32_t i = 0; begins_loop(&level) && i < carried_count(u, repeat); i++)
+        repeat->carrying[i] = maker_of(u, repeat->carried[i].from);
+    u->at->levels[u->at->depth++] = level;
+    next_iteration(u);
+}
+
+/* Weights are gathered no deeper than in the loops of the top level: who looks for gathers may leave out what
+ * is inside, where no other action waits for its turn. */
+static bool is_left_out(const etch_unroller *u, const etch_body *body, const etch_body_item *item)
+{
+    if (!body->parent)
+        return !chunk_holds(u, u->at->chunk, item);
+    return u->finds_gathers && u->slot_count == 1 && !(item->task && item->task->gathers);
+}
+
+/* Runs the next item of the action at work, or begins or ends an iteration. */
+static walk_event walk_on(etch_unroller *u)
+{
+    etch_body_level *level = level_at(u);
+    const etch_body *body = level->body;
+    if (level->item == body->items.count) {
+        if (!level->loop)
+            return WALK_ENDS;
+        end_iteration(u);
+        next_iteration(u);
+        return WALK_GOES_ON;
+    }
+    const etch_body_item *item = &body->items.at[level->item];
+    if (is_left_out(u, body, item)) {
+        level->item++;
+        return WALK_GOES_ON;
+    }
+    run_due(u);
+    if (item->repeat && item->repeat->works) {
+        begin_loop(u, item);
+        return WALK_GOES_ON;
+    }
+    const bool communicates = item->task && run_task_item(u, item->task, body);
+    end_item(u);
+    return communicates ? WALK_COMMUNICATES : WALK_GOES_ON;
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
@@ -326,7 +416,7 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     const etch_bound_interval turns = iterations_of(u, wire->item);
     const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
     const etch_body *body = body_at(repeat, first);
-    u->run[body->depth] = first;
+    u->at->run[body->depth] = first;
     return register_at(u, body, body->taken[wire->carry].at);
 }
 
@@ -391,23 +481,24 @@ static void pass_message(etch_unroller *u, etch_action action, const message_end
         *arrival_of(u, &message->wires[i]) = id;
 }
 
-static etch_frame *frame_of(etch_unroller *u, etch_action action);
+static uint32_t frame_of(etch_unroller *u, etch_action action);
 
 /* Where the chain turns on the stage, what one chunk has made is what the next one finds. */
 static void turn(etch_unroller *u, etch_action action, const message_end *end)
 {
     const etch_chunk_message *message = end->message;
-    const etch_bound_interval layers = u->layers;
-    uint32_t *registers = u->registers, *made = makers_new(u, message->wire_count, ETCH_NO_NODE);
+    const etch_bound_interval layers = u->at->layers;
+    uint32_t *registers = u->at->registers, *made = makers_new(u, message->wire_count, ETCH_NO_NODE);
     for (uint32_t i = 0; i < message->wire_count; i++)
         made[i] = sent_by(u, &message->wires[i]);
     action.chunk = end->place.chunk;
-    u->layers = u->held->chunks[action.chunk];
-    u->registers = frame_of(u, action)->registers;
+    u->at->layers = u->held->chunks[action.chunk];
+    const uint32_t frame = frame_of(u, action);
+    u->at->registers = u->frames.at[frame].registers;
     for (uint32_t i = 0; i < message->wire_count; i++)
         *arrival_of(u, &message->wires[i]) = made[i];
-    u->layers = layers;
-    u->registers = registers;
+    u->at->layers = layers;
+    u->at->registers = registers;
 }
 
 static void receive(etch_unroller *u, etch_action action)
@@ -456,44 +547,61 @@ static void clear_registers(const etch_unroller *u, uint32_t *registers, const e
     }
 }
 
-/* The frame of a microbatch in a chunk: the one that it has, or one that is free. */
-static etch_frame *frame_of(etch_unroller *u, etch_action action)
+/* The number of the frame of a microbatch in a chunk: the one that it has, or one that is free. */
+static uint32_t frame_of(etch_unroller *u, etch_action action)
 {
-    etch_frame *found = NULL;
+    uint32_t found = u->frames.count;
     for (uint32_t i = 0; i < u->frames.count; i++) {
-        etch_frame *f = &u->frames.at[i];
+        const etch_frame *f = &u->frames.at[i];
         if (f->taken && f->microbatch == action.microbatch && f->chunk == action.chunk)
-            return f;
-        if (!f->taken && !found)
-            found = f;
+            return i;
+        if (!f->taken && found == u->frames.count)
+            found = i;
     }
-    if (!found) {
+    if (found == u->frames.count)
         ETCH_PUSH(u->arena, &u->frames,
                   (etch_frame){.registers = makers_new(u, u->outline->register_count, ETCH_UNMADE)});
-        found = &u->frames.at[u->frames.count - 1];
-    }
-    found->taken = true;
-    found->microbatch = action.microbatch;
-    found->chunk = action.chunk;
-    clear_registers(u, found->registers, u->outline->forward, (etch_bound_interval){0, 1});
+    etch_frame *f = &u->frames.at[found];
+    f->taken = true;
+    f->microbatch = action.microbatch;
+    f->chunk = action.chunk;
+    clear_registers(u, f->registers, u->outline->forward, (etch_bound_interval){0, 1});
     if (u->outline->backward)
-        clear_registers(u, found->registers, u->outline->backward, (etch_bound_interval){0, 1});
+        clear_registers(u, f->registers, u->outline->backward, (etch_bound_interval){0, 1});
     return found;
 }
 
 static void begin_action(etch_unroller *u, etch_action action)
 {
-    u->layers = u->held->chunks[action.chunk];
-    u->chunk = action.chunk;
-    u->first_half = action.kind != ETCH_ACTION_WEIGHT_GRADIENTS;
-    u->weight_half = etch_action_ends(action);
-    u->weight_groups.begins = true;
+    const bool back = action.kind != ETCH_ACTION_FORWARD;
+    etch_action_run *at = u->at;
+    at->action = action;
+    at->layers = u->held->chunks[action.chunk];
+    at->chunk = action.chunk;
+    at->first_half = action.kind != ETCH_ACTION_WEIGHT_GRADIENTS;
+    at->weight_half = etch_action_ends(action);
+    at->weight_groups = (etch_weight_group_count){.number = u->weight_group_count, .begins = true};
+    at->depth = 1;
+    at->levels[0] = (etch_body_level){.body = back ? u->outline->backward : u->outline->forward};
+    at->run[at->levels[0].body->depth] = 0;
+    at->ending = at->has_ended = false;
     etch_prefix_begin(u, true, action.microbatch);
 }
 
-static void run_body_of(etch_unroller *u, etch_action action)
+/* The actions that the slot runs in turns, of those that it has: both halves of a backward action are one. */
+static void begin_slot(etch_unroller *u, const etch_action *actions, uint64_t count)
 {
-    run_body(u, action.kind == ETCH_ACTION_FORWARD ? u->outline->forward : u->outline->backward);
+    u->slot_count = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        etch_action action = actions[i];
+        if (i + 1 < count && action.kind == ETCH_ACTION_INPUT_GRADIENTS) {
+            action.kind = ETCH_ACTION_BACKWARD;
+            i++;
+        }
+        etch_lower_require(u->arena, u->slot_count < ETCH_SLOT_ACTIONS);
+        u->at = &u->slot[u->slot_count++];
+        begin_action(u, action);
+    }
 }
 
 /* Where the chain comes back, two stages send to each other in both directions, and how many actions lie
@@ -504,26 +612,73 @@ static uint32_t *comes_after(const etch_unroller *u, etch_action action)
     return &u->last_of_chunk[action.chunk][etch_action_goes_back(action)];
 }
 
-static void run_action(etch_unroller *u, etch_action action)
+static void end_walk(etch_unroller *u)
+{
+    u->at->has_ended = true;
+    if (u->at->first_half && !u->finds_gathers)
+        *comes_after(u, u->at->action) = u->last_comp;
+}
+
+/* The actions of the slot in turns: each until it communicates, or ends. Then the other one computes. */
+static void walk_slot(etch_unroller *u)
+{
+    uint32_t left = u->slot_count, turn = 0;
+    while (left > 0) {
+        walk_event event = WALK_GOES_ON;
+        u->at = &u->slot[turn];
+        while (event == WALK_GOES_ON)
+            event = walk_on(u);
+        if (event == WALK_ENDS) {
+            end_walk(u);
+            left--;
+        }
+        if (left == 0 || u->slot[(turn + 1) % u->slot_count].has_ended)
+            continue;
+        turn = (turn + 1) % u->slot_count;
+        if (u->slot_count > 1)
+            etch_unroll_begin_turn(u);
+    }
+}
+
+static void receive_for_action(etch_unroller *u)
 {
     const etch_outline *outline = u->outline;
+    const etch_action action = u->at->action;
     const bool comes_back = etch_schedule_map(outline->pipe->schedule) == ETCH_MAP_MIRRORED;
-    begin_action(u, action);
     u->posted_after = comes_back ? *comes_after(u, action) : u->before_action;
-    etch_frame *f = frame_of(u, action);
-    u->registers = f->registers;
+    u->at->frame = frame_of(u, action);
+    u->at->registers = u->frames.at[u->at->frame].registers;
     receive(u, action);
+    u->at->ending = u->at->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
+}
+
+/* Messages leave at the end of the slot; what is complete is reduced after them. */
+static void end_slot(etch_unroller *u)
+{
+    for (uint32_t i = 0; i < u->slot_count; i++) {
+        u->at = &u->slot[i];
+        u->at->ending = false;
+        send(u, u->at->action);
+    }
+    for (uint32_t i = 0; i < u->slot_count; i++) {
+        u->at = &u->slot[i];
+        run_due(u);
+        if (u->at->weight_half || !u->outline->backward)
+            u->frames.at[u->at->frame].taken = false;
+    }
+}
+
+static void run_slot(etch_unroller *u, const etch_action *actions, uint64_t count)
+{
+    begin_slot(u, actions, count);
+    for (uint32_t i = 0; i < u->slot_count; i++) {
+        u->at = &u->slot[i];
+        receive_for_action(u);
+    }
     etch_unroll_begin_interval(u);
     u->before_action = u->last_comp;
-    u->ending = u->weight_half && --u->left[action.chunk] == 0 && !outline->reduce_last;
-    run_body_of(u, action);
-    u->ending = false;
-    if (u->first_half)
-        *comes_after(u, action) = u->last_comp;
-    send(u, action);
-    run_due(u);
-    if (u->weight_half || !outline->backward)
-        f->taken = false;
+    walk_slot(u);
+    end_slot(u);
 }
 
 /* Goes over all that the stage does once, before anything is issued: where there are weights to gather. */
@@ -532,15 +687,18 @@ static void find_gathers(etch_unroller *u, const etch_action *actions, uint64_t 
     if (!u->outline->gathers_weights)
         return;
     u->kept = makers_new(u, u->outline->register_count, ETCH_NO_NODE);
-    u->registers = makers_new(u, u->outline->register_count, ETCH_UNMADE);
+    uint32_t *registers = makers_new(u, u->outline->register_count, ETCH_UNMADE);
     u->finds_gathers = true;
-    for (uint64_t i = 0; i < action_count; i++) {
-        begin_action(u, actions[i]);
-        run_body_of(u, actions[i]);
+    for (uint64_t i = 0, end; i < action_count; i = end) {
+        end = etch_slot_end(actions, action_count, i);
+        begin_slot(u, actions + i, end - i);
+        for (uint32_t k = 0; k < u->slot_count; k++)
+            u->slot[k].registers = registers;
+        walk_slot(u);
     }
     u->kept = makers_new(u, u->outline->register_count, ETCH_NO_NODE);
     u->finds_gathers = false;
-    u->weight_groups = (etch_weight_group_count){0};
+    u->weight_group_count = 0;
     u->gathers_met = 0;
 }
 
@@ -556,8 +714,10 @@ static void run_actions(etch_unroller *u)
         u->last_of_chunk[i][false] = u->last_of_chunk[i][true] = ETCH_NO_NODE;
     }
     find_gathers(u, actions, action_count);
-    for (uint64_t i = 0; i < action_count; i++)
-        run_action(u, actions[i]);
+    for (uint64_t i = 0, end; i < action_count; i = end) {
+        end = etch_slot_end(actions, action_count, i);
+        run_slot(u, actions + i, end - i);
+    }
     etch_lower_require(u->arena, u->gathers_met == u->gathers.count);
 }
 
@@ -603,6 +763,7 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
     u->before_interval = u->before_action = ETCH_NO_NODE;
     u->last_comp = u->last_comm = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, u->held);
+    u->at = u->slot;
     if (outline->backward)
         place_buckets(u);
     run_actions(u);

@@ -40,19 +40,19 @@ static void make_gradients(etch_unroller *u, const etch_weight_task *weight_task
  * of a task stands for those before it. */
 static void send_piece(etch_unroller *u, const etch_stream_piece *piece)
 {
-    const etch_prefix outer = u->prefix;
+    const etch_prefix outer = u->at->prefix;
     etch_task task = piece->members[0].task->task;
     task.bytes = piece->bytes;
     task.name = piece->stream->name;
     task.module = NULL; /* of any */
     etch_prefix_begin(u, false, 0);
-    etch_prefix_extend(&u->prefix, etch_word_of("bucket"), piece->number);
-    u->prefix.in_layer = false;
+    etch_prefix_extend(&u->at->prefix, etch_word_of("bucket"), piece->number);
+    u->at->prefix.in_layer = false;
     const uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < piece->member_count; i++)
         wait_for_gradients(u, piece->members[i].task, piece->members[i].weight_group);
     const uint32_t id = etch_unroll_issue(u, &task, first_dep);
-    u->prefix = outer;
+    u->at->prefix = outer;
     for (uint32_t i = 0; i < piece->member_count; i++)
         make_gradients(u, piece->members[i].task, piece->members[i].weight_group, id);
 }
@@ -60,7 +60,7 @@ static void send_piece(etch_unroller *u, const etch_stream_piece *piece)
 void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group)
 {
     const etch_task *task = &weight_task->task;
-    const etch_prefix outer = u->prefix;
+    const etch_prefix outer = u->at->prefix;
     etch_stream_piece piece;
     if (weight_task->stream) {
         etch_flows_add(u->flows, (etch_due){weight_task, weight_group});
@@ -70,7 +70,7 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
     }
     etch_prefix_begin(u, weight_task->every_microbatch, outer.microbatch);
     if (weight_task->loop_name.text)
-        etch_prefix_extend(&u->prefix, weight_task->loop_name, weight_group);
+        etch_prefix_extend(&u->at->prefix, weight_task->loop_name, weight_group);
     uint32_t first_dep = u->dep_count;
     wait_for_gradients(u, weight_task, weight_group);
     if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
@@ -78,7 +78,7 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
         etch_unroll_wait(u, u->last_comp);
     }
     uint32_t id = etch_unroll_issue(u, task, first_dep);
-    u->prefix = outer;
+    u->at->prefix = outer;
     make_gradients(u, weight_task, weight_group, id);
 }
 

@@ -35,9 +35,9 @@ typedef struct etch_reach {
  * the model has side by side. */
 enum { ETCH_COMP_WINDOW = 8 };
 
-/* The weight groups that a stage works through: those before the one at work have been counted. */
+/* The weight groups that an action works through. */
 typedef struct etch_weight_group_count {
-    /* of the unit at work, from 1 on */
+    /* of the unit at work, counted over the stage, from 1 on */
     uint64_t number;
     /* the next task of the top level is of another weight group */
     bool begins;
@@ -55,6 +55,47 @@ typedef struct etch_gather_run {
     uint32_t id;
 } etch_gather_run;
 
+/* A body that is walked through; of a loop, one iteration after the other. */
+typedef struct etch_body_level {
+    const etch_body *body;
+    /* the next one */
+    uint32_t item;
+    /* NULL: the top level */
+    const etch_body_item *loop;
+    /* the iterations that run, how many have, and which run of the body the first of the loop is */
+    etch_bound_interval turns;
+    uint64_t turn, first_run;
+    /* of the prefix around the loop */
+    uint32_t prefix_length;
+    bool in_layer;
+} etch_body_level;
+
+/* An action at work: how far it is, and what it works with. */
+typedef struct etch_action_run {
+    /* both halves of backward in one slot are one action */
+    etch_action action;
+    etch_body_level levels[ETCH_LOOP_DEPTH + 2];
+    uint32_t depth;
+    /* of its chunk */
+    etch_bound_interval layers;
+    uint32_t chunk;
+    /* its frame, by number, and the registers of that */
+    uint32_t frame;
+    uint32_t *registers;
+    /* by depth: the run at work of the body at that depth */
+    uint64_t run[ETCH_LOOP_DEPTH + 2];
+    etch_prefix prefix;
+    etch_weight_group_count weight_groups;
+    /* the last microbatch goes back through the chunk */
+    bool ending;
+    /* halves of backward that it runs; of forward the first is all */
+    bool first_half, weight_half;
+    bool has_ended;
+} etch_action_run;
+
+/* Most actions that run in turns. */
+enum { ETCH_SLOT_ACTIONS = 2 };
+
 typedef struct etch_unroller {
     /* scratch */
     etch_arena *arena;
@@ -62,9 +103,10 @@ typedef struct etch_unroller {
     const etch_outline *outline;
     uint32_t stage;
     const etch_held *held;
-    /* of the chunk at work */
-    etch_bound_interval layers;
-    uint32_t chunk;
+    /* the slot at work, and its action whose turn it is */
+    etch_action_run slot[ETCH_SLOT_ACTIONS];
+    uint32_t slot_count;
+    etch_action_run *at;
     /* what is added up of the nodes, as etch_unroll says */
     etch_stage_total *total;
     etch_comm_total *comm;
@@ -77,8 +119,6 @@ typedef struct etch_unroller {
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(etch_frame) frames;
-    /* of the frame at work */
-    uint32_t *registers;
     /* makers of gradients, by register */
     uint32_t *gradients;
     /* by the same: what added the last microbatch to the part of a rank */
@@ -90,8 +130,9 @@ typedef struct etch_unroller {
     uint32_t gathers_issued, gathers_met;
     /* by register: what was gathered for all microbatches */
     uint32_t *kept;
-    etch_weight_group_count weight_groups;
-    /* the last unit that has a node, counted by `weight_groups` */
+    /* weight groups that have begun */
+    uint64_t weight_group_count;
+    /* the last one that has a node */
     uint64_t group_begun;
     /* by part of the backward body: buckets that stand after it */
     etch_weight_tasks *after;
@@ -100,14 +141,11 @@ typedef struct etch_unroller {
     etch_flows *flows;
     /* by chunk: backward actions still to run */
     uint64_t *left;
-    /* by depth: the run at work of the body at that depth */
-    uint64_t run[ETCH_LOOP_DEPTH + 2];
-    etch_prefix prefix;
-    /* first node of the interval */
-    uint32_t interval_first;
+    /* first node of the interval; of the one that communication is in, which turns do not end */
+    uint32_t interval_first, comm_interval_first;
     /* last computation before it */
     uint32_t before_interval;
-    /* last computation before the action at work; before the last one, while that receives */
+    /* last computation before the slot at work; before the last one, while that receives */
     uint32_t before_action;
     /* computation that the receive of the action at work waits for */
     uint32_t posted_after;
@@ -127,10 +165,6 @@ typedef struct etch_unroller {
     etch_task *norm;
     /* makes the norm of all gradients */
     uint32_t clipped;
-    /* the last microbatch goes back through the chunk */
-    bool ending;
-    /* halves of backward that the action at work runs; of forward the first is all */
-    bool first_half, weight_half;
 } etch_unroller;
 
 /* ---- unroll_nodes.c ------------------------------------------------------------------------------------ */
@@ -149,6 +183,9 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
  * it. That is its last computation, and one that may end still later, because it waits for communication and
  * the last one does not. */
 void etch_unroll_begin_interval(etch_unroller *u);
+/* The next computations are those of the other action of the slot: as a new interval. Communication follows
+ * what it sends and the communication before it alone, and passes meanwhile. */
+void etch_unroll_begin_turn(etch_unroller *u);
 
 /* ---- unroll_end.c -------------------------------------------------------------------------------------- */
 

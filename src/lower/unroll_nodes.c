@@ -35,7 +35,7 @@ static const char *type_word(uint8_t type)
 void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch)
 {
     const bool full = u->outline->naming == ETCH_NAMES_FULL;
-    etch_prefix *p = &u->prefix;
+    etch_prefix *p = &u->at->prefix;
     p->length = 0;
     p->in_microbatch = in_microbatch;
     p->in_layer = false;
@@ -74,7 +74,7 @@ static uint32_t add_name(etch_unroller *u, const etch_task *task)
     } else { /* F of forward, R, B, S, O */
         u->names[u->name_bytes++] = (char)(phase[0] - 'a' + 'A');
     }
-    add_word(u->names, &u->name_bytes, (etch_word){u->prefix.text, u->prefix.length});
+    add_word(u->names, &u->name_bytes, (etch_word){u->at->prefix.text, u->at->prefix.length});
     add_word(u->names, &u->name_bytes, task->name);
     u->names[u->name_bytes++] = '\0';
     return start;
@@ -108,7 +108,7 @@ static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *n
 /* Says what is asked for and means something of the node. */
 static void annotate(const etch_unroller *u, uint32_t id, const etch_task *task)
 {
-    const etch_prefix *at = &u->prefix;
+    const etch_prefix *at = &u->at->prefix;
     if (!u->annotated)
         return;
     const unsigned means = 1u << ETCH_ANNOTATION_PHASE | 1u << ETCH_ANNOTATION_OP_TYPE |
@@ -200,8 +200,9 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
         reads = reads || u->deps[i] == u->last_comm;
     if (communicates)
         etch_unroll_wait(u, u->last_comm);
+    const uint32_t first_inside = communicates ? u->comm_interval_first : u->interval_first;
     for (uint32_t i = first_dep; i < u->dep_count; i++)
-        inside = inside || u->deps[i] >= u->interval_first;
+        inside = inside || u->deps[i] >= first_inside;
     if (!inside) {
         etch_unroll_wait(u, u->before_interval);
         etch_unroll_wait(u, u->ahead_comm);
@@ -222,6 +223,12 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
 }
 
 void etch_unroll_begin_interval(etch_unroller *u)
+{
+    u->comm_interval_first = u->node_count;
+    etch_unroll_begin_turn(u);
+}
+
+void etch_unroll_begin_turn(etch_unroller *u)
 {
     u->interval_first = u->node_count;
     u->before_interval = u->last_comp;

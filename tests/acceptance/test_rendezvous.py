@@ -24,6 +24,7 @@ SETTINGS = [dict(pp=2, tp=1, micro=4), dict(pp=2, tp=2, micro=4), dict(pp=3, tp=
 LAYERS = dict(layers=12, enc_layers=6, dec_layers=6, dense_layers=2)
 # An order of a plan's own, as SETTINGS[0] has stages and microbatches.
 LISTED = 'list("F0 F1 F2 I0 F3 W0 I1 I2 W1 I3 W2 W3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")'
+SHARED = 'list("F0 F1 F2&B0 F3&I1 W1 B2 B3", "F0 B0 F1 F2&B1 F3&B2 B3")'
 MOST_READY = 16
 
 
@@ -98,6 +99,12 @@ class Rendezvous(Case):
         for at, schedule in enumerate((*SCHEDULES, "zb_h1", "zb_h2", "zb_v")):
             self.check(schedule, lambda number, at=at: [SETTINGS[1], SETTINGS[(number + at) % len(SETTINGS)]],
                        every=3, turn=at)
+
+    def test_shared_slots(self):
+        """DualPipe has two microbatches for each stage at least."""
+        self.check("dualpipev", lambda number: [SETTINGS[1], SETTINGS[number % 4]], every=6)
+        self.check(SHARED, lambda number: SETTINGS[:1], lambda spec: [of for of in runs_of(spec) if not of],
+                   every=6, turn=1)
 
     def test_listed_order(self):
         """Runs that serve have one microbatch, which is not what the order is of."""

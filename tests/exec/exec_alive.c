@@ -40,6 +40,43 @@ static uint64_t most_of(const timeline *t)
     return most;
 }
 
+/* The most in the steps of an action. */
+static uint64_t most_in(const exec_slots *s, uint32_t stage, const timeline *t, uint32_t action)
+{
+    const bool is_last = action + 1 == s->action_count;
+    const uint32_t from = s->began[stage][action], end = is_last ? t->length : s->began[stage][action + 1];
+    uint64_t most = 0, now = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        now += t->begun[i];
+        most = i >= from && now > most ? now : most;
+        now -= t->ended[i];
+    }
+    return most;
+}
+
+/* The most of slots that a forward and a backward action share: they may be at any of their steps at once. */
+static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeline *t)
+{
+    const etch_action *actions = s->actions[stage];
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < s->action_count; i++) {
+        uint64_t back = 0;
+        const uint64_t end = etch_slot_end(actions, s->action_count, i);
+        for (uint32_t k = i + 1; k < end && actions[i].kind == ETCH_ACTION_FORWARD; k++) {
+            const uint64_t own = most_in(s, stage, t, k);
+            back = own > back ? own : back;
+        }
+        const uint64_t both = back + (back > 0 ? most_in(s, stage, t, i) : 0);
+        most = both > most ? both : most;
+    }
+    return most;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static bool has_halves(const exec_slots *s)
 {
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
@@ -106,7 +143,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
         alive.saved += array->microbatch == 0 ? array->bytes : 0;
     }
     alive.activations = most_of(&kept);
-    alive.workspace = most_of(&rest);
+    alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest));
     alive.peak = most_of(&all);
     return alive;
 }

@@ -583,7 +583,7 @@ static const char *const *read_names(etch_arena *arena, const char *list, uint32
     return names.at;
 }
 
-/* "F0,F1.1,B0": the actions of a stage. */
+/* "F0,F1.1,B0": the actions of a stage; "&B0" is in the slot of the one before it. */
 static const etch_action *read_actions(etch_arena *arena, const char *list, etch_action_order *order,
                                        uint64_t *count)
 {
@@ -592,10 +592,12 @@ static const etch_action *read_actions(etch_arena *arena, const char *list, etch
     const char *const *words = read_names(arena, list, &words_count);
     etch_action *actions = ETCH_NEW_ARRAY(arena, words_count, etch_action);
     for (uint32_t i = 0; i < words_count; i++) {
-        const char *chunk = strchr(words[i], '.');
-        actions[i] = (etch_action){.kind = (etch_action_kind)(strchr(letters, words[i][0]) - letters),
+        const char *chunk = strchr(words[i], '.'), *word = words[i] + (words[i][0] == '&');
+        actions[i] = (etch_action){.kind = (etch_action_kind)(strchr(letters, word[0]) - letters),
                                    .chunk = chunk ? (uint32_t)atoi(chunk + 1) : 0,
-                                   .microbatch = (uint64_t)atoi(words[i] + 1)};
+                                   .microbatch = (uint64_t)atoi(word + 1),
+                                   .overlaps = word > words[i]};
+        order->overlaps = order->overlaps || actions[i].overlaps;
         order->has_halves = order->has_halves || actions[i].kind > ETCH_ACTION_BACKWARD;
         if (actions[i].chunk >= order->chunks)
             order->chunks = actions[i].chunk + 1;

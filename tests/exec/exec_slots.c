@@ -389,14 +389,21 @@ static const etch_action *next_action(const exec_slots *s, uint32_t stage)
     return s->next[stage] < s->action_count ? &s->actions[stage][s->next[stage]] : NULL;
 }
 
-static bool is_ready(const exec_slots *s, uint32_t stage)
+static bool has_message(const exec_slots *s, uint32_t stage, const etch_action *action)
 {
-    const etch_action *action = next_action(s, stage);
-    if (!action)
-        return false;
     const uint32_t chunk = chunk_of(s, stage, action);
     return sender_to(s, chunk, action) == UINT32_MAX ||
            message_to(s, chunk, (uint32_t)action->microbatch, goes_back(action))->is_sent;
+}
+
+/* Actions that share a slot begin when all of them can. */
+static bool is_ready(const exec_slots *s, uint32_t stage)
+{
+    const etch_action *action = next_action(s, stage), *end = s->actions[stage] + s->action_count;
+    bool ready = action != NULL;
+    for (; ready && action < end && (action == next_action(s, stage) || action->overlaps); action++)
+        ready = has_message(s, stage, action);
+    return ready;
 }
 
 /* Follows who waits for whom until a stage comes again, or one that has ended. */
@@ -407,6 +414,8 @@ static void report_stall(exec_slots *s, uint32_t stage)
     etch_buf_puts(&text, "it stalls");
     while (next_action(s, stage) && !seen[stage]) {
         const etch_action *action = next_action(s, stage);
+        while (has_message(s, stage, action)) /* another one of the slot */
+            action++;
         const uint32_t sender = s->chain.stage_of[sender_to(s, chunk_of(s, stage, action), action)];
         seen[stage] = true;
         etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,

@@ -1,6 +1,9 @@
 #include "exec_zoo.h"
+#include "exec_env.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- a decoder with grouped queries, rotary positions and a gated MLP ------------------------------- */
 
@@ -609,3 +612,23 @@ const exec_zoo exec_models[] = {
     {"experts of experts", build_experts_of_experts, NULL, experts_of_experts_plans},
     {NULL, NULL, NULL, NULL},
 };
+
+/* "dp=2 .. | B@dp": the axes after B@. */
+bool exec_zoo_has_microbatches(etch_arena *arena, const exec_zoo *zoo, const char *plan, uint32_t micro)
+{
+    uint32_t parts = micro;
+    const char *at = strstr(plan, "B@");
+    for (at = at ? at + 2 : ""; *at && *at != ' ';) {
+        const size_t length = strcspn(at, ", ");
+        for (const char *word = plan; *word && *word != '|'; word += strcspn(word, " ") + 1)
+            if (strncmp(word, at, length) == 0 && word[length] == '=')
+                parts *= (uint32_t)atoi(word + length + 1);
+        at += length + (at[length] == ',');
+    }
+    const exec_model *m = zoo->build(arena, 1);
+    const etch_graph *graph = m->graph;
+    bool has_slots = false; /* of experts: as many as the sequences of a half choose */
+    for (uint32_t i = 0; i < graph->dims.count; i++)
+        has_slots = has_slots || strcmp(graph->dims.at[i]->name, "E") == 0;
+    return !has_slots && exec_integer(exec_model_dim(m, "B")->size) % parts == 0;
+}

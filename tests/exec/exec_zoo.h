@@ -30,4 +30,7 @@ exec_model *exec_build_shared_sinks(etch_arena *arena, uint32_t micro);
 exec_model *exec_build_t5(etch_arena *arena, uint32_t micro);
 extern const char *const exec_gemma2_plans[], *const exec_shared_sinks_plans[], *const exec_t5_plans[];
 
+/* Can the model have so many microbatches, and the plan divide them? */
+bool exec_zoo_has_microbatches(etch_arena *arena, const exec_zoo *zoo, const char *plan, uint32_t micro);
+
 #endif

@@ -259,6 +259,79 @@ START_TEST(halves_of_backward_are_said_right)
 }
 END_TEST
 
+/* Stages that were looked at. */
+typedef struct overlap_tally {
+    /* of two chunks; of one, where as much is said as is held; where more is */
+    uint32_t chunked, exact, loose;
+} overlap_tally;
+
+static bool shares_slots(const exec_slots *s, uint32_t stage)
+{
+    bool shares = false;
+    for (uint32_t i = 0; i < s->action_count; i++)
+        shares = shares || s->actions[stage][i].overlaps;
+    return shares;
+}
+
+/* A forward and a backward action in one slot work on what both do. Where the stages have one chunk every
+ * pair of the fullest steps may meet, and no more is said. */
+static void check_overlaps(etch_arena *arena, const exec_zoo *zoo, uint32_t number, overlap_tally *seen)
+{
+    const bool is_dual = exec_zoo_has_microbatches(arena, zoo, zoo->plans[number], 4);
+    exec_model *m = zoo->build(arena, is_dual ? 4 : 2);
+    uint32_t layers;
+    const char *loops = loops_of(m, &layers);
+    const bool chunks = layers >= 4 && is_dual;
+    const char *text = etch_text(arena, "pp=2 %s | stage %s@pp %s", zoo->plans[number], loops,
+                                 chunks    ? "dualpipev"
+                                 : is_dual ? "list=F0,F1,F2,&B0,F3,&B1,B2,B3;F0,B0,F1,F2,&B1,F3,&B2,B3"
+                                           : "list=F0,F1,&B0,B1;F0,B0,F1,B1");
+    const etch_training *training = exec_train(m, zoo->recompute);
+    const etch_placed *placed =
+        layers < 2 ? NULL : etch_place(training, exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    if (!placed)
+        return;
+    exec_slots *s = exec_slots_new(arena, placed, 1);
+    exec_slots_run(s);
+    ck_assert_msg(!s->failure, "%s, %s: %s", zoo->name, text, s->failure);
+    for (uint32_t i = 0; i < s->chain.stages; i++) {
+        const exec_alive is = exec_alive_measured(s, i), said = exec_alive_said(s, i);
+        ck_assert_msg(is.saved == said.saved && is.activations <= said.activations &&
+                          is.workspace <= said.workspace && is.peak <= said.peak,
+                      "%s, %s, stage %u: less is said than is held: %llu %llu, %llu %llu", zoo->name, text, i,
+                      (unsigned long long)is.activations, (unsigned long long)said.activations,
+                      (unsigned long long)is.workspace, (unsigned long long)said.workspace);
+        const bool exact = is.workspace == said.workspace && is.activations == said.activations;
+        seen->chunked += chunks;
+        seen->exact += !chunks && exact;
+        seen->loose += !chunks && !exact && shares_slots(s, i);
+    }
+    exec_slots_release(s);
+}
+
+static void overlaps(etch_arena *arena)
+{
+    overlap_tally seen = {0};
+    uint32_t turn = 0;
+    for (const exec_zoo *z = exec_models; z->name; z++)
+        for (uint32_t i = 0; z->plans[i]; i++) {
+            if (turn++ % 6 != 0)
+                continue;
+            etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+            check_overlaps(own, z, i, &seen);
+            etch_arena_free(own);
+        }
+    ck_assert_uint_gt(seen.chunked, 4);
+    ck_assert_uint_gt(seen.exact, 80);
+    ck_assert_uint_eq(seen.loose, 0);
+}
+
+START_TEST(slots_of_two_actions_are_said_right)
+{
+    etch_with_memory((size_t)1 << 30, overlaps);
+}
+END_TEST
+
 static void check_plan(etch_arena *arena, const exec_zoo *zoo, uint32_t number, bool staged)
 {
     exec_model *m = zoo->build(arena, 2);
@@ -381,6 +454,6 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("alive");
     ETCH_ADD_TESTS(suite, mistakes_are_noticed, seeds_that_once_differed_are_said_right,
                    random_models_are_said_right, models_of_the_zoo_are_said_right,
-                   halves_of_backward_are_said_right);
+                   halves_of_backward_are_said_right, slots_of_two_actions_are_said_right);
     return suite;
 }

@@ -115,6 +115,11 @@ static const staged staged_models[] = {
     {2, 4, true, NULL, "pp=2 dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | stage layer@pp zb_v"},
     {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp zb_v"},
     {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp zb_v"},
+    {4, 4, true, NULL, "pp=2 | stage layer@pp dualpipev"},
+    {8, 7, true, "all", "pp=3 | stage layer@pp dualpipev"},
+    {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp dualpipev"},
+    {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp dualpipev"},
+    {4, 4, false, NULL, "pp=2 | stage layer@pp list=F0,F1,F2,&B0,F3,&I1,W1,B2,B3;F0,B0,F1,F2,&B1,F3,&B2,B3"},
 };
 
 static etch_placed *placed_layers(etch_arena *arena, const staged *c)
@@ -390,13 +395,20 @@ static const char *loops_of(const exec_model *m, uint32_t *layers)
 static bool check_zoo_plan(etch_arena *arena, const exec_zoo *zoo, const char *lines, uint32_t variant)
 {
     static const char *const schedules[] = {
-        "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2", "zb_v"};
+        "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2",
+        "zb_v",  "dualpipev"};
     enum { COUNT = sizeof schedules / sizeof *schedules };
-    exec_model *m = zoo->build(arena, 2);
+    const char *loops, *schedule = schedules[variant % COUNT];
+    const bool comes_back = variant % COUNT >= COUNT - 2;
+    const bool is_dual =
+        strcmp(schedule, "dualpipev") == 0 && exec_zoo_has_microbatches(arena, zoo, lines, 4);
+    exec_model *m = zoo->build(arena, is_dual ? 4 : 2); /* sequences, of 8 */
     uint32_t layers;
-    const char *loops = loops_of(m, &layers), *schedule = schedules[variant % COUNT];
-    if (layers < (strstr(schedule, "virtual") || strcmp(schedule, "zb_v") == 0 ? 4 : 2))
-        schedule = schedules[1];
+    loops = loops_of(m, &layers);
+    if (layers < (strstr(schedule, "virtual") || comes_back ? 4 : 2))
+        schedule = is_dual ? schedules[1] : "list=F0,F1,&B0,B1;F0,B0,F1,B1";
+    else if (strcmp(schedule, "dualpipev") == 0 && !is_dual)
+        schedule = "list=F0,F1,&B0,B1;F0,B0,F1,B1";
     if (layers < 2)
         return false;
     const char *text = etch_text(arena, "pp=2 %s | stage %s@pp %s", lines, loops, schedule);

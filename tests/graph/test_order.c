@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STAGES = 4, MOST_MICRO = 6, MOST_CHUNKS = 3 };
+enum { MOST_STAGES = 4, MOST_MICRO = 8, MOST_CHUNKS = 3 };
 
 static etch_action_order *order_of(etch_arena *arena, const etch_pipe *pipe)
 {
@@ -36,7 +36,7 @@ static etch_pipe listed_pipe(etch_arena *arena, const etch_action_order *order, 
 
 static bool same(etch_action a, etch_action b)
 {
-    return a.kind == b.kind && a.chunk == b.chunk && a.microbatch == b.microbatch;
+    return a.kind == b.kind && a.chunk == b.chunk && a.microbatch == b.microbatch && a.overlaps == b.overlaps;
 }
 
 /* ---- the table's orders -------------------------------------------------------------------------------- */
@@ -107,7 +107,8 @@ static void table_as_lists(etch_arena *arena)
     for (uint32_t k = 0; !etch_schedule_takes_order(schedule = etch_schedule_at(k)); k++)
         for (uint32_t p = 1; p <= MOST_STAGES; p++)
             for (uint32_t m = 1; m <= MOST_MICRO; m++)
-                for (uint32_t v = etch_schedule_chunks(schedule);
+                for (uint32_t v = etch_schedule_chunks(schedule); /* DualPipe has two for each stage */
+                     (m >= 2 * p || !etch_schedule_overlaps(schedule)) &&
                      v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : etch_schedule_chunks(schedule));
                      v++)
                     check_listed(arena, &(etch_pipe){schedule, p, v, m, true});
@@ -219,23 +220,60 @@ END_TEST
 
 /* ---- by hand ------------------------------------------------------------------------------------------- */
 
+/* F1&B0: the slot begins when both can. Stage 0 stalls where stage 1 wants microbatch 1 first, and would not
+ * if its forward action had a slot of its own. */
+static void shared_slots(etch_arena *arena)
+{
+    for (int shares = 0; shares < 2; shares++)
+        for (int waits = 0; waits < 2; waits++) {
+            const etch_action first[] = {{ETCH_ACTION_FORWARD, 0, 0, false},
+                                         {ETCH_ACTION_FORWARD, 0, 1, false},
+                                         {ETCH_ACTION_BACKWARD, 0, 0, shares},
+                                         {ETCH_ACTION_BACKWARD, 0, 1, false}};
+            const etch_action second[] = {{ETCH_ACTION_FORWARD, 0, 0, false},
+                                          first[waits ? 1 : 2],
+                                          first[waits ? 2 : 1],
+                                          {ETCH_ACTION_BACKWARD, 0, 1, false}};
+            etch_action own[4];
+            memcpy(own, second, sizeof own);
+            own[waits ? 2 : 1].overlaps = false;
+            const etch_action *const actions[] = {first, own};
+            const uint64_t counts[] = {4, 4};
+            const etch_action_order order = {2, 1, 2, false, actions, counts, ETCH_MAP_LOOPED, shares};
+            etch_order_fault fault;
+            ck_assert_int_eq(etch_order_check(arena, &order, &fault), !(shares && waits));
+            if (!(shares && waits))
+                continue;
+            ck_assert_int_eq(fault.kind, ETCH_ORDER_STALL);
+            ck_assert_uint_eq(fault.cycle_count, 2);
+            for (uint32_t i = 0; i < 2; i++) /* stage 0 for its B0, the second one of the slot */
+                ck_assert_uint_eq(fault.cycle[i].at, fault.cycle[i].stage == 0 ? 2 : 1);
+        }
+}
+
+START_TEST(test_shared_slots)
+{
+    etch_with_arena(shared_slots);
+}
+END_TEST
+
 /* Where an order has halves, backward as a whole is both; without training only forward is left. */
 static void mixed_order(etch_arena *arena)
 {
-    const etch_action listed[] = {{ETCH_ACTION_FORWARD, 0, 0},
-                                  {ETCH_ACTION_FORWARD, 0, 1},
-                                  {ETCH_ACTION_INPUT_GRADIENTS, 0, 0},
-                                  {ETCH_ACTION_BACKWARD, 0, 1},
-                                  {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 0}};
+    const etch_action listed[] = {{ETCH_ACTION_FORWARD, 0, 0, false},
+                                  {ETCH_ACTION_FORWARD, 0, 1, false},
+                                  {ETCH_ACTION_INPUT_GRADIENTS, 0, 0, false},
+                                  {ETCH_ACTION_BACKWARD, 0, 1, false},
+                                  {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 0, false}};
     const etch_action expected[] = {listed[0],
                                     listed[1],
                                     listed[2],
-                                    {ETCH_ACTION_INPUT_GRADIENTS, 0, 1},
-                                    {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1},
+                                    {ETCH_ACTION_INPUT_GRADIENTS, 0, 1, false},
+                                    {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1, false},
                                     listed[4]};
     const etch_action *const actions[] = {listed};
     const uint64_t counts[] = {5};
-    const etch_action_order order = {1, 1, 2, true, actions, counts, ETCH_MAP_LOOPED};
+    const etch_action_order order = {1, 1, 2, true, actions, counts, ETCH_MAP_LOOPED, false};
     etch_order_fault fault;
     ck_assert(etch_order_check(arena, &order, &fault));
     const etch_pipe pipe = listed_pipe(arena, &order, true), forward = listed_pipe(arena, &order, false);
@@ -264,23 +302,35 @@ static void faults(etch_arena *arena)
         uint64_t told;
         etch_action needed;
     } rows[] = {
-        {1, {ETCH_ACTION_FORWARD, 0, 0}, ETCH_ORDER_TWICE, 1, {0}},
-        {3, {ETCH_ACTION_BACKWARD, 0, 0}, ETCH_ORDER_TWICE, 3, {0}},
-        {0, {ETCH_ACTION_BACKWARD, 0, 0}, ETCH_ORDER_EARLY, 0, {ETCH_ACTION_FORWARD, 0, 0}},
-        {3, {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1}, ETCH_ORDER_EARLY, 3, {ETCH_ACTION_INPUT_GRADIENTS, 0, 1}},
-        {3, {ETCH_ACTION_INPUT_GRADIENTS, 0, 1}, ETCH_ORDER_MISSING, 0, {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1}},
-        {1, {ETCH_ACTION_FORWARD, 0, 900000000}, ETCH_ORDER_EARLY, 3, {ETCH_ACTION_FORWARD, 0, 1}},
+        {1, {ETCH_ACTION_FORWARD, 0, 0, false}, ETCH_ORDER_TWICE, 1, {0}},
+        {3, {ETCH_ACTION_BACKWARD, 0, 0, false}, ETCH_ORDER_TWICE, 3, {0}},
+        {0, {ETCH_ACTION_BACKWARD, 0, 0, false}, ETCH_ORDER_EARLY, 0, {ETCH_ACTION_FORWARD, 0, 0, false}},
+        {3,
+         {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1, false},
+         ETCH_ORDER_EARLY,
+         3,
+         {ETCH_ACTION_INPUT_GRADIENTS, 0, 1, false}},
+        {3,
+         {ETCH_ACTION_INPUT_GRADIENTS, 0, 1, false},
+         ETCH_ORDER_MISSING,
+         0,
+         {ETCH_ACTION_WEIGHT_GRADIENTS, 0, 1, false}},
+        {1,
+         {ETCH_ACTION_FORWARD, 0, 900000000, false},
+         ETCH_ORDER_EARLY,
+         3,
+         {ETCH_ACTION_FORWARD, 0, 1, false}},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        etch_action listed[] = {{ETCH_ACTION_FORWARD, 0, 0},
-                                {ETCH_ACTION_FORWARD, 0, 1},
-                                {ETCH_ACTION_BACKWARD, 0, 0},
-                                {ETCH_ACTION_BACKWARD, 0, 1}};
+        etch_action listed[] = {{ETCH_ACTION_FORWARD, 0, 0, false},
+                                {ETCH_ACTION_FORWARD, 0, 1, false},
+                                {ETCH_ACTION_BACKWARD, 0, 0, false},
+                                {ETCH_ACTION_BACKWARD, 0, 1, false}};
         listed[rows[k].at] = rows[k].instead;
         const etch_action *const actions[] = {listed};
         const uint64_t counts[] = {4};
         etch_action_order order = {
-            1, 1, 2, rows[k].instead.kind > ETCH_ACTION_BACKWARD, actions, counts, ETCH_MAP_LOOPED};
+            1, 1, 2, rows[k].instead.kind > ETCH_ACTION_BACKWARD, actions, counts, ETCH_MAP_LOOPED, false};
         if (rows[k].instead.microbatch >= 2)
             order.microbatches = rows[k].instead.microbatch + 1;
         etch_order_fault fault = {0};
@@ -300,6 +350,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("order");
-    ETCH_ADD_TESTS(suite, test_listed_orders, test_shuffled_orders, test_mixed_order, test_faults);
+    ETCH_ADD_TESTS(suite, test_listed_orders, test_shuffled_orders, test_mixed_order, test_faults,
+                   test_shared_slots);
     return suite;
 }

@@ -21,6 +21,12 @@ static uint32_t chunks_of(const etch_schedule *schedule)
     return etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : etch_schedule_chunks(schedule);
 }
 
+/* DualPipe fills its stages twice before anything comes back. */
+static uint32_t least_micro(const etch_schedule *schedule, uint32_t stages, bool trains)
+{
+    return trains && strcmp(etch_schedule_name(schedule), "dualpipev") == 0 ? 2 * stages : 1;
+}
+
 /* Visits the schedule at every size, each with an arena of its own; only training runs, or both kinds. */
 static void each_size(etch_arena *arena, const etch_schedule *schedule, bool forward_only_too, visit_fn visit)
 {
@@ -28,6 +34,8 @@ static void each_size(etch_arena *arena, const etch_schedule *schedule, bool for
         for (uint32_t m = 1; m <= MOST_MICRO; m++)
             for (uint32_t v = etch_schedule_chunks(schedule); v <= chunks_of(schedule); v++)
                 for (int trains = forward_only_too ? 0 : 1; trains < 2; trains++) {
+                    if (m < least_micro(schedule, p, trains == 1))
+                        continue;
                     etch_arena *own = etch_arena_new(etch_arena_mem(arena));
                     visit(own, &(etch_pipe){schedule, p, v, m, trains == 1});
                     etch_arena_free(own);
@@ -45,7 +53,8 @@ static void each_pipe(etch_arena *arena, bool forward_only_too, visit_fn visit)
 /* Which link of the chain a chunk of a stage is. */
 static uint32_t link_of(const etch_pipe *pipe, uint32_t stage, uint32_t chunk)
 {
-    const bool comes_back = strcmp(etch_schedule_name(pipe->schedule), "zb_v") == 0;
+    const char *name = etch_schedule_name(pipe->schedule);
+    const bool comes_back = strcmp(name, "zb_v") == 0 || strcmp(name, "dualpipev") == 0;
     if (comes_back && chunk == 1)
         return 2 * pipe->stages - 1 - stage;
     return chunk * pipe->stages + stage;
@@ -122,13 +131,17 @@ END_TEST
 /* ---- orders written by hand ---------------------------------------------------------------------------- */
 
 /* Forward slots as the microbatch, backward slots with a ' behind it, their second halves with "; chunk 1 and
- * later with a letter. */
+ * later with a letter; & before what shares the slot. */
 static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
 {
     const etch_action *slots = etch_actions(arena, pipe, stage);
     etch_buf text = {.arena = arena};
     for (uint64_t i = 0; i < etch_action_count(pipe); i++)
-        etch_buf_printf(&text, "%s%u%s%s", i ? " " : "", (unsigned)slots[i].microbatch,
+        etch_buf_printf(&text, "%s%u%s%s",
+                        !i                  ? ""
+                        : slots[i].overlaps ? "&"
+                                            : " ",
+                        (unsigned)slots[i].microbatch,
                         slots[i].chunk == 0   ? ""
                         : slots[i].chunk == 1 ? "b"
                                               : "c",
@@ -182,6 +195,12 @@ static void orders_by_hand(etch_arena *arena)
                 "0 1 2 0b 0b' 0b\" 1b 1b' 1b\" 3 0' 0\" 2b 2b' 2b\" 1' 1\" 3b 3b' 3b\" 2' 2\" 3' 3\"");
     check_order(arena, &zb_v, 1,
                 "0 0b 1 1b 0b' 0b\" 2 0' 0\" 2b 1b' 1b\" 3 1' 1\" 3b 2b' 2b\" 2' 3b' 3' 2\" 3b\" 3\"");
+    /* as the repository of DualPipe has it, of 2 ranks and 4 microbatches */
+    const etch_pipe dualpipev = {etch_schedule_named("dualpipev"), 2, 2, 4, true};
+    check_order(arena, &dualpipev, 0,
+                "0 1 2 0b 0b' 0b\" 1b 3&1b'&1b\" 2b&0'&0\" 2b'&2b\" 3b&1'&1\" 3b'&3b\" 2' 2\" 3' 3\"");
+    check_order(arena, &dualpipev, 1,
+                "0 0b 1 1b 2 0b'&0b\" 2b&0'&0\" 3&1b'&1b\" 3b&1'&1\" 2b'&2b\" 2'&2\" 3b' 3' 3b\" 3\"");
     const etch_pipe breadth = {etch_schedule_named("breadth_first"), 2, 2, 3, true};
     check_order(arena, &breadth, 0, "0 1 2 0b 1b 2b 0b' 1b' 2b' 0' 1' 2'");
     check_order(arena, &breadth, 1, "0 1 2 0b 1b 2b 0b' 1b' 2b' 0' 1' 2'");
@@ -208,8 +227,9 @@ END_TEST
 
 /* ---- simulation ---------------------------------------------------------------------------------------- */
 
-/* A forward slot waits for the link before it, a backward slot for the link behind it and for its own forward
- * slot; a stage does its slots in turn. */
+/* A forward action waits for the link before it, a backward one for the link behind it and for its own
+ * forward action; a stage does its slots in turn. Actions that share a slot begin and end together, and take
+ * what each would. */
 typedef struct simulation {
     const etch_pipe *pipe;
     const etch_action *slots[MOST_STAGES];
@@ -250,27 +270,46 @@ static bool wait_for(const simulation *s, uint64_t end, uint64_t *ready)
     return true;
 }
 
-/* Times begin at 1. False: the next slot of the stage has to wait for something that is not done. */
-static bool step(simulation *s, uint32_t stage)
+/* False: the action has to wait for something that is not done. `before`: of the same slot, or NULL. */
+static bool can_begin(const simulation *s, uint32_t stage, etch_action action, const etch_action *before,
+                      uint64_t *ready)
 {
     const etch_pipe *pipe = s->pipe;
-    const etch_action slot = s->slots[stage][s->next[stage]];
-    const uint32_t link = link_of(pipe, stage, slot.chunk), last = pipe->chunks * pipe->stages - 1;
-    const uint64_t m = slot.microbatch;
-    uint64_t ready = later(s->free_at[stage], 1);
-    const int pass = pass_of(slot);
-    if (pass == FORWARD && link > 0 && !wait_for(s, s->end[FORWARD][link - 1][m], &ready))
+    const uint32_t link = link_of(pipe, stage, action.chunk), last = pipe->chunks * pipe->stages - 1;
+    const uint64_t m = action.microbatch;
+    const int pass = pass_of(action);
+    if (pass == FORWARD && link > 0 && !wait_for(s, s->end[FORWARD][link - 1][m], ready))
         return false;
-    if (pass == BACK && link < last && !wait_for(s, s->end[BACK][link + 1][m], &ready))
+    if (pass == BACK && link < last && !wait_for(s, s->end[BACK][link + 1][m], ready))
         return false;
-    if (pass > FORWARD && s->end[pass - 1][link][m] == 0)
-        return false;
-    s->begin[pass][link][m] = ready;
+    if (pass == WEIGHTS && before && pass_of(*before) == BACK)
+        return before->microbatch == m && before->chunk == action.chunk;
+    return pass == FORWARD || s->end[pass - 1][link][m] > 0;
+}
+
+/* Does the next slot of the stage, and returns how many actions that is; 0: it has to wait. Times begin at
+ * 1. */
+static uint32_t step(simulation *s, uint32_t stage)
+{
+    const uint64_t count = etch_action_count(s->pipe);
+    const etch_action *slot = &s->slots[stage][s->next[stage]];
+    uint64_t ready = later(s->free_at[stage], 1), time = 0;
+    uint32_t actions = 0;
+    do {
+        if (!can_begin(s, stage, slot[actions], actions ? &slot[actions - 1] : NULL, &ready))
+            return 0;
+        time += duration(s, slot[actions++]);
+    } while (s->next[stage] + actions < count && slot[actions].overlaps);
     if (s->next[stage] == 0)
         s->start[stage] = ready;
-    s->end[pass][link][m] = s->free_at[stage] = ready + duration(s, slot);
-    s->next[stage]++;
-    return true;
+    s->free_at[stage] = ready + time;
+    for (uint32_t i = 0; i < actions; i++) {
+        const uint32_t link = link_of(s->pipe, stage, slot[i].chunk);
+        s->begin[pass_of(slot[i])][link][slot[i].microbatch] = ready;
+        s->end[pass_of(slot[i])][link][slot[i].microbatch] = ready + time;
+    }
+    s->next[stage] += actions;
+    return actions;
 }
 
 /* The time from the begin of the first slot to the end of the last. */
@@ -283,8 +322,8 @@ static uint64_t simulate(etch_arena *arena, simulation *s)
     while (left > 0) {
         const uint64_t before = left;
         for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
-            while (s->next[stage] < count && step(s, stage))
-                left--;
+            for (uint32_t done = 1; s->next[stage] < count && done > 0; left -= done)
+                done = step(s, stage);
         require(s->pipe, left < before, "the stages wait for each other");
     }
     for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
@@ -413,6 +452,18 @@ static int64_t up_to_return(int64_t stages, int64_t chunks, int64_t micro, const
     return chunks * (few * (int64_t)t[FORWARD] + weights * (int64_t)t[WEIGHTS]);
 }
 
+/* Less where gradients of inputs take longer than forward: the last stage has work for as long, up to a
+ * forward slot. Published is (p/2 - 1)(F&B + B - 3W), of p stages on half as many ranks: with F&B all three.
+ * */
+static int64_t up_to_forward(int64_t stages, int64_t chunks, int64_t micro, const uint64_t *t)
+{
+    const int64_t f = (int64_t)t[FORWARD], longer = (int64_t)t[BACK] - f;
+    (void)chunks, (void)micro;
+    if (longer <= 0)
+        return 0;
+    return (stages - 1) * longer < f ? -(stages - 1) * longer : -f;
+}
+
 static const halves_row by_halves[] = {
     {"gpipe", NULL, none_more, {1, 1, 1}, false},
     {"one_f_one_b", NULL, none_more, {1, 1, 1}, false},
@@ -421,6 +472,7 @@ static const halves_row by_halves[] = {
     {"zb_h1", weights_fit_forward, up_to_stages, {1, 1, -1}, true},
     {"zb_h2", weights_fit_twice, up_to_twice, {1, 1, -2}, true},
     {"zb_v", in_falling_order, up_to_return, {0, 2, -2}, false},
+    {"dualpipev", in_falling_order, up_to_forward, {1, 2, -1}, false},
 };
 
 /* (p - 1) times what there is for each, each slot of one of the chunks, and what comes on top. Where that is
@@ -437,10 +489,12 @@ static void check_halves(etch_arena *arena, const halves_row *row, const etch_pi
     const int64_t waits = (int64_t)longest_stage(s) - m * v * (f + i + w);
     const int64_t published =
         (p - 1) * (row->each[FORWARD] * f + row->each[BACK] * i + row->each[WEIGHTS] * w);
+    const int64_t more = row->more(p, v, m, t);
     if (!row->is_published || row->is_published(pipe, t))
-        require(pipe, waits == published + row->more(p, v, m, t), "the bubble of halves is not as published");
+        require(pipe, waits == published + more, "the bubble of halves is not as published");
     else
-        require(pipe, p == 1 || waits - published >= row->is_more, "the bubble of halves is less");
+        require(pipe, p == 1 || waits - published >= row->is_more + (more < 0 ? more : 0),
+                "the bubble of halves is less");
     etch_arena_free(own);
 }
 
@@ -451,7 +505,8 @@ static void check_times(etch_arena *arena, const halves_row *row, uint32_t stage
     /* where backward is whole, its halves make no difference */
     const uint32_t times = etch_schedule_has_halves(schedule) ? 4 * 4 * 4 : 4 * 4;
     for (uint32_t at = 0; at < times; at++)
-        for (uint32_t m = 1; m <= MOST_MICRO; m += m < 2 * MOST_STAGES + 2 ? 1 : 10) {
+        for (uint32_t m = least_micro(schedule, stages, true); m <= MOST_MICRO;
+             m += m < 2 * MOST_STAGES + 2 ? 1 : 10) {
             const uint64_t t[PASSES] = {at % 4 + 1, at / 4 % 4 + 1, at / 16 % 4 + 1};
             check_halves(arena, row, &(etch_pipe){schedule, stages, chunks, m, true}, t);
         }
@@ -516,6 +571,8 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
         return m * v;
     if (strcmp(name, "zb_v") == 0) /* chunks that hold half of a stage: as much as the first stage of 1F1B */
         return lesser(2 * p, lesser(m, 2 * p - stage) + lesser(m, stage + 1));
+    if (strcmp(name, "dualpipev") == 0) /* one more than two for each stage */
+        return 2 * p + 1 < 2 * m ? 2 * p + 1 : 2 * m;
     ck_assert_str_eq(name, "interleaved");
     return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
 }
@@ -580,6 +637,7 @@ static void formulas_with_symbols(etch_arena *arena)
         {"zb_h1", "min(micro, pp - i)", "(2*pp - 1 - min(micro, pp))/(3*micro)"},
         {"zb_h2", "min(micro, 2*(pp - i) - 1)", "(2*pp - 1 - min(micro, 2*pp - 1))/(3*micro)"},
         {"zb_v", "min(2*pp, min(micro, 2*pp - i) + min(micro, i + 1))", "max(0, 2*pp - 1 - micro)/(3*micro)"},
+        {"dualpipev", "min(2*pp + 1, min(micro, 2*pp - i) + min(micro, i + 1))", "(pp - 1)/(3*micro)"},
         {"breadth_first", "micro*v", "(pp - 1 + (v - 1)*(pp - min(micro, pp)))/(v*micro)"},
         {"interleaved", "(v - 1)*min(micro, pp) + min(micro, 2*(pp - i - 1) + 1)", "(pp - 1)/(v*micro)"},
     };
@@ -633,12 +691,13 @@ static void check_seed(etch_arena *arena, unsigned seed)
     while (etch_schedule_at(schedules) && !etch_schedule_takes_order(etch_schedule_at(schedules)))
         schedules++;
     const etch_schedule *schedule = etch_schedule_at(seed % schedules);
-    const etch_pipe pipe = {.schedule = schedule,
-                            .stages = (uint32_t)(rand() % 8) + 1,
-                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 4) + 1
-                                                                         : etch_schedule_chunks(schedule),
-                            .microbatches = (uint64_t)(rand() % 20) + 1,
-                            .trains = true};
+    etch_pipe pipe = {.schedule = schedule,
+                      .stages = (uint32_t)(rand() % 8) + 1,
+                      .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 4) + 1
+                                                                   : etch_schedule_chunks(schedule),
+                      .microbatches = (uint64_t)(rand() % 20) + 1,
+                      .trains = true};
+    pipe.microbatches += least_micro(schedule, pipe.stages, true) - 1;
     simulation *s = ETCH_NEW(arena, simulation);
     s->pipe = &pipe;
     s->random = true;

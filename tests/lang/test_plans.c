@@ -235,11 +235,14 @@ END_TEST
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES                                                                       \
     "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
-    "breadth_first(virtual = v), zb_v, list(\"F0 ..\", ..)\n"
+    "breadth_first(virtual = v), zb_v, dualpipev, list(\"F0 ..\", ..)\n"
 #define ORDERS "  help for example list(\"F0 F1 B0 B1\", \"F0 B0 F1 B1\")\n"
 #define ACTIONS                                                                                         \
     "  help F3 is microbatch 3 forward, B3 backward, I3 and W3 are the halves of B3; F3.1 is in chunk " \
     "1 of the stage\n"
+#define SLOTS                                                                                             \
+    "  help a slot is one action, or the forward one of a microbatch and after & one that takes another " \
+    "microbatch back: F3&B1\n"
 #define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
@@ -360,8 +363,20 @@ static void wrong(etch_arena *arena)
          "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
         {"mesh [a]\nstage layer @ a, schedule = list(\"F0 X0\")", NULL,
          "E0443 a.etch:4:38 'X0' is no action of a stage\n" ACTIONS},
-        {"mesh [a]\nstage layer @ a, schedule = list(\"F0  F1&B0 B1\")", NULL,
-         "E0443 a.etch:4:39 'F1&B0' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0  F1+B0 B1\")", NULL,
+         "E0443 a.etch:4:39 'F1+B0' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 F1& B0 B1\")", NULL,
+         "E0443 a.etch:4:41 '' is no action of a stage\n" ACTIONS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0  B0&F1 B1\")", NULL,
+         "E0443 a.etch:4:39 these two actions cannot share a slot\n" SLOTS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0&B0\")", NULL,
+         "E0443 a.etch:4:35 the actions of a slot are of one microbatch\n" SLOTS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 F1&I0&W0 B1\")", NULL,
+         "E0443 a.etch:4:38 a slot has two actions at most\n" SLOTS},
+        {"mesh [a]\nstage layer @ a, schedule = list(\"F0 F1&B0 B1\", \"F0 F1 B0 B1\")", NULL,
+         "E0443 a.etch:4:41 the stages wait for each other for ever\n"
+         "  note a.etch:4:41 stage 0 waits here for B0 of stage 1\n"
+         "  note a.etch:4:53 stage 1 waits here for F1 of stage 0\n"},
         {"mesh [a]\nstage layer @ a, schedule = list(\"F0. B0\")", NULL,
          "E0443 a.etch:4:35 'F0.' is no action of a stage\n" ACTIONS},
         {"mesh [a]\nstage layer @ a, schedule = list(\"F1234567890 B0\")", NULL,

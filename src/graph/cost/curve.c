@@ -4,7 +4,8 @@
  * the step of the iteration in forward to that in backward; another value from the step that makes it to the
  * last that reads it. What does not share out evenly among iterations counts from the begin of forward to the
  * end of backward. Where backward goes in halves, what is kept changes with actions alone, and the second
- * half is one row, with the most that it works on. */
+ * half is one row, with the most that it works on. Of two actions that share a slot each row has the most that the
+ * other works on as well. */
 #include "graph/cost/curve_int.h"
 
 /* A value that a chunk keeps of a microbatch. */
@@ -202,6 +203,40 @@ static const etch_curve_step *fullest_step(const etch_curve_action *action)
     return most;
 }
 
+/* The action that takes turns with this one; NULL: none. */
+static const etch_action *other_of_slot(const etch_curve *out, uint32_t number)
+{
+    uint32_t first = number;
+    while (out->actions[first].overlaps)
+        first--;
+    const uint64_t end = etch_slot_end(out->actions, out->action_count, first);
+    if (out->actions[first].kind != ETCH_ACTION_FORWARD || end == first + 1)
+        return NULL;
+    return &out->actions[number == first ? first + 1 : first];
+}
+
+/* What the other action of a slot works on at most, but for what is always there. */
+static void add_other(curve *c, const etch_curve *out, uint32_t number, uint32_t first_row)
+{
+    etch_curve_making *m = &c->making;
+    const etch_action *other = other_of_slot(out, number);
+    if (!other)
+        return;
+    const etch_curve_step *step = fullest_step(steps_of(m, other));
+    uint64_t more[ETCH_CURVE_KINDS] = {0};
+    for (int k = 0; k < ETCH_CURVE_KINDS; k++)
+        more[k] = step->of->bytes[k];
+    for (uint32_t i = 0; i < m->live->intervals.count; i++) {
+        const etch_live_interval *there = &m->live->intervals.at[i];
+        if (etch_live_is_always(m->live, there) && !etch_live_is_saved(m->live, there))
+            more[etch_curve_kind_of(m->live, there)] -= etch_curve_number(m, m->live->sizes.at[there->size]);
+    }
+    for (uint32_t i = first_row; i < c->rows.count; i++)
+        for (int k = 0; k < ETCH_CURVE_KINDS; k++)
+            if (k != ETCH_CURVE_ACTIVATIONS)
+                c->rows.at[i].bytes[k] = etch_curve_sum(m, c->rows.at[i].bytes[k], more[k]);
+}
+
 /* `held`: what is kept before the action; changes to what is kept behind it. */
 static void run_action(curve *c, const etch_action *action, uint32_t number, uint64_t *held)
 {
@@ -243,8 +278,11 @@ static void find_rows(curve *c, etch_curve *out)
     }
     out->actions = etch_actions(m->arena, pipe, m->options->number);
     out->action_count = (uint32_t)count;
-    for (uint32_t i = 0; i < count && m->result == ETCH_CURVE_FINE; i++)
+    for (uint32_t i = 0; i < count && m->result == ETCH_CURVE_FINE; i++) {
+        const uint32_t first_row = c->rows.count;
         run_action(c, &out->actions[i], i, &held);
+        add_other(c, out, i, first_row);
+    }
     out->rows = c->rows.at;
     out->row_count = c->rows.count;
 }
@@ -321,22 +359,28 @@ static void list_kept(const curve *c, const etch_curve *out, items *list)
     }
 }
 
-static void list_worked_on(curve *c, const etch_curve *out, items *list)
+/* What is there at the fullest moment of a step; with what is always there, or without. */
+static void list_step(curve *c, const etch_curve_step *step, bool always, items *list)
 {
-    const etch_curve_row *row = &out->rows[out->peak];
-    const etch_action *action = &out->actions[row->action];
-    const etch_curve_action *in = steps_of(&c->making, action);
     const etch_live_actions *live = c->making.live;
-    const etch_curve_step *step = action->kind == ETCH_ACTION_WEIGHT_GRADIENTS
-                                      ? fullest_step(in)
-                                      : &in->steps[step_of_row(out, out->peak)];
     for (uint32_t i = 0; i < live->intervals.count; i++) {
         const etch_live_interval *there = &live->intervals.at[i];
         if (there->birth <= step->of->fullest && step->of->fullest <= there->death &&
-            !etch_live_is_saved(live, there))
+            !etch_live_is_saved(live, there) && (always || !etch_live_is_always(live, there)))
             add_item(c, list, etch_curve_kind_of(live, there), live->run->program->names[there->name].tensor,
                      etch_curve_number(&c->making, live->sizes.at[there->size]));
     }
+}
+
+static void list_worked_on(curve *c, const etch_curve *out, items *list)
+{
+    const etch_curve_row *row = &out->rows[out->peak];
+    const etch_action *action = &out->actions[row->action], *other = other_of_slot(out, row->action);
+    const etch_curve_action *in = steps_of(&c->making, action);
+    const bool is_second = action->kind == ETCH_ACTION_WEIGHT_GRADIENTS;
+    list_step(c, is_second ? fullest_step(in) : &in->steps[step_of_row(out, out->peak)], true, list);
+    if (other)
+        list_step(c, fullest_step(steps_of(&c->making, other)), false, list);
 }
 
 static void find_peak(curve *c, etch_curve *out)

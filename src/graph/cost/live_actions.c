@@ -213,6 +213,7 @@ static void run_actions(etch_live_actions *w)
     w->chunks = chunks;
     for (uint32_t c = 0; c < chunks; c++)
         run_action(w, c, ETCH_PASS_FORWARD);
+    w->turn = w->run->program->backward ? w->now + 1 : 0;
     for (uint32_t c = chunks; w->run->program->backward && c-- > 0;) {
         run_action(w, c, ETCH_PASS_BACKWARD);
         if (w->run->program->weights)
@@ -257,6 +258,11 @@ static void put_values(etch_live_actions *w, const etch_valuation *values)
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
+
+bool etch_live_is_always(const etch_live_actions *w, const etch_live_interval *there)
+{
+    return there->birth == 0 && there->death == w->now;
+}
 
 bool etch_live_is_saved(const etch_live_actions *w, const etch_live_interval *there)
 {

@@ -38,6 +38,8 @@ typedef struct etch_live_actions {
     etch_live_pass pass;
     /* of the view */
     uint32_t chunks;
+    /* the first moment of backward; 0: there is none */
+    uint32_t turn;
     /* bytes of intervals, each once; numbers where the valuation makes all of them so, which `has_numbers`
      * says */
     ETCH_VEC(etch_expr) sizes;
@@ -48,6 +50,8 @@ typedef struct etch_live_actions {
  * behind the first. All is in `arena`; `values` as etch_placed_workspace takes them. */
 etch_live_actions *etch_live_actions_of(etch_arena *arena, const etch_placed *placed,
                                         const etch_stage_view *stage, const etch_valuation *values);
+/* Is it there all the time? */
+bool etch_live_is_always(const etch_live_actions *actions, const etch_live_interval *there);
 /* Does it count with the activations, as it is kept for backward or waits for its second half, or does an
  * earlier chunk keep what it is a part of? */
 bool etch_live_is_saved(const etch_live_actions *actions, const etch_live_interval *there);

@@ -5,7 +5,8 @@
  *
  * A fold over the run of the program: what is made is there from the step that makes it to the last that
  * reads it, action by action (live_actions.h). What is saved for backward on the stage is counted with the
- * activations, and not here. */
+ * activations, and not here. Where a forward and a backward action share slots, what is there is the most of
+ * each: which steps meet follows from when each of them communicates, and nothing from all the numbers. */
 #include "graph/cost/live_actions.h"
 
 #include <string.h>
@@ -40,7 +41,8 @@ static void add_moment(const etch_live_actions *w, moments *most, const int32_t 
 
 typedef ETCH_VEC(uint32_t) sizes_at;
 
-static void find_moments(const etch_live_actions *w, moments *most)
+/* Of the moments from `first` to before `end`; with what is there all the time, or without. */
+static void find_moments(const etch_live_actions *w, uint32_t first, uint32_t end, bool always, moments *most)
 {
     sizes_at *born = ETCH_NEW_ARRAY(w->arena, w->now + 1, sizes_at);
     sizes_at *gone = ETCH_NEW_ARRAY(w->arena, w->now + 1, sizes_at);
@@ -48,16 +50,16 @@ static void find_moments(const etch_live_actions *w, moments *most)
     bool grows = false;
     for (uint32_t i = 0; i < w->intervals.count; i++) {
         const etch_live_interval *there = &w->intervals.at[i];
-        if (etch_live_is_saved(w, there))
+        if (etch_live_is_saved(w, there) || (!always && etch_live_is_always(w, there)))
             continue;
         ETCH_PUSH(w->arena, &born[there->birth], there->size);
         ETCH_PUSH(w->arena, &gone[there->death], there->size);
     }
-    for (uint32_t t = 0; t <= w->now; t++) {
+    for (uint32_t t = 0; t < end; t++) {
         for (uint32_t i = 0; i < born[t].count; i++)
             counts[born[t].at[i]]++;
-        grows = grows || born[t].count > 0;
-        if (grows && gone[t].count > 0)
+        grows = grows || born[t].count > 0 || (first > 0 && t == first);
+        if (t >= first && grows && (gone[t].count > 0 || t + 1 == end))
             add_moment(w, most, counts);
         grows = grows && gone[t].count == 0;
         for (uint32_t i = 0; i < gone[t].count; i++)
@@ -65,11 +67,11 @@ static void find_moments(const etch_live_actions *w, moments *most)
     }
 }
 
-static etch_expr most_at_a_time(const etch_live_actions *w)
+static etch_expr most_at_a_time(const etch_live_actions *w, uint32_t first, uint32_t end, bool always)
 {
     moments most = {0};
     ETCH_VEC(etch_expr) candidates = {0};
-    find_moments(w, &most);
+    find_moments(w, first, end, always, &most);
     for (uint32_t i = 0; i < most.count; i++) {
         etch_expr sum = etch_int(w->sym, 0);
         for (uint32_t k = 0; k < w->sizes.count; k++)
@@ -85,7 +87,11 @@ etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view 
                                const etch_valuation *values)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
-    const etch_expr most = most_at_a_time(etch_live_actions_of(scratch, placed, stage, values));
+    const etch_live_actions *w = etch_live_actions_of(scratch, placed, stage, values);
+    const bool overlaps = stage && w->turn && etch_schedule_overlaps(placed->stages->line->schedule);
+    etch_expr most = most_at_a_time(w, 0, overlaps ? w->turn : w->now + 1, true);
+    if (overlaps)
+        most = etch_add(w->sym, most, most_at_a_time(w, w->turn, w->now + 1, false));
     etch_arena_free(scratch);
     return most;
 }

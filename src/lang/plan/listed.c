@@ -1,6 +1,6 @@
 /* `schedule = list("F0 F1 B0 B1", "F0 B0 F1 B1")`: an order of actions that the plan lists itself, a string
  * for each stage. An action is F, B, I or W, a microbatch, and where a stage has several chunks one of them;
- * with `chunks = mirrored` behind the strings these go to and fro. */
+ * `F3&B1` is two that share a slot; with `chunks = mirrored` behind the strings these go to and fro. */
 #include "lang/plan/plan_int.h"
 
 #include <inttypes.h>
@@ -69,7 +69,42 @@ static bool report_word(const order_reader *r, const char *word, const char *end
                      "chunk 1 of the stage");
 }
 
-/* The actions of a string, one for each word. */
+static bool report_slot(const order_reader *r, etch_span span, const char *what)
+{
+    etch_diag *diag = etch_error(r->spec->diags, ETCH_E_ORDER, span, "%s", what);
+    return etch_help(diag,
+                     "a slot is one action, or the forward one of a microbatch and after & one that takes "
+                     "another microbatch back: F3&B1");
+}
+
+/* "F3&B1": one action, or two that share a slot, from `at` to `end`. */
+static bool read_slot(order_reader *r, const char *begin, const char *at, const char *end, uint32_t start,
+                      listed_actions *out)
+{
+    const char *word = at;
+    const uint32_t first = out->count;
+    for (const char *stop = at; at <= end; at = stop + 1) {
+        for (stop = at; stop < end && *stop != '&';)
+            stop++;
+        listed_action listed = {.span = {start + (uint32_t)(at - begin), start + (uint32_t)(stop - begin)}};
+        if (!read_action(at, stop, &listed.action))
+            return report_word(r, at, stop, listed.span);
+        listed.action.overlaps = out->count > first;
+        ETCH_PUSH(r->spec->arena, out, listed);
+    }
+    const etch_span span = {start + (uint32_t)(word - begin), start + (uint32_t)(end - begin)};
+    const etch_action *slot = &out->at[first].action, *other = &out->at[out->count - 1].action;
+    if (out->count == first + 1)
+        return true;
+    if (out->count > first + 2)
+        return report_slot(r, span, "a slot has two actions at most");
+    if (slot->kind != ETCH_ACTION_FORWARD || other->kind == ETCH_ACTION_FORWARD)
+        return report_slot(r, span, "these two actions cannot share a slot");
+    return slot->microbatch != other->microbatch ||
+           report_slot(r, span, "the actions of a slot are of one microbatch");
+}
+
+/* The actions of a string, a slot for each word. */
 static bool read_stage_order(order_reader *r, const etch_ast_expr *text, listed_actions *out)
 {
     const char *begin = text->name.text, *at = begin;
@@ -81,11 +116,8 @@ static bool read_stage_order(order_reader *r, const etch_ast_expr *text, listed_
         const char *end = at;
         while (*end && !is_blank(*end))
             end++;
-        const uint32_t start = text->span.start + 1 + (uint32_t)(at - begin);
-        listed_action listed = {.span = {start, start + (uint32_t)(end - at)}};
-        if (!read_action(at, end, &listed.action))
-            return report_word(r, at, end, listed.span);
-        ETCH_PUSH(r->spec->arena, out, listed);
+        if (!read_slot(r, begin, at, end, text->span.start + 1, out))
+            return false;
         at = end;
     }
     return true;
@@ -140,6 +172,7 @@ static etch_action_order *order_of(const order_reader *r)
                 order->chunks = own[i].chunk + 1;
             if (own[i].microbatch >= order->microbatches)
                 order->microbatches = own[i].microbatch + 1;
+            order->overlaps = order->overlaps || own[i].overlaps;
             order->has_halves = order->has_halves || own[i].kind == ETCH_ACTION_INPUT_GRADIENTS ||
                                 own[i].kind == ETCH_ACTION_WEIGHT_GRADIENTS;
         }

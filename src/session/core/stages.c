@@ -287,14 +287,15 @@ static bool report_unformed(const choosing *c, const char *wanted, etch_span spa
     return false;
 }
 
-/* Has the plan's order these numbers of stages and microbatches? What it holds is known for no others. */
+/* Has the plan's order these numbers of stages and microbatches? What one that is listed holds is known for
+ * no others. */
 static bool order_fits(const choosing *c, bool must_be_bound)
 {
     const etch_stage_line *line = c->stages->line;
     const etch_train *train = &c->p->training->train;
     etch_sym *sym = c->session->sym;
     uint64_t stages, microbatches;
-    if (!etch_schedule_order(line->schedule) || c->stage_count == etch_int(sym, 1))
+    if (c->stage_count == etch_int(sym, 1))
         return true;
     const etch_expr micro = train->micro ? apply(c, train->micro) : etch_int(sym, 1);
     if (c->stage_count && micro && etch_to_u64(c->stage_count, &stages) && stages <= MOST_MODEL_CHUNKS &&
@@ -302,8 +303,9 @@ static bool order_fits(const choosing *c, bool must_be_bound)
         return etch_pipe_fits(c->session->diags, line->span,
                               &(etch_pipe){.schedule = line->schedule,
                                            .stages = (uint32_t)stages,
-                                           .microbatches = microbatches});
-    if (!must_be_bound)
+                                           .microbatches = microbatches,
+                                           .trains = c->p->model->trains});
+    if (!must_be_bound || !etch_schedule_order(line->schedule))
         return true;
     etch_diag *diag =
         etch_error(c->session->diags, ETCH_E_QUERY_STAGE, line->span,

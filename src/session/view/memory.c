@@ -118,7 +118,8 @@ static void copy_slots(const showing *s, const etch_curve *curve, etch_memory_st
     etch_memory_slot *slots = ETCH_NEW_ARRAY(s->session->arena, curve->action_count, etch_memory_slot);
     for (uint32_t i = 0; i < curve->action_count; i++)
         slots[i] =
-            (etch_memory_slot){curve->actions[i].kind, curve->actions[i].chunk, curve->actions[i].microbatch};
+            (etch_memory_slot){curve->actions[i].kind, curve->actions[i].chunk, curve->actions[i].microbatch,
+                               curve->actions[i].overlaps};
     out->slots = slots;
     out->slot_count = curve->action_count;
 }

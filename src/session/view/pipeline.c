@@ -152,22 +152,44 @@ static bool ready_at(const clock *c, const etch_pipeline_slot *slot, uint64_t *w
     return *when > 0;
 }
 
+/* How many slots, from this one on, run together: what they need and what they take, one after the other.
+ * 0: something that they need is not yet known. */
+static uint64_t together(const clock *c, const etch_pipeline_slot *slots, uint64_t most, uint64_t *start,
+                         uint64_t *time)
+{
+    uint64_t count = 0;
+    *time = 0;
+    do {
+        const etch_pipeline_slot *slot = &slots[count];
+        const bool is_second = slot->overlaps && slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS &&
+                               slot[-1].kind == ETCH_ACTION_INPUT_GRADIENTS;
+        uint64_t ready = 0;
+        if (!is_second && !ready_at(c, slot, &ready))
+            return 0;
+        *start = ready > *start ? ready : *start;
+        *time += slot->kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME : FORWARD_TIME;
+    } while (++count < most && slots[count].overlaps);
+    return count;
+}
+
 /* Does the slots of a stage as far as they can be done. */
 static void advance(clock *c, uint32_t stage)
 {
     const uint64_t count = etch_action_count(c->pipe), first = c->next[stage];
     while (c->next[stage] < count) {
-        etch_pipeline_slot *slot = &c->slots[stage][c->next[stage]];
-        const uint64_t free_at = c->next[stage] > 0 ? slot[-1].end : 0;
-        uint64_t ready;
-        if (!ready_at(c, slot, &ready))
+        etch_pipeline_slot *slots = &c->slots[stage][c->next[stage]];
+        uint64_t start = c->next[stage] > 0 ? slots[-1].end : 0, time;
+        const uint64_t all = together(c, slots, count - c->next[stage], &start, &time);
+        if (all == 0)
             break;
-        slot->start = ready > free_at ? ready : free_at;
-        slot->end = slot->start + (slot->kind == ETCH_ACTION_BACKWARD ? BACKWARD_TIME : FORWARD_TIME);
-        const uint64_t model_chunk = slot->link;
-        if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
-            *end_of(c, slot->kind != ETCH_ACTION_FORWARD, model_chunk, slot->microbatch) = slot->end;
-        c->next[stage]++;
+        for (uint64_t i = 0; i < all; i++) {
+            slots[i].start = start;
+            slots[i].end = start + time;
+            if (slots[i].kind != ETCH_ACTION_WEIGHT_GRADIENTS)
+                *end_of(c, slots[i].kind != ETCH_ACTION_FORWARD, slots[i].link, slots[i].microbatch) =
+                    start + time;
+        }
+        c->next[stage] += all;
     }
     if (c->next[stage] == first)
         return;
@@ -218,7 +240,8 @@ static void add_stages(const showing *s)
                                      .chunk = order[i].chunk,
                                      .link = etch_model_chunk(etch_schedule_map(pipe->schedule), pipe->stages,
                                                               (etch_chunk_place){stage, order[i].chunk}),
-                                     .microbatch = order[i].microbatch};
+                                     .microbatch = order[i].microbatch,
+                                     .overlaps = order[i].overlaps};
         stages[stage] =
             (etch_pipeline_stage){.in_flight = etch_in_flight(order, count, ETCH_HOLD_FORWARD_TO_WEIGHTS),
                                   .slots = slots[stage],

@@ -6,6 +6,13 @@ void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chu
     list->at[list->count++] = (etch_action){.kind = kind, .chunk = chunk, .microbatch = microbatch};
 }
 
+void etch_action_add_to_slot(etch_action_list *list, etch_action_kind kind, uint32_t chunk,
+                             uint64_t microbatch)
+{
+    etch_action_add(list, kind, chunk, microbatch);
+    list->at[list->count - 1].overlaps = true;
+}
+
 void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup, uint64_t lag)
 {
     const bool halves = pipe->schedule->has_halves;
@@ -17,6 +24,17 @@ void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64
             etch_action_add(list, halves ? ETCH_ACTION_INPUT_GRADIENTS : ETCH_ACTION_BACKWARD, 0, k - lead);
         if (k >= lead + lag && k - lead - lag < total && pipe->trains && halves)
             etch_action_add(list, ETCH_ACTION_WEIGHT_GRADIENTS, 0, k - lead - lag);
+    }
+}
+
+void etch_actions_to_and_fro(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
+{
+    const uint64_t lead = 2 * (uint64_t)(pipe->stages - stage) - 1, total = pipe->microbatches;
+    for (uint64_t k = 0; k < total + lead; k++) {
+        if (k < total)
+            etch_action_add(list, ETCH_ACTION_FORWARD, 0, k);
+        if (k + 1 >= lead && k + 1 - lead < total)
+            etch_action_add(list, ETCH_ACTION_FORWARD, 1, k + 1 - lead);
     }
 }
 

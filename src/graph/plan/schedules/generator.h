@@ -21,12 +21,17 @@ struct etch_schedule {
     etch_chunk_map map;
     /* backward goes in halves, each an action of its own */
     bool has_halves;
+    /* forward and backward actions share slots */
+    bool overlaps;
+    /* trains with at least so many microbatches for each stage; 0: with any number */
+    uint32_t least_for_stage;
     /* is made for the order that a plan lists; in the table it is a name */
     bool takes_order;
     /* that order */
     const etch_action_order *order;
     /* Adds the actions of `stage`, from 0, in the order in which it does them: for every microbatch and chunk
-     * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall. */
+     * a forward action, and a backward action, or its halves, when the pipe trains. No order may stall; a
+     * slot that actions share begins when all of them can. */
     void (*actions)(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
     /* Closed forms, equal to what the actions say: see `etch_in_flight_formula`, of what is held until the
      * gradients of inputs, until those of weights, and between both (the last two NULL without halves);
@@ -54,9 +59,15 @@ ETCH_SCHEDULE_TABLE(ETCH_DECLARE)
 /* ---- what orders have in common ------------------------------------------------------------------------ */
 
 void etch_action_add(etch_action_list *list, etch_action_kind kind, uint32_t chunk, uint64_t microbatch);
+/* Adds it to the slot of the action before it. */
+void etch_action_add_to_slot(etch_action_list *list, etch_action_kind kind, uint32_t chunk,
+                             uint64_t microbatch);
 /* Forward and backward in turns, of one chunk, after `warmup` forward actions (all of them where there are
  * fewer). Where backward goes in halves, the second comes `lag` turns after the first. */
 void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64_t warmup, uint64_t lag);
+/* Forward alone, of two chunks of which the second comes back: a microbatch is back on stage i after
+ * 2(p - i) - 1 others. */
+void etch_actions_to_and_fro(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
 /* (p - 1) / m: all other stages fill and drain, each for as long as one microbatch takes. */
 etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes);
 

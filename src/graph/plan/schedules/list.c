@@ -95,12 +95,12 @@ static bool *done_at(const running *r, bool back, uint64_t model_chunk, uint64_t
     return &r->done[back][model_chunk * r->order->microbatches + microbatch];
 }
 
-/* What the next action of the stage waits for that another one, or the stage itself, has yet to do. Its own
- * earlier passes stand before it. False: nothing. */
-static bool waits(const running *r, uint32_t stage, uint32_t *other, etch_action *needed)
+/* What an action of the stage waits for that another one, or the stage itself, has yet to do. Its own earlier
+ * passes stand before it. False: nothing. */
+static bool waits_at(const running *r, uint32_t stage, uint64_t at, uint32_t *other, etch_action *needed)
 {
     const etch_action_order *order = r->order;
-    const etch_action action = order->actions[stage][r->next[stage]];
+    const etch_action action = order->actions[stage][at];
     const uint64_t model_chunk =
         etch_model_chunk(order->map, order->stages, (etch_chunk_place){stage, action.chunk});
     const bool back = action.kind != ETCH_ACTION_FORWARD;
@@ -116,21 +116,45 @@ static bool waits(const running *r, uint32_t stage, uint32_t *other, etch_action
     return true;
 }
 
+static uint64_t slot_end(const running *r, uint32_t stage)
+{
+    return etch_slot_end(r->order->actions[stage], r->order->counts[stage], r->next[stage]);
+}
+
+/* What the next slot of the stage waits for: it begins when all of its actions can. `at`: which of them. */
+static bool waits(const running *r, uint32_t stage, uint64_t *at, uint32_t *other, etch_action *needed)
+{
+    const uint64_t end = slot_end(r, stage);
+    for (*at = r->next[stage]; *at < end; ++*at)
+        if (waits_at(r, stage, *at, other, needed))
+            return true;
+    return false;
+}
+
+static void run_slot(running *r, uint32_t stage)
+{
+    const etch_action_order *order = r->order;
+    const uint64_t end = slot_end(r, stage);
+    for (; r->next[stage] < end; r->next[stage]++) {
+        const etch_action action = order->actions[stage][r->next[stage]];
+        const uint64_t model_chunk =
+            etch_model_chunk(order->map, order->stages, (etch_chunk_place){stage, action.chunk});
+        if (action.kind != ETCH_ACTION_WEIGHT_GRADIENTS)
+            *done_at(r, action.kind != ETCH_ACTION_FORWARD, model_chunk, action.microbatch) = true;
+    }
+}
+
 static void advance(running *r)
 {
+    uint64_t at;
     uint32_t other;
     etch_action needed;
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t stage = 0; stage < r->order->stages; stage++)
-            for (; r->next[stage] < r->order->counts[stage] && !waits(r, stage, &other, &needed);
-                 moved = true) {
-                const etch_action action = r->order->actions[stage][r->next[stage]++];
-                const uint64_t model_chunk = etch_model_chunk(r->order->map, r->order->stages,
-                                                              (etch_chunk_place){stage, action.chunk});
-                if (action.kind != ETCH_ACTION_WEIGHT_GRADIENTS)
-                    *done_at(r, action.kind != ETCH_ACTION_FORWARD, model_chunk, action.microbatch) = true;
-            }
+            for (; r->next[stage] < r->order->counts[stage] && !waits(r, stage, &at, &other, &needed);
+                 moved = true)
+                run_slot(r, stage);
     }
 }
 
@@ -141,18 +165,18 @@ static void find_cycle(etch_arena *arena, const running *r, uint32_t stage, etch
     const uint32_t stages = r->order->stages;
     bool *met = ETCH_NEW_ARRAY(arena, stages, bool);
     etch_order_wait *cycle = ETCH_NEW_ARRAY(arena, stages, etch_order_wait);
+    uint64_t at = 0;
     uint32_t other = 0, count = 0;
     etch_action needed = {0};
     while (!met[stage]) {
         met[stage] = true;
-        waits(r, stage, &other, &needed);
+        waits(r, stage, &at, &other, &needed);
         stage = other;
     }
     const uint32_t first = stage;
     do {
-        waits(r, stage, &other, &needed);
-        cycle[count++] =
-            (etch_order_wait){.stage = stage, .at = r->next[stage], .needed = needed, .other = other};
+        waits(r, stage, &at, &other, &needed);
+        cycle[count++] = (etch_order_wait){.stage = stage, .at = at, .needed = needed, .other = other};
         stage = other;
     } while (stage != first);
     *fault = (etch_order_fault){
@@ -192,12 +216,13 @@ static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stag
         const etch_action action = order->actions[stage][i];
         if (action.kind != ETCH_ACTION_FORWARD && !pipe->trains)
             continue;
-        if (action.kind != ETCH_ACTION_BACKWARD || !order->has_halves) {
-            etch_action_add(list, action.kind, action.chunk, action.microbatch);
+        const bool parts = action.kind == ETCH_ACTION_BACKWARD && order->has_halves;
+        list->at[list->count] = action;
+        list->at[list->count++].kind = parts ? ETCH_ACTION_INPUT_GRADIENTS : action.kind;
+        if (!parts)
             continue;
-        }
-        etch_action_add(list, ETCH_ACTION_INPUT_GRADIENTS, action.chunk, action.microbatch);
-        etch_action_add(list, ETCH_ACTION_WEIGHT_GRADIENTS, action.chunk, action.microbatch);
+        list->at[list->count] = action;
+        list->at[list->count++].kind = ETCH_ACTION_WEIGHT_GRADIENTS;
     }
 }
 
@@ -207,6 +232,7 @@ const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_or
     *schedule = etch_schedule_list;
     schedule->order = order;
     schedule->has_halves = order->has_halves;
+    schedule->overlaps = order->overlaps;
     schedule->map = order->map;
     return schedule;
 }

@@ -67,6 +67,11 @@ bool etch_schedule_has_halves(const etch_schedule *schedule)
     return schedule->has_halves;
 }
 
+bool etch_schedule_overlaps(const etch_schedule *schedule)
+{
+    return schedule->overlaps;
+}
+
 bool etch_schedule_takes_order(const etch_schedule *schedule)
 {
     return schedule->takes_order;
@@ -101,9 +106,22 @@ const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32
     return list.at;
 }
 
+static bool report_too_few(etch_diags *diags, etch_span span, const etch_pipe *pipe)
+{
+    const etch_schedule *schedule = pipe->schedule;
+    const uint64_t least = (uint64_t)schedule->least_for_stage * pipe->stages;
+    etch_diag *diag = etch_error(diags, ETCH_E_ORDER_SIZE, span,
+                                 "%s trains with %" PRIu32
+                                 " microbatches or more for each stage, and %" PRIu32 " stages have %" PRIu64,
+                                 schedule->name, schedule->least_for_stage, pipe->stages, pipe->microbatches);
+    return etch_help(diag, "have %" PRIu64 " microbatches or more, or fewer stages", least);
+}
+
 bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe)
 {
     const etch_action_order *order = pipe->schedule->order;
+    if (pipe->trains && pipe->microbatches < (uint64_t)pipe->schedule->least_for_stage * pipe->stages)
+        return report_too_few(diags, span, pipe);
     if (!order || (order->stages == pipe->stages && order->microbatches == pipe->microbatches))
         return true;
     etch_diag *diag = etch_error(diags, ETCH_E_ORDER_SIZE, span,

@@ -5,7 +5,9 @@
  * the schedule says (etch_model_chunk). An action is what a stage does without pause: one microbatch through
  * one chunk in one direction, or one half of its backward pass (Qi et al. 2023, arXiv 2401.10241): first
  * gradients of the chunk's inputs, which the chunk before waits for (I), later those of its weights, which
- * nothing waits for (W). A schedule is the order of the actions of each stage; it says nothing of time. No
+ * nothing waits for (W). A forward action and a backward one of another microbatch may share a slot (F3&B1):
+ * they run in turns, so that the communication of each passes while the other computes (DualPipe, DeepSeek-AI
+ * 2024, arXiv 2412.19437). A schedule is the order of the actions of each stage; it says nothing of time. No
  * order here ever stalls: a stage that does its actions in turn, each as soon as what it needs is there,
  * comes to the end, however long actions and messages take. Each schedule is a file of its own here
  * (generator.h). */
@@ -20,6 +22,9 @@ typedef struct etch_action {
     etch_action_kind kind;
     uint32_t chunk;
     uint64_t microbatch;
+    /* it shares the slot of the action before it: a slot is a forward action, and then one that goes back, or
+     * both of its halves */
+    bool overlaps;
 } etch_action;
 
 /* Does it make the gradients that the chunk before waits for? */
@@ -32,6 +37,15 @@ static inline bool etch_action_goes_back(etch_action action)
 static inline bool etch_action_ends(etch_action action)
 {
     return action.kind == ETCH_ACTION_BACKWARD || action.kind == ETCH_ACTION_WEIGHT_GRADIENTS;
+}
+
+/* The end of the slot that begins with action number `first`: its actions are those before this number. */
+static inline uint64_t etch_slot_end(const etch_action *actions, uint64_t count, uint64_t first)
+{
+    uint64_t end = first + 1;
+    while (end < count && actions[end].overlaps)
+        end++;
+    return end;
 }
 
 typedef struct etch_schedule etch_schedule;
@@ -53,14 +67,16 @@ uint32_t etch_schedule_chunks(const etch_schedule *schedule);
 etch_chunk_map etch_schedule_map(const etch_schedule *schedule);
 /* Are the halves of its backward pass actions of their own? */
 bool etch_schedule_has_halves(const etch_schedule *schedule);
+/* Do forward and backward actions share slots? */
+bool etch_schedule_overlaps(const etch_schedule *schedule);
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
 enum { ETCH_MOST_STAGES = 1 << 20, ETCH_MOST_CHUNKS = 1 << 20 };
 #define ETCH_MOST_MICROBATCHES (UINT64_C(1) << 32)
 
-/* A schedule with values, each from 1 to the most above. Any numbers of stages, chunks and microbatches go
- * together, but an order has its own. */
+/* A schedule with values, each from 1 to the most above. Numbers of stages, chunks and microbatches go
+ * together unless `etch_pipe_fits` says that they do not. */
 typedef struct etch_pipe {
     const etch_schedule *schedule;
     uint32_t stages;
@@ -85,6 +101,8 @@ typedef struct etch_action_order {
     const etch_action *const *actions;
     const uint64_t *counts;
     etch_chunk_map map;
+    /* are there actions that overlap? */
+    bool overlaps;
 } etch_action_order;
 
 typedef enum etch_order_fault_kind {
@@ -131,8 +149,8 @@ const etch_action_order *etch_schedule_order(const etch_schedule *schedule);
 uint64_t etch_action_count(const etch_pipe *pipe);
 /* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
-/* Has the order of the pipe these numbers of stages and microbatches? Others have any. Reports it, at the
- * stage line. */
+/* Is there an order for these numbers of stages and microbatches? One that a plan lists has its own, and
+ * some schedules that train want a number of microbatches. Reports it, at the stage line. */
 bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe);
 /* How long a stage holds something of a microbatch: from the action that makes it to the one that reads it
  * last. */

@@ -76,24 +76,13 @@ static void train(row *r, const etch_pipe *pipe, uint32_t stage)
     weights(r, 0);
 }
 
-/* Forward only, a microbatch comes back to stage i after 2(p - i) - 1 others. */
-static void run(row *r, const etch_pipe *pipe, uint32_t stage)
-{
-    const uint64_t lead = 2 * (uint64_t)(pipe->stages - stage) - 1;
-    for (uint64_t k = 0; k < pipe->microbatches + lead; k++) {
-        forward(r, 0);
-        if (k + 1 >= lead && k + 1 - lead < pipe->microbatches)
-            forward(r, 1);
-    }
-}
-
 static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stage)
 {
     row r = {.list = list, .microbatches = pipe->microbatches};
     if (pipe->trains)
         train(&r, pipe, stage);
     else
-        run(&r, pipe, stage);
+        etch_actions_to_and_fro(list, pipe, stage);
 }
 
 /* ---- closed forms ------------------------------------------------------------------------------------- */
