@@ -38,6 +38,9 @@ typedef struct etch_output_options {
     const char *attrs;
     /* end before the files are on the disk: faster, and lost with the power */
     bool no_sync;
+    /* traces of equal bytes are one file with several names (hard links), as far as the file system lets
+     * them */
+    bool link;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
@@ -96,6 +99,8 @@ typedef struct etch_output_report {
     size_t stage_count;
     /* of each stage: 1 unless ranks of a stage do unequal work */
     uint32_t part_count;
+    /* with `link`: traces that are further names of another one */
+    uint32_t links;
 } etch_output_report;
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing

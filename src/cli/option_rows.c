@@ -117,6 +117,8 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_FORCE] = {"force", 0, NULL, CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT,
                    "write into a folder that holds files; of `import`:\n"
                    "replace a file"},
+    [CLI_OPT_LINK] = {"link", 0, NULL, CLI_LOWER,
+                  "traces of equal bytes are one file with several names"},
     [CLI_OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE,
                  "end before the files are on the disk"},
     [CLI_OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,

@@ -49,11 +49,16 @@ static etch_status check_ranks(const emission *e)
     return ETCH_EINPUT;
 }
 
+static uint32_t ranks_of(const etch_variant *variant)
+{
+    return variant->count + variant->twin_count;
+}
+
 static uint64_t count_nodes(const emission *e)
 {
     uint64_t nodes = 0;
     for (uint32_t i = 0; i < e->variants.count; i++)
-        nodes += (uint64_t)e->variants.at[i].program->node_count * e->variants.at[i].count;
+        nodes += (uint64_t)e->variants.at[i].program->node_count * ranks_of(&e->variants.at[i]);
     return nodes;
 }
 
@@ -61,7 +66,7 @@ static uint64_t count_trace_bytes(const emission *e)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < e->variants.count; i++)
-        bytes += e->variants.at[i].count * e->variants.at[i].size.bytes;
+        bytes += ranks_of(&e->variants.at[i]) * e->variants.at[i].size.bytes;
     return bytes;
 }
 
@@ -84,6 +89,10 @@ static etch_status prepare(emission *e)
     if (status != ETCH_OK)
         return status;
     etch_variants_find(e->arena, e->job, e->options->ranks, &e->variants);
+    for (uint32_t i = 0; e->options->links && i < e->variants.count; i++) {
+        etch_twins_find(e->arena, e->job, &e->variants.at[i]);
+        e->result.links += e->variants.at[i].twin_count;
+    }
     e->result.trace_bytes = count_trace_bytes(e);
     if (e->options->astra_sim) {
         etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
@@ -171,9 +180,10 @@ static etch_status measure(void *data)
     return prepare(data);
 }
 
-static etch_status write_files(const emission *e)
+static etch_status write_files(emission *e)
 {
-    etch_status status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder);
+    etch_status status =
+        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &e->result.links);
     if (status == ETCH_OK)
         status = write_tables(e);
     return status == ETCH_OK ? check_cancel(e) : status;

@@ -40,6 +40,9 @@ typedef struct etch_emit_options {
      * places one by one and all others stay as they are; so do files for ASTRA-sim that are not as an earlier
      * run wrote them. */
     bool force;
+    /* Traces of equal bytes are one file with several names (hard links), as far as the file system lets
+     * them; the others are written. */
+    bool links;
     /* also what ASTRA-sim needs */
     bool astra_sim;
     /* What is written is on the disk, too, before a manifest says that it is there. */
@@ -54,6 +57,8 @@ typedef struct etch_emit_result {
     uint64_t files;
     /* with a trace */
     uint32_t ranks;
+    /* traces that are further names of another one */
+    uint32_t links;
     /* of all files */
     uint64_t bytes;
     /* of the traces */

@@ -76,14 +76,22 @@ uint32_t etch_astra_sim_file(const char *file);
 
 /* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
 
+/* A rank whose trace has the bytes of that of another one, which is smaller. */
+typedef struct etch_twin {
+    uint32_t rank, of;
+} etch_twin;
+
 /* Ranks of one class whose blanks are equally long: their traces differ in these only. */
 typedef struct etch_variant {
     const etch_class_program *program;
     /* by blank; 0 for what the program does not use */
     const uint8_t *widths;
-    /* ascending */
+    /* ascending, without those of `twins` */
     uint32_t *ranks;
     uint32_t count;
+    /* with links: those of each rank beside each other, ascending */
+    const etch_twin *twins;
+    uint32_t twin_count;
     etch_trace_size size;
 } etch_variant;
 
@@ -102,6 +110,11 @@ etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHE
 /* `ranks`: those to write; NULL: all. */
 void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_intervals *ranks,
                         etch_variants *variants);
+
+/* ---- twins.c: which ranks have equal bytes ------------------------------------------------------------- */
+
+/* Takes ranks whose bytes are those of a smaller one out of `ranks`, into `twins`. */
+void etch_twins_find(etch_arena *arena, const etch_job *job, etch_variant *variant);
 
 /* ---- folder.c: the output folder ----------------------------------------------------------------------- */
 
@@ -154,9 +167,10 @@ void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_N
 
 /* ---- what goes into the folder ------------------------------------------------------------------------- */
 
-/* traces.c: writes all traces into `folder`. */
+/* traces.c: writes all traces into `folder`. `*links`: how many are further names of another one. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
-                              const etch_emit_options *options, const etch_folder *folder) ETCH_MUST_CHECK;
+                              const etch_emit_options *options, const etch_folder *folder,
+                              uint32_t *links) ETCH_MUST_CHECK;
 
 /* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
 int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;

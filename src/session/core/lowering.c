@@ -124,6 +124,7 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->nodes = result->nodes;
     report->files = result->files;
     report->bytes = result->bytes;
+    report->links = result->links;
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
@@ -221,6 +222,7 @@ static etch_status lower_session(void *data)
                                        .threads = o->threads,
                                        .force = o->force,
                                        .astra_sim = o->astra_sim,
+                                       .links = o->link,
                                        .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
