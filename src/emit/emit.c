@@ -83,7 +83,9 @@ static etch_status prepare(emission *e)
     uint64_t group_bytes;
     etch_status status = check_name(e);
     if (status == ETCH_OK)
-        status = etch_job_check(e->job, e->diags);
+        e->job = etch_groups_choose(e->arena, e->job, e->options->groups);
+    if (status == ETCH_OK)
+        status = etch_job_check(e->job, e->options->groups, e->diags);
     if (status == ETCH_OK)
         status = check_ranks(e);
     if (status != ETCH_OK)
@@ -94,10 +96,8 @@ static etch_status prepare(emission *e)
         e->result.links += e->variants.at[i].twin_count;
     }
     e->result.trace_bytes = count_trace_bytes(e);
-    if (e->options->astra_sim) {
-        etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
-        e->extra_count = ETCH_ASTRA_SIM_FILES;
-    }
+    if (e->options->astra_sim)
+        e->extra_count = etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
     const etch_manifest_files files = {e->result.trace_bytes, e->extras, e->extra_count};
     status = etch_manifest_text(e->job, &e->variants, e->options, &files, &e->manifest, &e->manifest_length);
     if (status != ETCH_OK)
@@ -109,6 +109,7 @@ static etch_status prepare(emission *e)
     e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
     e->result.nodes = count_nodes(e);
     e->result.groups = etch_group_count(e->job);
+    e->result.groups_along = etch_group_count_along(e->job);
     return ETCH_OK;
 }
 
@@ -116,7 +117,7 @@ static etch_status prepare(emission *e)
 
 static void warn_of_path(const emission *e)
 {
-    if (e->job->family_count > 0 && strstr(e->options->folder, "empty"))
+    if (etch_group_count(e->job) > 0 && strstr(e->options->folder, "empty"))
         etch_warning(e->diags, ETCH_E_OUTPUT_EMPTY, (etch_span){0, 0},
                      "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it",
                      e->options->folder);

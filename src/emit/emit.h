@@ -22,6 +22,16 @@
 
 #include "lower/lower.h"
 
+/* How a collective says who takes part. */
+typedef enum etch_group_form {
+    /* as the file, unless it would hold more groups than simulators number; then as the dimensions */
+    ETCH_GROUPS_AUTO,
+    /* each group has an id in the group file */
+    ETCH_GROUPS_FILE,
+    /* the dimensions of the network where that can be (see dimensions.c), else an id */
+    ETCH_GROUPS_DIMENSIONS
+} etch_group_form;
+
 typedef struct etch_emit_options {
     /* the target. Missing: it and its parents are created */
     const char *folder;
@@ -43,6 +53,7 @@ typedef struct etch_emit_options {
     /* Traces of equal bytes are one file with several names (hard links), as far as the file system lets
      * them; the others are written. */
     bool links;
+    etch_group_form groups;
     /* also what ASTRA-sim needs */
     bool astra_sim;
     /* What is written is on the disk, too, before a manifest says that it is there. */
@@ -65,7 +76,10 @@ typedef struct etch_emit_result {
     uint64_t trace_bytes;
     /* of the ranks that are written */
     uint64_t nodes;
+    /* in the group file */
     uint32_t groups;
+    /* groups that are along dimensions of the network, and in no file */
+    uint32_t groups_along;
 } etch_emit_result;
 
 /* Writes the traces of `job`. Everything that is not ETCH_OK comes with a diagnostic (except ETCH_ENOMEM)

@@ -52,13 +52,21 @@ typedef struct etch_trace_size {
 /* Digits of a group id. */
 uint8_t etch_id_width(uint32_t id);
 /* `widths`: bytes of the values, by blank. */
-etch_trace_size etch_trace_measure(const etch_class_program *program, const uint8_t *widths);
+etch_trace_size etch_trace_measure(const etch_job *job, const etch_class_program *program,
+                                   const uint8_t *widths);
 /* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes
  * before node 0. Returns the node after them. */
-uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *widths, uint32_t first,
-                           etch_chunk *chunk);
+uint32_t etch_chunk_encode(const etch_job *job, const etch_class_program *program, const uint8_t *widths,
+                           uint32_t first, etch_chunk *chunk);
 /* Writes the values of one rank, by blank, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
+
+/* ---- dimensions.c: collectives that need no group ------------------------------------------------------ */
+
+/* Of the network: mesh axes of more than one rank. */
+uint32_t etch_dimension_count(const etch_job *job);
+/* `job`, or one like it whose families are written in the form that is asked for. */
+const etch_job *etch_groups_choose(etch_arena *arena, const etch_job *job, etch_group_form form);
 
 /* ---- astra_sim.c: files for a simulator ---------------------------------------------------------------- */
 
@@ -68,9 +76,10 @@ typedef struct etch_extra_file {
 } etch_extra_file;
 
 enum { ETCH_ASTRA_SIM_FILES = 6 };
-/* Makes them, in `arena`; `name`: of the traces. */
-void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
-                          etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
+/* Makes them, in `arena`, and returns how many: without the last two, which are of a network of one
+ * dimension, where collectives are along several. `name`: of the traces. */
+uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
+                              etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
 /* Which of them has this name: an index; ETCH_ASTRA_SIM_FILES: none. */
 uint32_t etch_astra_sim_file(const char *file);
 
@@ -105,8 +114,8 @@ typedef struct etch_variants {
 } etch_variants;
 
 /* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not
- * like. */
-etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHECK;
+ * like. `form`: what was asked for. */
+etch_status etch_job_check(const etch_job *job, etch_group_form form, etch_diags *diags) ETCH_MUST_CHECK;
 /* `ranks`: those to write; NULL: all. */
 void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_intervals *ranks,
                         etch_variants *variants);
@@ -174,7 +183,9 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
 
 /* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
 int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;
+/* Groups with ids, and those along dimensions. */
 uint32_t etch_group_count(const etch_job *job);
+uint32_t etch_group_count_along(const etch_job *job);
 
 /* What the manifest says of other files. */
 typedef struct etch_manifest_files {

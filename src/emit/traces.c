@@ -117,7 +117,7 @@ static etch_status write_chunks(desk *d)
     const etch_variant *variant = d->b->variant;
     etch_status status = ETCH_OK;
     for (uint32_t id = 0; id < variant->program->node_count && status == ETCH_OK;) {
-        id = etch_chunk_encode(variant->program, variant->widths, id, &d->chunk);
+        id = etch_chunk_encode(d->w->job, variant->program, variant->widths, id, &d->chunk);
         status = write_chunk(d);
     }
     return status;
