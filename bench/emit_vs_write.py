@@ -19,7 +19,8 @@ import time
 import measure
 
 MOST_TIMES, MOST_BYTES, ROUNDS = 1.2, 64 << 20, 5
-LAYERS = {4096: 32, 32768: 4, 131072: 1}  # so that all write about as much
+LAYERS = {2048: 32, 4096: 32, 32768: 4, 131072: 1}  # so that the last three write about as much
+RANKS = (4096, 32768, 131072)
 
 
 def compile_plain(folder):
@@ -34,6 +35,14 @@ def words_of(etch, models, ranks):
     bound = f"dp={ranks // 8},tp=8,batch={ranks // 4},micro=2,seq=8192,layers={LAYERS[ranks]}"
     return [etch, "lower", f"{models}/llama.etch", "--config", "llama3_8b", "--plan", "megatron_sp",
             "--set", bound, "--name", "rank", "-q", *measure.unsynced(etch)]
+
+
+def commands_of(etch, models, out):
+    """For against.py."""
+    words = words_of(etch, models, 2048)
+    return {"dry run": [*words, "--dry-run"],
+            **{f"emission, -j {threads}": [*words, "-o", out, "-j", str(threads)]
+               for threads in sorted({1, os.cpu_count()})}}
 
 
 def emit(words, clean):
@@ -89,7 +98,7 @@ def main():
     folder, good = tempfile.mkdtemp(prefix="etch-bench.", dir=given.folder), True
     try:
         plain = compile_plain(folder)
-        for ranks in given.ranks or LAYERS:
+        for ranks in given.ranks or RANKS:
             words = words_of(etch, models, ranks)
             for threads in sorted({1, os.cpu_count()}):
                 seconds, memory, size = rounds_of(words, plain, folder, threads)
