@@ -89,14 +89,15 @@ typedef struct etch_emit_result {
  * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
- * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`:
- * the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the SHA-256 of
- * each of its files, where they are there), `comm_groups` (families: one set of mesh axes, groups with
- * consecutive ids), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with
+ * `written`: the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the
+ * SHA-256 of each of its files, where they are there), `comm_groups` (families: one set of mesh axes,
+ * groups with consecutive ids from `first_id`, or instead `dimensions` of the network, innermost 0, that
+ * they are along), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
  * of its ranks, as decimal text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` +
- * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is what
- * the least values that simulators accept (1 FLOP, 1 byte, 32768 bytes of a first computation, 64 bytes of a
- * collective) added to the exact sums. */
+ * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is
+ * what the least values that simulators accept (1 FLOP, 1 byte, 32768 bytes of a first computation, 64
+ * bytes of a collective) added to the exact sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 
