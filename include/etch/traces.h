@@ -11,6 +11,16 @@ extern "C" {
 /* ---- lower -------------------------------------------------------------------------------------------- */
 
 /* Everything but `struct_size`, and `folder` or `dry_run`, may be zero. */
+/* How a collective says who takes part. */
+typedef enum etch_output_groups {
+    /* as in the file, unless it would hold more groups than ASTRA-sim numbers; then by dimensions */
+    ETCH_OUTPUT_GROUPS_AUTO,
+    /* by the number of a group in comm_group.json */
+    ETCH_OUTPUT_GROUPS_FILE,
+    /* by dimensions of the network where its ranks are whole ones, of one stage; else by number */
+    ETCH_OUTPUT_GROUPS_DIMS
+} etch_output_groups;
+
 typedef struct etch_output_options {
     /* sizeof(etch_output_options) */
     size_t struct_size;
@@ -38,6 +48,10 @@ typedef struct etch_output_options {
     const char *attrs;
     /* end before the files are on the disk: faster, and lost with the power */
     bool no_sync;
+    /* traces of equal bytes are one file with several names (hard links), as far as the file system lets
+     * them */
+    bool link;
+    etch_output_groups groups;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
@@ -82,7 +96,7 @@ typedef struct etch_output_report {
     uint32_t ranks;
     /* programs: ranks of one class differ in group ids only */
     uint32_t classes;
-    /* communication groups */
+    /* communication groups in comm_group.json */
     uint32_t groups;
     /* as many as `ranks`, unless some were chosen */
     uint32_t ranks_written;
@@ -96,6 +110,10 @@ typedef struct etch_output_report {
     size_t stage_count;
     /* of each stage: 1 unless ranks of a stage do unequal work */
     uint32_t part_count;
+    /* with `link`: traces that are further names of another one */
+    uint32_t links;
+    /* communication groups along dimensions of the network, which no file lists */
+    uint32_t groups_along;
 } etch_output_report;
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing

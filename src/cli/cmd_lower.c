@@ -102,7 +102,7 @@ static void print_run(const char *folder)
     printf("'/astra-sim.sh AstraSim_Analytical_Congestion_Unaware\n");
 }
 
-static void print_plain(const etch_output_report *report, bool human, bool astra_sim)
+static void print_plain(const etch_output_report *report, bool human, const etch_output_options *options)
 {
     cli_print_field("model", "%s", report->model);
     if (report->config)
@@ -112,7 +112,11 @@ static void print_plain(const etch_output_report *report, bool human, bool astra
     cli_print_field("plan", "%s", report->plan);
     cli_print_field("ranks", "%u in %u class%s", (unsigned)report->ranks, (unsigned)report->classes,
                     report->classes == 1 ? "" : "es");
-    cli_print_field("groups", "%u", (unsigned)report->groups);
+    if (report->groups_along > 0)
+        cli_print_field("groups", "%u, and %u along dimensions of the network", (unsigned)report->groups,
+                        (unsigned)report->groups_along);
+    else
+        cli_print_field("groups", "%u", (unsigned)report->groups);
     if (report->stage_count == 1)
         cli_print_field("nodes", "%" PRIu64 ", of each rank %u", report->nodes,
                         (unsigned)report->stages[0].nodes);
@@ -120,10 +124,12 @@ static void print_plain(const etch_output_report *report, bool human, bool astra
         cli_print_field("nodes", "%" PRIu64, report->nodes);
     if (report->ranks_written < report->ranks)
         cli_print_field("traces", "of %u of the ranks", (unsigned)report->ranks_written);
+    if (options->link)
+        cli_print_field("links", "%u of %u traces", (unsigned)report->links, (unsigned)report->ranks_written);
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
-    if (astra_sim && can_simulate(report))
+    if (options->astra_sim && can_simulate(report))
         print_run(report->folder);
     if (report->part_count > 1)
         print_parts(report, human);
@@ -156,7 +162,7 @@ static json_t *stage_json(const etch_output_stage *stage, bool in_parts, bool *f
     return object;
 }
 
-static bool print_json(const etch_output_report *report)
+static bool print_json(const etch_output_report *report, const etch_output_options *options)
 {
     bool failed = false;
     json_t *root = json_object(), *stages = json_array();
@@ -174,10 +180,27 @@ static bool print_json(const etch_output_report *report)
     cli_json_set(root, "groups", json_integer((json_int_t)report->groups), &failed);
     cli_json_set(root, "nodes", json_integer((json_int_t)report->nodes), &failed);
     cli_json_set(root, "ranks_written", json_integer((json_int_t)report->ranks_written), &failed);
+    if (report->groups_along > 0)
+        cli_json_set(root, "groups_along", json_integer((json_int_t)report->groups_along), &failed);
+    if (options->link)
+        cli_json_set(root, "links", json_integer((json_int_t)report->links), &failed);
     cli_json_set(root, "files", json_integer((json_int_t)report->files), &failed);
     cli_json_set(root, "bytes", json_integer((json_int_t)report->bytes), &failed);
     cli_json_set(root, "stages", stages, &failed);
     return cli_print_json(root) && !failed;
+}
+
+static bool choose_groups(const char *text, etch_output_groups *groups)
+{
+    static const char *const names[] = {[ETCH_OUTPUT_GROUPS_AUTO] = "auto",
+                                        [ETCH_OUTPUT_GROUPS_FILE] = "file",
+                                        [ETCH_OUTPUT_GROUPS_DIMS] = "dims"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *groups = (etch_output_groups)i;
+            return true;
+        }
+    return false;
 }
 
 cli_exit cli_lower(const cli_arguments *arguments)
@@ -185,9 +208,12 @@ cli_exit cli_lower(const cli_arguments *arguments)
     if (!arguments->output.folder && !arguments->output.dry_run)
         return cli_usage_error(arguments->command,
                                "say where the traces go with -o DIR, or ask with --dry-run");
+    etch_output_options options = arguments->output;
+    if (arguments->groups && !choose_groups(arguments->groups, &options.groups))
+        return cli_usage_error(arguments->command, "--groups takes one of auto, file, dims, not '%s'",
+                               arguments->groups);
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
-    etch_output_options options = arguments->output;
     options.struct_size = sizeof options;
     const etch_output_report *report;
     if (status == ETCH_OK) {
@@ -197,8 +223,8 @@ cli_exit cli_lower(const cli_arguments *arguments)
     }
     if (status == ETCH_OK) {
         if (arguments->format == ETCH_PLAIN)
-            print_plain(report, arguments->human, arguments->output.astra_sim);
-        else if (!print_json(report))
+            print_plain(report, arguments->human, &arguments->output);
+        else if (!print_json(report, &arguments->output))
             status = ETCH_ENOMEM;
     }
     return cli_close(arguments, session, status);

@@ -74,8 +74,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                   "factored, or relative to its first term"},
     [CLI_OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
     [CLI_OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
-    [CLI_OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY | CLI_SIMULATE,
-                    "the groups; else comm_group.json beside the traces"},
+    [CLI_OPT_GROUPS] = {"groups", 0, "WHAT", CLI_LOWER | CLI_VERIFY | CLI_SIMULATE,
+                    "the file of groups; else comm_group.json beside the\n"
+                    "traces. Of `lower`: how collectives say who takes part:\n"
+                    "auto (the default), file, dims"},
     [CLI_OPT_EAGER] = {"eager", 0, NULL, CLI_VERIFY, "only where sends end by themselves"},
     [CLI_OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY,
                         "only where sends wait until their receive is posted"},
@@ -117,6 +119,8 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_FORCE] = {"force", 0, NULL, CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT,
                    "write into a folder that holds files; of `import`:\n"
                    "replace a file"},
+    [CLI_OPT_LINK] = {"link", 0, NULL, CLI_LOWER,
+                  "traces of equal bytes are one file with several names"},
     [CLI_OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE,
                  "end before the files are on the disk"},
     [CLI_OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,

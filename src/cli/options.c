@@ -408,6 +408,9 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
     case CLI_OPT_FORCE:
         a->output.force = true;
         return true;
+    case CLI_OPT_LINK:
+        a->output.link = true;
+        return true;
     case CLI_OPT_NO_SYNC:
         a->output.no_sync = true;
         return true;

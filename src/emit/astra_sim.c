@@ -13,8 +13,9 @@
 #define MEMORY "memory.json"
 #define COMMAND "astra-sim.sh"
 
-static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK,     SYSTEM, FLAT_NETWORK,
-                                                        FLAT_SYSTEM, MEMORY, COMMAND};
+/* Those of the network of one dimension are the last two. */
+static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK, SYSTEM,       MEMORY,
+                                                        COMMAND, FLAT_NETWORK, FLAT_SYSTEM};
 
 uint32_t etch_astra_sim_file(const char *file)
 {
@@ -90,7 +91,7 @@ typedef struct algorithm {
 
 /* An all-to-all sends straight to each member; a ring would pass everything on to its neighbours. ASTRA-sim
  * turns a list of several entries into rings for groups of some ranks, and takes one entry of a group of all
- * ranks for the first dimension only, unless it is one that means all ranks. */
+ * ranks, or of one along dimensions, for the first dimension only, unless it is one that means all ranks. */
 static algorithm choose_all_to_all(const etch_job *job, const dimensions *d)
 {
     bool of_all = false, of_some = false;
@@ -99,7 +100,7 @@ static algorithm choose_all_to_all(const etch_job *job, const dimensions *d)
             const etch_node *node = &job->programs[i].nodes[k];
             if (node->type != ETCH_NODE_COLL || node->collective != ETCH_COMM_ALL_TO_ALL)
                 continue;
-            if (job->families[node->family].size == job->rank_count)
+            if (job->families[node->family].size == job->rank_count || job->families[node->family].dimensions)
                 of_all = true;
             else
                 of_some = true;
@@ -165,7 +166,7 @@ static void put_checks(etch_buf *out, const etch_job *job)
                     "    }\n"
                     "fi\n",
                     (unsigned)job->rank_count + OTHER_FILES);
-    if (job->family_count > 0)
+    if (etch_group_count(job) > 0)
         etch_buf_puts(
             out,
             "case $here in\n"
@@ -185,10 +186,19 @@ static void put_command(etch_buf *out, const etch_job *job, const char *name)
                   "program=${1:-AstraSim_Analytical_Congestion_Unaware}\n"
                   "[ $# -eq 0 ] || shift\n"
                   "here=$(CDPATH='' cd -- \"$(dirname -- \"$0\")\" && pwd) || exit 1\n"
-                  "case ${program##*/} in\n"
-                  "*Congestion_Aware*) machine=-1d ;;\n"
-                  "*) machine= ;;\n"
-                  "esac\n");
+                  "case ${program##*/} in\n");
+    if (etch_group_count_along(job) > 0)
+        etch_buf_puts(
+            out,
+            "*Congestion_Aware*)\n"
+            "    echo \"$0: collectives are along dimensions of the network, and $program knows one;\" \\\n"
+            "        \"write groups: etch lower --groups file\" >&2\n"
+            "    exit 1\n"
+            "    ;;\n");
+    else
+        etch_buf_puts(out, "*Congestion_Aware*) machine=-1d ;;\n");
+    etch_buf_puts(out, "*) machine= ;;\n"
+                       "esac\n");
     put_checks(out, job);
     etch_buf_puts(out, "exec \"$program\" \\\n"
                        "    --workload-configuration=\"$here\"/");
@@ -202,8 +212,8 @@ static void put_command(etch_buf *out, const etch_job *job, const char *name)
                        "    \"$@\"\n");
 }
 
-void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
-                          etch_extra_file files[ETCH_ASTRA_SIM_FILES])
+uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
+                              etch_extra_file files[ETCH_ASTRA_SIM_FILES])
 {
     const dimensions d = dimensions_of(job);
     etch_buf text[ETCH_ASTRA_SIM_FILES];
@@ -211,10 +221,11 @@ void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *na
         text[i] = (etch_buf){.arena = arena};
     put_network(&text[0], &d);
     put_system(&text[1], (algorithm){"ring", d.count}, choose_all_to_all(job, &d));
-    put_flat_network(&text[2], job, &d);
-    put_system(&text[3], (algorithm){"ring", 1}, (algorithm){"direct1", 1});
-    etch_buf_puts(&text[4], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
-    put_command(&text[5], job, name);
+    etch_buf_puts(&text[2], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
+    put_command(&text[3], job, name);
+    put_flat_network(&text[4], job, &d);
+    put_system(&text[5], (algorithm){"ring", 1}, (algorithm){"direct1", 1});
     for (uint32_t i = 0; i < ETCH_ASTRA_SIM_FILES; i++)
         files[i] = (etch_extra_file){names[i], text[i].text, text[i].length};
+    return etch_group_count_along(job) > 0 ? ETCH_ASTRA_SIM_FILES - 2 : ETCH_ASTRA_SIM_FILES;
 }

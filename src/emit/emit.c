@@ -49,11 +49,16 @@ static etch_status check_ranks(const emission *e)
     return ETCH_EINPUT;
 }
 
+static uint32_t ranks_of(const etch_variant *variant)
+{
+    return variant->count + variant->twin_count;
+}
+
 static uint64_t count_nodes(const emission *e)
 {
     uint64_t nodes = 0;
     for (uint32_t i = 0; i < e->variants.count; i++)
-        nodes += (uint64_t)e->variants.at[i].program->node_count * e->variants.at[i].count;
+        nodes += (uint64_t)e->variants.at[i].program->node_count * ranks_of(&e->variants.at[i]);
     return nodes;
 }
 
@@ -61,7 +66,7 @@ static uint64_t count_trace_bytes(const emission *e)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < e->variants.count; i++)
-        bytes += e->variants.at[i].count * e->variants.at[i].size.bytes;
+        bytes += ranks_of(&e->variants.at[i]) * e->variants.at[i].size.bytes;
     return bytes;
 }
 
@@ -78,17 +83,21 @@ static etch_status prepare(emission *e)
     uint64_t group_bytes;
     etch_status status = check_name(e);
     if (status == ETCH_OK)
-        status = etch_job_check(e->job, e->diags);
+        e->job = etch_groups_choose(e->arena, e->job, e->options->groups);
+    if (status == ETCH_OK)
+        status = etch_job_check(e->job, e->options->groups, e->diags);
     if (status == ETCH_OK)
         status = check_ranks(e);
     if (status != ETCH_OK)
         return status;
     etch_variants_find(e->arena, e->job, e->options->ranks, &e->variants);
-    e->result.trace_bytes = count_trace_bytes(e);
-    if (e->options->astra_sim) {
-        etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
-        e->extra_count = ETCH_ASTRA_SIM_FILES;
+    for (uint32_t i = 0; e->options->links && i < e->variants.count; i++) {
+        etch_twins_find(e->arena, e->job, &e->variants.at[i]);
+        e->result.links += e->variants.at[i].twin_count;
     }
+    e->result.trace_bytes = count_trace_bytes(e);
+    if (e->options->astra_sim)
+        e->extra_count = etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
     const etch_manifest_files files = {e->result.trace_bytes, e->extras, e->extra_count};
     status = etch_manifest_text(e->job, &e->variants, e->options, &files, &e->manifest, &e->manifest_length);
     if (status != ETCH_OK)
@@ -100,6 +109,7 @@ static etch_status prepare(emission *e)
     e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
     e->result.nodes = count_nodes(e);
     e->result.groups = etch_group_count(e->job);
+    e->result.groups_along = etch_group_count_along(e->job);
     return ETCH_OK;
 }
 
@@ -107,7 +117,7 @@ static etch_status prepare(emission *e)
 
 static void warn_of_path(const emission *e)
 {
-    if (e->job->family_count > 0 && strstr(e->options->folder, "empty"))
+    if (etch_group_count(e->job) > 0 && strstr(e->options->folder, "empty"))
         etch_warning(e->diags, ETCH_E_OUTPUT_EMPTY, (etch_span){0, 0},
                      "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it",
                      e->options->folder);
@@ -171,9 +181,10 @@ static etch_status measure(void *data)
     return prepare(data);
 }
 
-static etch_status write_files(const emission *e)
+static etch_status write_files(emission *e)
 {
-    etch_status status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder);
+    etch_status status =
+        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &e->result.links);
     if (status == ETCH_OK)
         status = write_tables(e);
     return status == ETCH_OK ? check_cancel(e) : status;

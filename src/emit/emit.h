@@ -22,6 +22,16 @@
 
 #include "lower/lower.h"
 
+/* How a collective says who takes part. */
+typedef enum etch_group_form {
+    /* as the file, unless it would hold more groups than simulators number; then as the dimensions */
+    ETCH_GROUPS_AUTO,
+    /* each group has an id in the group file */
+    ETCH_GROUPS_FILE,
+    /* the dimensions of the network where that can be (see dimensions.c), else an id */
+    ETCH_GROUPS_DIMENSIONS
+} etch_group_form;
+
 typedef struct etch_emit_options {
     /* the target. Missing: it and its parents are created */
     const char *folder;
@@ -40,6 +50,10 @@ typedef struct etch_emit_options {
      * places one by one and all others stay as they are; so do files for ASTRA-sim that are not as an earlier
      * run wrote them. */
     bool force;
+    /* Traces of equal bytes are one file with several names (hard links), as far as the file system lets
+     * them; the others are written. */
+    bool links;
+    etch_group_form groups;
     /* also what ASTRA-sim needs */
     bool astra_sim;
     /* What is written is on the disk, too, before a manifest says that it is there. */
@@ -54,13 +68,18 @@ typedef struct etch_emit_result {
     uint64_t files;
     /* with a trace */
     uint32_t ranks;
+    /* traces that are further names of another one */
+    uint32_t links;
     /* of all files */
     uint64_t bytes;
     /* of the traces */
     uint64_t trace_bytes;
     /* of the ranks that are written */
     uint64_t nodes;
+    /* in the group file */
     uint32_t groups;
+    /* groups that are along dimensions of the network, and in no file */
+    uint32_t groups_along;
 } etch_emit_result;
 
 /* Writes the traces of `job`. Everything that is not ETCH_OK comes with a diagnostic (except ETCH_ENOMEM)
@@ -70,14 +89,15 @@ typedef struct etch_emit_result {
  * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
- * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`:
- * the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the SHA-256 of
- * each of its files, where they are there), `comm_groups` (families: one set of mesh axes, groups with
- * consecutive ids), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with
+ * `written`: the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the
+ * SHA-256 of each of its files, where they are there), `comm_groups` (families: one set of mesh axes,
+ * groups with consecutive ids from `first_id`, or instead `dimensions` of the network, innermost 0, that
+ * they are along), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
  * of its ranks, as decimal text: the sum of num_ops is `flop` + `flop_padding`, of tensor_size `bytes` +
- * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is what
- * the least values that simulators accept (1 FLOP, 1 byte, 32768 bytes of a first computation, 64 bytes of a
- * collective) added to the exact sums. */
+ * `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row. Padding is
+ * what the least values that simulators accept (1 FLOP, 1 byte, 32768 bytes of a first computation, 64
+ * bytes of a collective) added to the exact sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 

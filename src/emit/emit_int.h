@@ -52,13 +52,21 @@ typedef struct etch_trace_size {
 /* Digits of a group id. */
 uint8_t etch_id_width(uint32_t id);
 /* `widths`: bytes of the values, by blank. */
-etch_trace_size etch_trace_measure(const etch_class_program *program, const uint8_t *widths);
+etch_trace_size etch_trace_measure(const etch_job *job, const etch_class_program *program,
+                                   const uint8_t *widths);
 /* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes
  * before node 0. Returns the node after them. */
-uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *widths, uint32_t first,
-                           etch_chunk *chunk);
+uint32_t etch_chunk_encode(const etch_job *job, const etch_class_program *program, const uint8_t *widths,
+                           uint32_t first, etch_chunk *chunk);
 /* Writes the values of one rank, by blank, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
+
+/* ---- dimensions.c: collectives that need no group ------------------------------------------------------ */
+
+/* Of the network: mesh axes of more than one rank. */
+uint32_t etch_dimension_count(const etch_job *job);
+/* `job`, or one like it whose families are written in the form that is asked for. */
+const etch_job *etch_groups_choose(etch_arena *arena, const etch_job *job, etch_group_form form);
 
 /* ---- astra_sim.c: files for a simulator ---------------------------------------------------------------- */
 
@@ -68,22 +76,31 @@ typedef struct etch_extra_file {
 } etch_extra_file;
 
 enum { ETCH_ASTRA_SIM_FILES = 6 };
-/* Makes them, in `arena`; `name`: of the traces. */
-void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
-                          etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
+/* Makes them, in `arena`, and returns how many: without the last two, which are of a network of one
+ * dimension, where collectives are along several. `name`: of the traces. */
+uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
+                              etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
 /* Which of them has this name: an index; ETCH_ASTRA_SIM_FILES: none. */
 uint32_t etch_astra_sim_file(const char *file);
 
 /* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
+
+/* A rank whose trace has the bytes of that of another one, which is smaller. */
+typedef struct etch_twin {
+    uint32_t rank, of;
+} etch_twin;
 
 /* Ranks of one class whose blanks are equally long: their traces differ in these only. */
 typedef struct etch_variant {
     const etch_class_program *program;
     /* by blank; 0 for what the program does not use */
     const uint8_t *widths;
-    /* ascending */
+    /* ascending, without those of `twins` */
     uint32_t *ranks;
     uint32_t count;
+    /* with links: those of each rank beside each other, ascending */
+    const etch_twin *twins;
+    uint32_t twin_count;
     etch_trace_size size;
 } etch_variant;
 
@@ -97,11 +114,16 @@ typedef struct etch_variants {
 } etch_variants;
 
 /* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not
- * like. */
-etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHECK;
+ * like. `form`: what was asked for. */
+etch_status etch_job_check(const etch_job *job, etch_group_form form, etch_diags *diags) ETCH_MUST_CHECK;
 /* `ranks`: those to write; NULL: all. */
 void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_intervals *ranks,
                         etch_variants *variants);
+
+/* ---- twins.c: which ranks have equal bytes ------------------------------------------------------------- */
+
+/* Takes ranks whose bytes are those of a smaller one out of `ranks`, into `twins`. */
+void etch_twins_find(etch_arena *arena, const etch_job *job, etch_variant *variant);
 
 /* ---- folder.c: the output folder ----------------------------------------------------------------------- */
 
@@ -154,13 +176,16 @@ void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_N
 
 /* ---- what goes into the folder ------------------------------------------------------------------------- */
 
-/* traces.c: writes all traces into `folder`. */
+/* traces.c: writes all traces into `folder`. `*links`: how many are further names of another one. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
-                              const etch_emit_options *options, const etch_folder *folder) ETCH_MUST_CHECK;
+                              const etch_emit_options *options, const etch_folder *folder,
+                              uint32_t *links) ETCH_MUST_CHECK;
 
 /* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
 int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;
+/* Groups with ids, and those along dimensions. */
 uint32_t etch_group_count(const etch_job *job);
+uint32_t etch_group_count_along(const etch_job *job);
 
 /* What the manifest says of other files. */
 typedef struct etch_manifest_files {

@@ -23,7 +23,8 @@ enum {
     TAG_TYPE = TAG(ETCH_FIELD_TYPE, WIRE_VARINT),
     TAG_DATA_DEPS = TAG(ETCH_FIELD_DATA_DEPS, WIRE_BYTES),
     TAG_ATTR = TAG(ETCH_FIELD_ATTR, WIRE_BYTES),
-    TAG_ATTR_NAME = TAG(ETCH_FIELD_ATTR_NAME, WIRE_BYTES)
+    TAG_ATTR_NAME = TAG(ETCH_FIELD_ATTR_NAME, WIRE_BYTES),
+    TAG_VALUES = TAG(1, WIRE_BYTES)
 };
 
 /* An attribute up to its value: the name, and the tag of the value's kind. Annotations stand behind what
@@ -34,9 +35,10 @@ typedef struct head {
     uint8_t length;
     uint16_t tag;
 } head;
-#define IS_TEXT(kind) ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST)
+#define HAS_LENGTH(kind) \
+    ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST || (kind) == ETCH_KIND_BOOL_LIST)
 #define X(enumerator, name, kind) \
-    {name, sizeof(name) - 1, TAG(kind, IS_TEXT(kind) ? WIRE_BYTES : WIRE_VARINT)},
+    {name, sizeof(name) - 1, TAG(kind, HAS_LENGTH(kind) ? WIRE_BYTES : WIRE_VARINT)},
 #define Y(enumerator, name, text) X(enumerator, name, (text) ? ETCH_KIND_STRING : ETCH_KIND_INT64)
 static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {ETCH_CHAKRA_ATTRIBUTES(X)
                                                                              ETCH_ANNOTATIONS(Y)};
@@ -136,7 +138,20 @@ static ends ends_of(const etch_node *node)
     return node->type == ETCH_NODE_SEND ? (ends){ETCH_BLANK_OWN, peer} : (ends){peer, ETCH_BLANK_OWN};
 }
 
-static size_t attributes_size(const etch_node *node, const uint8_t *widths)
+/* A list of so many bools with its length: they are packed, a byte each. */
+static size_t bools_size(size_t count)
+{
+    return varint_size(field_size(count)) + field_size(count);
+}
+
+static size_t who_size(const etch_job *job, const etch_node *node, const uint8_t *widths)
+{
+    if (job->families[node->family].dimensions)
+        return attribute_size(ETCH_ATTRIBUTE_INVOLVED_DIM, bools_size(etch_dimension_count(job)));
+    return attribute_size(ETCH_ATTRIBUTE_PG_NAME, 1u + widths[etch_blank_of_family(node->family)]);
+}
+
+static size_t attributes_size(const etch_job *job, const etch_node *node, const uint8_t *widths)
 {
     if (node->type == ETCH_NODE_COMP)
         return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
@@ -150,18 +165,18 @@ static size_t attributes_size(const etch_node *node, const uint8_t *widths)
                attribute_size(ETCH_ATTRIBUTE_COMM_TAG, varint_size(node->tag));
     return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
            attribute_size(ETCH_ATTRIBUTE_COMM_TYPE, varint_size(node->collective)) +
-           attribute_size(ETCH_ATTRIBUTE_COMM_SIZE, varint_size(node->bytes)) +
-           attribute_size(ETCH_ATTRIBUTE_PG_NAME, 1u + widths[etch_blank_of_family(node->family)]);
+           attribute_size(ETCH_ATTRIBUTE_COMM_SIZE, varint_size(node->bytes)) + who_size(job, node, widths);
 }
 
 /* proto3 leaves out a scalar that is 0 and a text or list that is empty. */
-static node_lengths measure_node(const etch_class_program *program, uint32_t id, const uint8_t *widths)
+static node_lengths measure_node(const etch_job *job, const etch_class_program *program, uint32_t id,
+                                 const uint8_t *widths)
 {
     const etch_node *node = &program->nodes[id];
     node_lengths lengths = {.name = strlen(program->names + node->name)};
     for (uint32_t i = 0; i < node->dep_count; i++)
         lengths.deps += varint_size(program->deps[node->first_dep + i]);
-    lengths.body = 1 + varint_size(node->type) + attributes_size(node, widths);
+    lengths.body = 1 + varint_size(node->type) + attributes_size(job, node, widths);
     if (program->annotated)
         lengths.body += annotations_size(&program->annotated[id]);
     if (id > 0)
@@ -181,12 +196,13 @@ uint8_t etch_id_width(uint32_t id)
     return width;
 }
 
-etch_trace_size etch_trace_measure(const etch_class_program *program, const uint8_t *widths)
+etch_trace_size etch_trace_measure(const etch_job *job, const etch_class_program *program,
+                                   const uint8_t *widths)
 {
     etch_trace_size size = {.bytes = METADATA_BYTES};
     size_t largest = METADATA_BYTES;
     for (uint32_t id = 0; id < program->node_count; id++) {
-        node_lengths lengths = measure_node(program, id, widths);
+        node_lengths lengths = measure_node(job, program, id, widths);
         size_t framed = varint_size(lengths.body) + lengths.body;
         size.bytes += framed;
         if (framed > largest)
@@ -264,6 +280,21 @@ static uint8_t *put_group(uint8_t *at, uint16_t blank, const uint8_t *widths, et
     return leave_blank(at, blank, widths, chunk);
 }
 
+/* Which dimensions take part: a bool for each, innermost first. */
+static uint8_t *put_dimensions(uint8_t *at, const etch_job *job, uint64_t dimensions)
+{
+    const uint32_t count = etch_dimension_count(job);
+    *at++ = TAG_ATTR;
+    at = put_varint(at, head_size(ETCH_ATTRIBUTE_INVOLVED_DIM) + bools_size(count));
+    at = put_head(at, ETCH_ATTRIBUTE_INVOLVED_DIM);
+    at = put_varint(at, field_size(count));
+    *at++ = TAG_VALUES;
+    at = put_varint(at, count);
+    for (uint32_t i = 0; i < count; i++)
+        *at++ = dimensions >> i & 1;
+    return at;
+}
+
 static uint8_t *put_rank(uint8_t *at, attribute a, uint16_t blank, const uint8_t *widths, etch_chunk *chunk)
 {
     *at++ = TAG_ATTR;
@@ -272,7 +303,8 @@ static uint8_t *put_rank(uint8_t *at, attribute a, uint16_t blank, const uint8_t
     return leave_blank(at, blank, widths, chunk);
 }
 
-static uint8_t *put_attributes(uint8_t *at, const etch_node *node, const uint8_t *widths, etch_chunk *chunk)
+static uint8_t *put_attributes(uint8_t *at, const etch_job *job, const etch_node *node, const uint8_t *widths,
+                               etch_chunk *chunk)
 {
     at = put_attribute(at, ETCH_ATTRIBUTE_IS_CPU_OP, false);
     if (node->type == ETCH_NODE_COMP) {
@@ -282,7 +314,9 @@ static uint8_t *put_attributes(uint8_t *at, const etch_node *node, const uint8_t
     if (node->type == ETCH_NODE_COLL) {
         at = put_attribute(at, ETCH_ATTRIBUTE_COMM_TYPE, node->collective);
         at = put_attribute(at, ETCH_ATTRIBUTE_COMM_SIZE, node->bytes);
-        return put_group(at, etch_blank_of_family(node->family), widths, chunk);
+        const uint64_t dimensions = job->families[node->family].dimensions;
+        return dimensions ? put_dimensions(at, job, dimensions)
+                          : put_group(at, etch_blank_of_family(node->family), widths, chunk);
     }
     at = put_attribute(at, ETCH_ATTRIBUTE_COMM_SIZE, node->bytes);
     at = put_rank(at, ETCH_ATTRIBUTE_COMM_SRC, ends_of(node).from, widths, chunk);
@@ -299,11 +333,11 @@ static uint8_t *put_deps(uint8_t *at, const uint32_t *deps, uint32_t count, size
     return at;
 }
 
-static uint8_t *put_node(uint8_t *at, const etch_class_program *program, uint32_t id, const uint8_t *widths,
-                         etch_chunk *chunk)
+static uint8_t *put_node(uint8_t *at, const etch_job *job, const etch_class_program *program, uint32_t id,
+                         const uint8_t *widths, etch_chunk *chunk)
 {
     const etch_node *node = &program->nodes[id];
-    node_lengths lengths = measure_node(program, id, widths);
+    node_lengths lengths = measure_node(job, program, id, widths);
     at = put_varint(at, lengths.body);
     if (id > 0) {
         *at++ = TAG_ID;
@@ -318,12 +352,12 @@ static uint8_t *put_node(uint8_t *at, const etch_class_program *program, uint32_
     at = put_varint(at, node->type);
     if (lengths.deps > 0)
         at = put_deps(at, program->deps + node->first_dep, node->dep_count, lengths.deps);
-    at = put_attributes(at, node, widths, chunk);
+    at = put_attributes(at, job, node, widths, chunk);
     return program->annotated ? put_annotations(at, &program->annotated[id]) : at;
 }
 
-uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *widths, uint32_t first,
-                           etch_chunk *chunk)
+uint32_t etch_chunk_encode(const etch_job *job, const etch_class_program *program, const uint8_t *widths,
+                           uint32_t first, etch_chunk *chunk)
 {
     uint8_t *at = chunk->bytes;
     uint32_t id = first;
@@ -331,7 +365,7 @@ uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *wid
     if (first == 0)
         at = put_metadata(at);
     while (id < program->node_count && at - chunk->bytes < CHUNK_BYTES)
-        at = put_node(at, program, id++, widths, chunk);
+        at = put_node(at, job, program, id++, widths, chunk);
     chunk->length = (size_t)(at - chunk->bytes);
     return id;
 }
@@ -373,7 +407,8 @@ void etch_blanks_fill(const etch_job *job, uint32_t rank, uint32_t *values)
     for (uint32_t i = 0; i < program->peer_count; i++)
         values[ETCH_BLANK_PEERS + i] = (uint32_t)((int64_t)rank + program->peers[i]);
     for (uint32_t i = 0; i < job->family_count; i++)
-        values[ETCH_BLANK_FAMILIES + i] = etch_group_id(job, &job->families[i], rank);
+        values[ETCH_BLANK_FAMILIES + i] =
+            job->families[i].dimensions ? 0 : etch_group_id(job, &job->families[i], rank);
 }
 
 uint8_t etch_blank_width(uint32_t blank, uint32_t value)

@@ -45,7 +45,7 @@ static void sink_number(sink *out, uint32_t number)
 static void put_groups(const etch_job *job, const etch_group_family *family, const char **separator,
                        sink *out)
 {
-    for (uint32_t group = 0; group < family->count; group++) {
+    for (uint32_t group = 0; !family->dimensions && group < family->count; group++) {
         sink_puts(out, *separator);
         sink_puts(out, "\n  \"");
         sink_number(out, family->first_id + group);
@@ -72,7 +72,7 @@ int etch_groups_write(const etch_job *job, int folder, uint64_t *size)
     sink_puts(&out, "{");
     for (uint32_t i = 0; i < job->family_count; i++)
         put_groups(job, &job->families[i], &separator, &out);
-    sink_puts(&out, job->family_count > 0 ? "\n}\n" : "}\n");
+    sink_puts(&out, etch_group_count(job) > 0 ? "\n}\n" : "}\n");
     sink_flush(&out);
     *size = out.size;
     int close_error = out.file >= 0 ? etch_file_close(out.file) : 0;
@@ -83,6 +83,14 @@ uint32_t etch_group_count(const etch_job *job)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->family_count; i++)
-        count += job->families[i].count;
+        count += job->families[i].dimensions ? 0 : job->families[i].count;
+    return count;
+}
+
+uint32_t etch_group_count_along(const etch_job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->family_count; i++)
+        count += job->families[i].dimensions ? job->families[i].count : 0;
     return count;
 }

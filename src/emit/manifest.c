@@ -140,6 +140,16 @@ static json_t *traces_json(writer *w)
     return traces;
 }
 
+/* Numbers of dimensions, innermost first. */
+static json_t *dimensions_json(writer *w, uint64_t dimensions)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; dimensions >> i; i++)
+        if (dimensions >> i & 1)
+            append(w, list, number(i));
+    return list;
+}
+
 static json_t *family_json(writer *w, const etch_group_family *family)
 {
     json_t *row = json_object();
@@ -149,7 +159,10 @@ static json_t *family_json(writer *w, const etch_group_family *family)
             append(w, mesh_axes, json_string(w->job->mesh[i].name));
     set(w, row, "axes", json_string(family->label));
     set(w, row, "mesh_axes", mesh_axes);
-    set(w, row, "first_id", number(family->first_id));
+    if (family->dimensions)
+        set(w, row, "dimensions", dimensions_json(w, family->dimensions));
+    else
+        set(w, row, "first_id", number(family->first_id));
     set(w, row, "groups", number(family->count));
     set(w, row, "size", number(family->size));
     return row;

@@ -3,10 +3,13 @@
  * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and
  * each goes into the files of all its ranks before the next is encoded: so a program of any length needs
  * the memory of one chunk, and encoding is shared. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "emit/emit_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     /* more would share the cost of encoding further than can be noticed */
@@ -17,8 +20,8 @@ enum {
 
 typedef struct batch {
     const etch_variant *variant;
-    /* of the variant's ranks */
-    uint32_t first, count;
+    const uint32_t *ranks;
+    uint32_t count;
     /* How it went, for the diagnostic. */
     int error;
     uint32_t failed_rank;
@@ -51,7 +54,7 @@ void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_N
 
 static uint32_t rank_of(const desk *d, uint32_t i)
 {
-    return d->b->variant->ranks[d->b->first + i];
+    return d->b->ranks[i];
 }
 
 static etch_status fail(desk *d, uint32_t i, int error)
@@ -114,7 +117,7 @@ static etch_status write_chunks(desk *d)
     const etch_variant *variant = d->b->variant;
     etch_status status = ETCH_OK;
     for (uint32_t id = 0; id < variant->program->node_count && status == ETCH_OK;) {
-        id = etch_chunk_encode(variant->program, variant->widths, id, &d->chunk);
+        id = etch_chunk_encode(d->w->job, variant->program, variant->widths, id, &d->chunk);
         status = write_chunk(d);
     }
     return status;
@@ -180,8 +183,8 @@ static size_t make_batches(etch_arena *arena, const etch_variants *variants, uin
         const etch_variant *variant = &variants->at[i];
         for (uint32_t first = 0; first < variant->count; first += ranks) {
             uint32_t left = variant->count - first;
-            (*batches)[made++] =
-                (batch){.variant = variant, .first = first, .count = left < ranks ? left : ranks};
+            (*batches)[made++] = (batch){
+                .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
         }
     }
     return count;
@@ -205,8 +208,50 @@ static void report(const writing *w, size_t count, const etch_folder *folder)
     }
 }
 
+/* ---- further names ------------------------------------------------------------------------------------- */
+
+/* Gives the file of a rank a further name. A file system that has no links, or no more of one file (ext4 has
+ * 65,000), says so here. */
+static bool link_trace(const writing *w, uint32_t from, uint32_t to)
+{
+    char name[ETCH_FILE_NAME], other[ETCH_FILE_NAME];
+    etch_trace_name(w->options->name, from, name);
+    etch_trace_name(w->options->name, to, other);
+    return linkat(w->folder, name, w->folder, other, 0) == 0;
+}
+
+/* The traces of a variant that have the bytes of others. One that cannot be a link is a file, and what is
+ * linked next is linked to that one. */
+static etch_status link_twins(writing *w, const etch_variant *variant, const etch_folder *folder,
+                              uint32_t *links)
+{
+    uint32_t file = 0;
+    for (uint32_t i = 0; i < variant->twin_count; i++) {
+        const etch_twin *twin = &variant->twins[i];
+        if (w->options->cancel && atomic_load(w->options->cancel) != 0)
+            return etch_cancelled(folder->out.diags, folder->out.path);
+        if (i == 0 || twin->of != twin[-1].of)
+            file = twin->of;
+        if (link_trace(w, file, twin->rank)) {
+            ++*links;
+            continue;
+        }
+        batch alone = {.variant = variant, .ranks = &twin->rank, .count = 1};
+        w->batches = &alone;
+        const etch_status status = write_batch(w, 0);
+        if (status != ETCH_OK && status != ETCH_ENOMEM)
+            report(w, 1, folder);
+        if (status != ETCH_OK)
+            return status;
+        file = twin->rank;
+    }
+    return ETCH_OK;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------- */
+
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
-                              const etch_emit_options *options, const etch_folder *folder)
+                              const etch_emit_options *options, const etch_folder *folder, uint32_t *links)
 {
     unsigned threads = thread_count(options);
     writing w = {.job = job, .options = options, .folder = folder->out.files};
@@ -214,5 +259,8 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
     etch_status status = etch_parallel(threads, count, write_batch, &w);
     if (status != ETCH_OK && status != ETCH_ENOMEM)
         report(&w, count, folder);
+    *links = 0;
+    for (uint32_t i = 0; i < variants->count && status == ETCH_OK; i++)
+        status = link_twins(&w, &variants->at[i], folder, links);
     return status;
 }

@@ -11,6 +11,7 @@ typedef struct checking {
     const etch_class_program *program;
     etch_diags *diags;
     uint32_t next_group_id;
+    etch_group_form form;
 } checking;
 
 static etch_status rule_broken(const checking *c, uint32_t id, const char *what)
@@ -119,6 +120,8 @@ static etch_status check_families(checking *c)
             return job_broken(c, "a group of one rank");
         if (!family->stages && (uint64_t)family->size * family->count != c->job->rank_count)
             return job_broken(c, "groups that do not cover the ranks");
+        if (family->dimensions)
+            continue;
         if (family->first_id != c->next_group_id)
             return job_broken(c, "group ids that do not follow each other");
         c->next_group_id += family->count;
@@ -136,6 +139,25 @@ static etch_status check_classes(const checking *c)
     return ETCH_OK;
 }
 
+static void warn_of_groups(const checking *c)
+{
+    const etch_group_family *most = NULL;
+    for (uint32_t i = 0; i < c->job->family_count; i++)
+        if (!c->job->families[i].dimensions && (!most || c->job->families[i].count > most->count))
+            most = &c->job->families[i];
+    etch_diag *diag =
+        etch_warning(c->diags, ETCH_E_TRACE_GROUPS, (etch_span){0, 0},
+                     "there are %" PRIu32 " groups: ASTRA-sim's numbers of groups overflow above %d",
+                     c->next_group_id - 1, ETCH_MOST_GROUP_ID);
+    if (c->form == ETCH_GROUPS_FILE)
+        etch_help(diag, "collectives along whole dimensions of the network need no group: --groups dims");
+    else
+        etch_note(diag, (etch_span){0, 0},
+                  "%" PRIu32 " are over %s, and keep numbers: their ranks are of several stages, "
+                  "or some of an all-to-all are",
+                  most->count, most->label);
+}
+
 static void warn_of_strain(const checking *c)
 {
     uint32_t most = 0;
@@ -147,14 +169,12 @@ static void warn_of_strain(const checking *c)
                      "a rank has %" PRIu32 " nodes: Chakra's own feeder can crash above %d", most,
                      ETCH_MOST_NODES);
     if (c->next_group_id - 1 > ETCH_MOST_GROUP_ID)
-        etch_warning(c->diags, ETCH_E_TRACE_GROUPS, (etch_span){0, 0},
-                     "there are %" PRIu32 " groups: ASTRA-sim's numbers of groups overflow above %d",
-                     c->next_group_id - 1, ETCH_MOST_GROUP_ID);
+        warn_of_groups(c);
 }
 
-etch_status etch_job_check(const etch_job *job, etch_diags *diags)
+etch_status etch_job_check(const etch_job *job, etch_group_form form, etch_diags *diags)
 {
-    checking c = {.job = job, .diags = diags};
+    checking c = {.job = job, .diags = diags, .form = form};
     etch_status status = check_classes(&c);
     if (status == ETCH_OK)
         status = check_families(&c);
@@ -193,10 +213,10 @@ typedef struct finding {
     ETCH_VEC(draft) drafts;
 } finding;
 
-static void find_used(const etch_class_program *program, bool *used)
+static void find_used(const etch_job *job, const etch_class_program *program, bool *used)
 {
     for (uint32_t id = 0; id < program->node_count; id++)
-        if (program->nodes[id].type == ETCH_NODE_COLL)
+        if (program->nodes[id].type == ETCH_NODE_COLL && !job->families[program->nodes[id].family].dimensions)
             used[etch_blank_of_family(program->nodes[id].family)] = true;
     used[ETCH_BLANK_OWN] = program->peer_count > 0;
     for (uint32_t i = 0; i < program->peer_count; i++)
@@ -208,7 +228,7 @@ static const bool *blanks_used(etch_arena *arena, const etch_job *job)
     const size_t blanks = etch_blank_count(job);
     bool *used = ETCH_NEW_ARRAY(arena, job->program_count * blanks, bool);
     for (uint32_t class = 0; class < job->program_count; class ++)
-        find_used(&job->programs[class], used + class * blanks);
+        find_used(job, &job->programs[class], used + class * blanks);
     return used;
 }
 
@@ -244,7 +264,7 @@ static void fill_variants(const finding *f, etch_variants *variants)
         variants->at[i] = (etch_variant){.program = program,
                                          .widths = d->widths,
                                          .ranks = ETCH_NEW_ARRAY(f->arena, d->count, uint32_t),
-                                         .size = etch_trace_measure(program, d->widths)};
+                                         .size = etch_trace_measure(job, program, d->widths)};
     }
     for (uint32_t rank = 0; rank < job->rank_count; rank++) {
         if (f->of_rank[rank] == NONE)

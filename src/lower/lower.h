@@ -140,6 +140,9 @@ typedef struct etch_group_family {
     bool across;
     /* the ranks of its groups, one after the other, where no mesh says them; else NULL */
     const uint32_t *members;
+    /* Chosen where traces are written: bit i, its groups are along dimension i of the network (mesh axes of
+     * more than one rank, innermost first) and have no ids, `first_id` is 0. 0: they have ids */
+    uint64_t dimensions;
 } etch_group_family;
 
 typedef struct etch_mesh_axis {

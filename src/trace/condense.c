@@ -198,6 +198,19 @@ static void link_children(condensing *c)
     p->first_child[0] = 0;
 }
 
+/* Simulators number the collectives of a rank that are of no numbered group one after the other. */
+static void count_unnumbered(const condensing *c)
+{
+    const etch_rank *rank = c->d->job->result;
+    uint32_t count = 0;
+    for (uint32_t index = 0; index < c->count; index++) {
+        etch_comm *comm =
+            c->p->work[index] == ETCH_WORK_COLLECTIVE ? &c->p->comms[c->p->values[index]] : NULL;
+        if (comm && c->d->job->groups->at[rank->groups[comm->local]].id == 0)
+            comm->message = ++count;
+    }
+}
+
 static etch_status make_program(condensing *c)
 {
     const etch_rank_draft *d = c->d;
@@ -222,6 +235,8 @@ static etch_status make_program(condensing *c)
         p->comms[i] = d->comms[i];
         p->comms[i].node = index_at(c, d->comms[i].node);
     }
+    if (d->job->set->dimension_count > 0)
+        count_unnumbered(c);
     link_children(c);
     return ETCH_OK;
 }

@@ -146,9 +146,46 @@ static void report_missing(const survey *s, etch_trace_set *set, const char *nam
                   s->odd);
 }
 
-/* How many ranks the run had of which `etch lower` wrote some only; 0: it wrote all, or something else
- * did. */
-static uint64_t ranks_of_partial_run(const survey *s)
+/* Bit i for each number i of a list; 0: it is none. */
+static uint64_t read_dimensions(const json_t *list, uint32_t count)
+{
+    uint64_t dimensions = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_int_t at = json_integer_value(json_array_get(list, i));
+        if (at < 0 || at >= (json_int_t)count)
+            return 0;
+        dimensions |= UINT64_C(1) << at;
+    }
+    return dimensions;
+}
+
+/* The dimensions of the network, and along which of them collectives are, as `etch lower` wrote them. */
+static void read_network(const json_t *root, etch_trace_set *set)
+{
+    const json_t *mesh = json_object_get(root, "mesh"), *row;
+    const json_t *families = json_object_get(json_object_get(root, "comm_groups"), "families");
+    uint64_t ranks = 1;
+    size_t i;
+    for (i = json_array_size(mesh); i-- > 0 && set->dimension_count < ETCH_MOST_DIMENSIONS;) {
+        const json_int_t size = json_integer_value(json_object_get(json_array_get(mesh, i), "size"));
+        if (size > 1 && size <= MOST_RANKS) {
+            set->dimensions[set->dimension_count++] = (uint32_t)size;
+            ranks = ranks > MOST_RANKS ? ranks : ranks * (uint64_t)size;
+        }
+    }
+    json_array_foreach(families, i, row)
+    {
+        const uint64_t along = read_dimensions(json_object_get(row, "dimensions"), set->dimension_count);
+        if (along && set->along_count < ETCH_MOST_ALONG)
+            set->along[set->along_count++] = along;
+    }
+    if (set->along_count == 0 || ranks != set->rank_count)
+        set->along_count = set->dimension_count = 0;
+}
+
+/* What the manifest says of the traces, where `etch lower` wrote them. Returns how many ranks the run had of
+ * which it wrote some only; 0: it wrote all. */
+static uint64_t read_manifest(const survey *s, etch_trace_set *set)
 {
     enum { MOST_BYTES = 64 << 20 };
     char *text;
@@ -159,8 +196,10 @@ static uint64_t ranks_of_partial_run(const survey *s)
     json_t *root = json_loadb(text, length, 0, NULL);
     const char *format = json_string_value(json_object_get(root, "format"));
     const json_int_t ranks = json_integer_value(json_object_get(root, "ranks"));
-    const bool some = format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0 &&
-                      json_object_get(json_object_get(root, "traces"), "written");
+    const bool ours = format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0;
+    const bool some = ours && json_object_get(json_object_get(root, "traces"), "written");
+    if (ours)
+        read_network(root, set);
     json_decref(root);
     return some && ranks > 0 ? (uint64_t)ranks : 0;
 }
@@ -204,11 +243,11 @@ static etch_status choose(survey *s, const etch_verify_options *options, etch_tr
     const found *first = s->traces.at, *last = first + s->traces.count - 1;
     if (first->name != last->name)
         return refuse_several(s, first->name, last->name);
-    const uint64_t ranks = ranks_of_partial_run(s);
+    set->rank_count = last->rank + 1;
+    const uint64_t ranks = read_manifest(s, set);
     if (s->traces.count < ranks)
         return refuse_some(s, ranks);
     set->prefix = etch_text(s->arena, "%s/%s", s->folder, first->name);
-    set->rank_count = last->rank + 1;
     report_missing(s, set, first->name);
     read_memory(s, set);
     if (options->groups)

@@ -144,8 +144,8 @@ static etch_status parse(reading *r, const char *path, const char *text, size_t 
     return status;
 }
 
-etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
-                                   etch_trace_groups *groups)
+static etch_status read_file(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
+                             etch_trace_groups *groups)
 {
     reading r = {.arena = arena, .diags = diags, .rank_count = set->rank_count, .groups = groups};
     char *text;
@@ -169,8 +169,84 @@ etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set,
     return status;
 }
 
+/* ---- along dimensions ---------------------------------------------------------------------------------- */
+
+static uint32_t size_along(const etch_trace_set *set, uint64_t dimensions)
+{
+    uint32_t size = 1;
+    for (uint32_t i = 0; i < set->dimension_count; i++)
+        if (dimensions >> i & 1)
+            size *= set->dimensions[i];
+    return size;
+}
+
+/* The number of a rank's group among those along dimensions: its coordinates in all others. */
+static uint32_t number_along(const etch_trace_set *set, uint64_t dimensions, uint32_t rank)
+{
+    uint32_t number = 0, times = 1;
+    for (uint32_t i = 0; i < set->dimension_count; rank /= set->dimensions[i++])
+        if (!(dimensions >> i & 1)) {
+            number += rank % set->dimensions[i] * times;
+            times *= set->dimensions[i];
+        }
+    return number;
+}
+
+static void add_along(etch_arena *arena, const etch_trace_set *set, uint64_t dimensions,
+                      etch_trace_groups *groups)
+{
+    const uint32_t size = size_along(set, dimensions);
+    etch_trace_group *at = groups->at + groups->count;
+    uint32_t *ranks = ETCH_NEW_ARRAY(arena, set->rank_count, uint32_t);
+    for (uint32_t i = 0; i < set->rank_count / size; i++)
+        at[i] = (etch_trace_group){
+            .dimensions = dimensions, .ranks = ranks + (size_t)i * size, .twice = ETCH_NONE};
+    for (uint32_t rank = 0; rank < set->rank_count; rank++) {
+        const uint32_t number = number_along(set, dimensions, rank);
+        ranks[(size_t)number * size + at[number].count++] = rank;
+    }
+    groups->count += set->rank_count / size;
+}
+
+uint32_t etch_trace_group_along(const etch_trace_groups *groups, const etch_trace_set *set,
+                                uint64_t dimensions, uint32_t rank)
+{
+    uint32_t first = groups->numbered;
+    for (uint32_t i = 0; i < set->along_count; i++) {
+        if (set->along[i] == dimensions)
+            return first + number_along(set, dimensions, rank);
+        first += set->rank_count / size_along(set, set->along[i]);
+    }
+    return ETCH_NONE;
+}
+
+etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
+                                   etch_trace_groups *groups)
+{
+    const etch_status status = read_file(arena, set, diags, groups);
+    uint32_t more = 0;
+    groups->numbered = groups->count;
+    for (uint32_t i = 0; i < set->along_count; i++)
+        more += set->rank_count / size_along(set, set->along[i]);
+    if (more == 0)
+        return status;
+    etch_trace_group *all = ETCH_NEW_ARRAY(arena, (size_t)groups->count + more, etch_trace_group);
+    memcpy(all, groups->at, groups->count * sizeof *all);
+    groups->at = all;
+    for (uint32_t i = 0; i < set->along_count; i++)
+        add_along(arena, set, set->along[i], groups);
+    return status;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
 const char *etch_trace_group_text(const etch_trace_group *group, char text[ETCH_GROUP_TEXT])
 {
+    if (group->dimensions) {
+        snprintf(text, ETCH_GROUP_TEXT, "the ranks %u, %u, ... along the network", (unsigned)group->ranks[0],
+                 (unsigned)group->ranks[1]);
+        return text;
+    }
     if (group->id == 0)
         return "the group of all ranks";
     snprintf(text, ETCH_GROUP_TEXT, "group %u", (unsigned)group->id);
@@ -179,7 +255,7 @@ const char *etch_trace_group_text(const etch_trace_group *group, char text[ETCH_
 
 uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id)
 {
-    uint32_t low = 0, high = groups->count;
+    uint32_t low = 0, high = groups->numbered;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (groups->at[middle].id < id)
@@ -187,7 +263,7 @@ uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id)
         else
             high = middle;
     }
-    return low < groups->count && groups->at[low].id == id ? low : ETCH_NONE;
+    return low < groups->numbered && groups->at[low].id == id ? low : ETCH_NONE;
 }
 
 bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank)

@@ -314,6 +314,30 @@ static bool check_group_ranks(checking *c, const etch_trace_group *group)
     return false;
 }
 
+/* The dimensions of the network that involved_dim says of a collective of no group; all: there is none. */
+static uint64_t dimensions_of(const checking *c)
+{
+    const etch_trace_attr *attr = c->attrs[ETCH_ATTRIBUTE_INVOLVED_DIM];
+    const uint32_t count = c->context->set->dimension_count;
+    const uint64_t all = (UINT64_C(1) << count) - 1;
+    uint64_t found = 0;
+    if (!attr || attr->kind != ETCH_KIND_BOOL_LIST || attr->count < count)
+        return all;
+    for (uint32_t i = 0; i < count; i++)
+        if (attr->values[i].integer)
+            found |= UINT64_C(1) << i;
+    return found;
+}
+
+/* The index of the rank's group where the set knows who takes part in a collective along some dimensions of
+ * the network; else 0, that of all ranks. */
+static uint32_t group_along(const checking *c)
+{
+    const uint32_t found =
+        etch_trace_group_along(c->context->groups, c->context->set, dimensions_of(c), c->context->rank);
+    return found == ETCH_NONE ? 0 : found;
+}
+
 static uint32_t check_group(checking *c)
 {
     const etch_trace_groups *groups = c->context->groups;
@@ -325,7 +349,7 @@ static uint32_t check_group(checking *c)
                  attr->values[0].text.at);
         return ETCH_NONE;
     }
-    const uint32_t found = etch_trace_group_find(groups, id);
+    const uint32_t found = id > 0 ? etch_trace_group_find(groups, id) : group_along(c);
     if (found == ETCH_NONE && groups->broken)
         return ETCH_NONE;
     if (found == ETCH_NONE) {
@@ -340,12 +364,19 @@ static uint32_t check_group(checking *c)
     return check_group_ranks(c, &groups->at[found]) ? found : ETCH_NONE;
 }
 
+/* All dimensions of the network take part, and it is known how many these are. */
+static bool knows_dimensions(const checking *c, const etch_trace_attr *attr)
+{
+    const uint32_t count = c->context->set->dimension_count;
+    return count > 0 && attr->count >= count && dimensions_of(c) == (UINT64_C(1) << count) - 1;
+}
+
 /* Of a group, the simulator asks all dimensions; of all ranks, those that involved_dim says. */
 static void check_dimensions(checking *c, etch_node_facts *facts)
 {
     const etch_trace_attr *attr = c->attrs[ETCH_ATTRIBUTE_INVOLVED_DIM];
     uint32_t involved = 0;
-    if (!attr || attr->kind != ETCH_KIND_BOOL_LIST || facts->group != 0)
+    if (!attr || attr->kind != ETCH_KIND_BOOL_LIST || facts->group != 0 || knows_dimensions(c, attr))
         return;
     for (uint32_t i = 0; i < attr->count; i++)
         involved += attr->values[i].integer != 0;

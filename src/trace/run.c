@@ -277,6 +277,14 @@ static void compare(etch_run *r, uint32_t rank, const etch_meeting *meeting, uin
                   name_node(r, rank, comm->node, &named), NULL,
                   "%s: its comm_size is %" PRIu64 " where rank %u has %" PRIu64 ", node %u", where,
                   comm->size, (unsigned)meeting->first, other->size, (unsigned)other_id);
+    else if (comm->message != other->message && keeps(r, rank, ETCH_ERROR, ETCH_E_VERIFY_COLL_STEP))
+        etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_STEP,
+                  name_node(r, rank, comm->node, &named),
+                  "ASTRA-sim counts collectives of no group together, and lets equal numbers meet",
+                  "%s: it is number %u of the rank's collectives of no group where rank %u has number %u, "
+                  "node %u",
+                  where, (unsigned)comm->message, (unsigned)meeting->first, (unsigned)other->message,
+                  (unsigned)other_id);
 }
 
 static void join(etch_run *r, uint32_t rank, uint32_t node)

@@ -99,7 +99,7 @@ static void add_counts(verifying *v)
             v->groups.at[v->ranks[rank].groups[i]].used = true;
     }
     r->ranks = v->set.rank_count;
-    r->groups = v->groups.count - 1;
+    r->groups = v->groups.numbered - 1;
     r->programs = etch_program_table_count(v->programs);
 }
 
@@ -108,7 +108,7 @@ static void report_unused(const verifying *v)
 {
     enum { GROUPS_OF_A_RANK = 16, ANY_GROUPS = 64 };
     uint32_t count = 0, first = 0;
-    for (uint32_t i = v->groups.count - 1; i > 0; i--)
+    for (uint32_t i = v->groups.numbered - 1; i > 0; i--)
         if (!v->groups.at[i].used) {
             count++;
             first = v->groups.at[i].id;
@@ -118,7 +118,7 @@ static void report_unused(const verifying *v)
     if (count > (uint64_t)GROUPS_OF_A_RANK * v->set.rank_count + ANY_GROUPS) {
         etch_diag *many = etch_warning(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere,
                                        "no collective is of %u of the %u groups", (unsigned)count,
-                                       (unsigned)v->groups.count - 1);
+                                       (unsigned)v->groups.numbered - 1);
         etch_help(many, "this seems to be the group file of other traces");
         return;
     }

@@ -52,6 +52,8 @@ const char *etch_node_text(etch_node_ref node, char text[ETCH_NODE_TEXT]);
 
 /* ---- folder.c: which files ----------------------------------------------------------------------------- */
 
+enum { ETCH_MOST_DIMENSIONS = 32, ETCH_MOST_ALONG = 64 };
+
 typedef struct etch_trace_set {
     /* "out/llama" */
     const char *prefix;
@@ -63,6 +65,13 @@ typedef struct etch_trace_set {
     uint32_t missing;
     /* what memory.json beside the traces says of remote memory */
     enum { ETCH_REMOTE_UNKNOWN, ETCH_REMOTE_NONE, ETCH_REMOTE_SOME } remote_memory;
+    /* Sizes of the dimensions of the network, innermost first, where the manifest of the traces says that
+     * collectives are along some of them; else none. */
+    uint32_t dimensions[ETCH_MOST_DIMENSIONS];
+    uint32_t dimension_count;
+    /* by which dimensions collectives are along: bit i is dimension i */
+    uint64_t along[ETCH_MOST_ALONG];
+    uint32_t along_count;
 } etch_trace_set;
 
 /* Finds the traces; reports what is wrong with the set as a whole. */
@@ -72,8 +81,10 @@ etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *op
 /* ---- groups.c ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_trace_group {
-    /* 0: all ranks */
+    /* 0: all ranks, or those along `dimensions` */
     uint32_t id;
+    /* bit i: its ranks differ in dimension i of the network; 0: it has an id, or all ranks */
+    uint64_t dimensions;
     /* of ranks */
     uint32_t count;
     /* ascending; NULL for all ranks */
@@ -87,9 +98,12 @@ typedef struct etch_trace_group {
 } etch_trace_group;
 
 typedef struct etch_trace_groups {
-    /* ascending ids; the first is that of all ranks */
+    /* ascending ids; the first is that of all ranks. Behind those with ids: the groups along dimensions, in
+     * the order of `along` of the set */
     etch_trace_group *at;
     uint32_t count;
+    /* with ids, and that of all ranks */
+    uint32_t numbered;
     /* some groups were refused */
     bool broken;
 } etch_trace_groups;
@@ -98,8 +112,11 @@ etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set,
                                    etch_trace_groups *groups) ETCH_MUST_CHECK;
 /* Index of a group, ETCH_NONE when there is none. */
 uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id);
-/* "group 3", in `text` or static. */
-enum { ETCH_GROUP_TEXT = 24 };
+/* Index of the group of a rank along dimensions, ETCH_NONE where the set knows of none. */
+uint32_t etch_trace_group_along(const etch_trace_groups *groups, const etch_trace_set *set,
+                                uint64_t dimensions, uint32_t rank);
+/* "group 3", "the ranks 0, 8, ... along the network", in `text` or static. */
+enum { ETCH_GROUP_TEXT = 64 };
 const char *etch_trace_group_text(const etch_trace_group *group, char text[ETCH_GROUP_TEXT]);
 bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank);
 
@@ -158,7 +175,8 @@ typedef struct etch_comm {
     uint32_t node;
     /* collective: into `groups` of the rank; message: into `peers` */
     uint32_t local;
-    /* send and receive: into `tags` of the rank */
+    /* send and receive: into `tags` of the rank; collective: its number among those of the rank that are of
+     * no numbered group, from 1, where the dimensions of the network are known, or 0 */
     uint32_t message;
     uint8_t work, collective;
     /* 0: programs are compared as bytes */

@@ -198,6 +198,7 @@ END_TEST
 static void measures(etch_arena *arena, const etch_job *job, etch_code code, const char *text)
 {
     etch_emit_options options = emitting_options(NULL);
+    options.groups = ETCH_GROUPS_FILE;
     etch_emit_result result;
     etch_diags *diags = etch_diags_new(arena);
     ck_assert_int_eq(etch_emit_measure(etch_arena_mem(arena), job, &options, diags, &result), ETCH_OK);

@@ -36,6 +36,7 @@ typedef enum kind {
     WRITE,
     CLOSE,
     RENAME,
+    LINK,
     FOLDER,
     REMOVE,
     LOOK,
@@ -50,9 +51,9 @@ typedef enum kind {
     KINDS
 } kind;
 
-static const char *const kind_names[KINDS] = {"memory",    "open",   "read",  "write", "close",  "rename",
-                                              "folder",    "remove", "look",  "mode",  "thread", "cut",
-                                              "interrupt", "sync",   "death", "call",  "signal"};
+static const char *const kind_names[KINDS] = {"memory", "open",      "read",   "write", "close", "rename",
+                                              "link",   "folder",    "remove", "look",  "mode",  "thread",
+                                              "cut",    "interrupt", "sync",   "death", "call",  "signal"};
 
 typedef struct fault {
     kind which;
@@ -175,6 +176,7 @@ static void note(const char *what, int folder, const char *name, int to_folder, 
 
 int __real_renameat2(int from_folder, const char *from, int folder, const char *to, unsigned flags);
 int __real_renameat(int from_folder, const char *from, int folder, const char *to);
+int __real_linkat(int from_folder, const char *from, int folder, const char *to, int flags);
 int __real_mkdir(const char *path, mode_t mode);
 int __real_unlinkat(int folder, const char *path, int flags);
 int __real_close(int file);
@@ -198,6 +200,15 @@ int __wrap_renameat(int from_folder, const char *from, int folder, const char *t
     if (fails_to_change(RENAME, EACCES) || __real_renameat(from_folder, from, folder, to) != 0)
         return -1;
     note("rename", from_folder, from, folder, to);
+    return 0;
+}
+
+int __wrap_linkat(int from_folder, const char *from, int folder, const char *to, int flags);
+int __wrap_linkat(int from_folder, const char *from, int folder, const char *to, int flags)
+{
+    if (fails_to_change(LINK, EMLINK) || __real_linkat(from_folder, from, folder, to, flags) != 0)
+        return -1;
+    note("link", from_folder, from, folder, to);
     return 0;
 }
 

@@ -20,6 +20,7 @@ SOURCE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"])
 TOWER = SOURCE / "tests/cli/specs/tower.etch"
 CHAIN = SOURCE / "tests/cli/specs/chain.etch"
 SMALL = ("--config", "small", "--set", "batch=4,seq=8,dp=2,tp=2,layers=2")
+ALIKE = ("--config", "small", "--set", "batch=4,seq=8,dp=4,tp=1,layers=2")
 STAGES = ("--config", "small", "--plan", "good", "--set", "pp=2,dp=2")
 LOWER = ("lower", CHAIN, *STAGES)
 FAILED = 3
@@ -49,6 +50,7 @@ COMMANDS = {
     "lower, again": Command((*LOWER, "-o", "traces", "-j", "1", "--set", "layers=4"), ("traces",)),
     "lower, beside others": Command((*LOWER, "-o", "mixed", "-j", "1", "--force", "--set", "layers=4"),
                                     ("mixed",)),
+    "lower, linked": Command(("lower", TOWER, *ALIKE, "-o", "out", "-j", "1", "--link")),
     "verify": Command(("verify", "traces", "-j", "2", "--seeds", "2"), ("traces",)),
     "dump": Command(("dump", "traces"), ("traces",)),
     "dump, as JSON": Command(("dump", "traces/chain.1.et", "--format", "json"), ("traces",)),

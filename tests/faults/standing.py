@@ -30,6 +30,7 @@ WRITERS = {
                                       target="traces"),
     "lower, a folder of others": lowering("-o", "mixed", "--force", "--set", "layers=4", finds=("mixed",),
                                           target="mixed"),
+    "lower, with links": Writer(faulty.COMMANDS["lower, linked"], "out"),
     "assemble, a new folder, deep": assembling("-o", "a/out", target="a/out"),
     "assemble, an empty folder": assembling("-o", "empty", finds=("empty",), target="empty"),
     "assemble, earlier files": assembling("-o", "pieces", "--force", finds=("pieces",), target="pieces"),

@@ -67,7 +67,7 @@ class Log:
             change = self.add(path, b"" if what == "file" else None)
             self.changes.append(("set", change))
         else:
-            change = {self.key(path): None}
+            change = {} if what == "link" else {self.key(path): None}
             if what != "remove":
                 change[self.key(to)] = self.at(path)
             if what == "exchange":

@@ -125,7 +125,13 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->nodes = result->nodes;
     report->files = result->files;
     report->bytes = result->bytes;
+    report->links = result->links;
+    report->groups_along = result->groups_along;
 }
+
+_Static_assert((int)ETCH_GROUPS_FILE == (int)ETCH_OUTPUT_GROUPS_FILE &&
+                   (int)ETCH_GROUPS_DIMENSIONS == (int)ETCH_OUTPUT_GROUPS_DIMS,
+               "forms of groups are those of emission");
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */
 
@@ -222,6 +228,8 @@ static etch_status lower_session(void *data)
                                        .threads = o->threads,
                                        .force = o->force,
                                        .astra_sim = o->astra_sim,
+                                       .links = o->link,
+                                       .groups = (etch_group_form)o->groups,
                                        .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
