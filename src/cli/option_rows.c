@@ -29,6 +29,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                   "divisors(heads); repeatable, the last is the fastest"},
     [CLI_OPT_PLANS] = {"plans", 0, "LIST", CLI_SWEEP, "plans, joined by commas, or all"},
     [CLI_OPT_CONFIGS] = {"configs", 0, "LIST", CLI_SWEEP, "configs, likewise"},
+    [CLI_OPT_RUNS] = {"runs", 0, "LIST", CLI_SWEEP, "train and infer blocks, likewise"},
+    [CLI_OPT_MACHINES] = {"machines", 0, "LIST", CLI_SWEEP,
+                      "machines, joined by commas, for time(step) and the like;\n"
+                      "--machine M is one, without a column"},
     [CLI_OPT_WHERE] = {"where", 0, "PRED", CLI_SWEEP, "only rows for which it holds: 'ranks == 64, tp <= 8,\n"
                    "memory(peak) <= 80 GB'; repeatable"},
     [CLI_OPT_SELECT] = {"select", 0, "LIST", CLI_SWEEP, "what to print: expressions, joined by commas"},
@@ -92,10 +96,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER,
                  "also write what ASTRA-sim needs, and its command"},
     [CLI_OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY,
+    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
-    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY,
+    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
                    "of the machine: what runs on it, with its factors"},
     [CLI_OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
                   "the device of one rank computes so many times as long,\n17:1.2"},

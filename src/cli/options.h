@@ -14,6 +14,8 @@ typedef enum cli_option_id {
     CLI_OPT_OVER,
     CLI_OPT_PLANS,
     CLI_OPT_CONFIGS,
+    CLI_OPT_RUNS,
+    CLI_OPT_MACHINES,
     CLI_OPT_WHERE,
     CLI_OPT_SELECT,
     CLI_OPT_BEST,

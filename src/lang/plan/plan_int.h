@@ -30,6 +30,11 @@ typedef struct etch_plan_builder {
 /* Options of a plan that have a meaning, by index; NULL past the end. */
 const char *etch_plan_option_at(uint32_t index);
 
+/* ---- sets.c ---- */
+
+/* What stands in place of an option of plans; NULL: nothing does. */
+const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
+
 /* An ordered list of mesh axes. */
 typedef struct etch_axis_list {
     uint32_t at[ETCH_MAX_AXES];

@@ -110,6 +110,8 @@ typedef struct etch_within {
  * error. */
 bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
                    etch_within *out);
+/* Can the quantity be asked for like this? False after a reported error. */
+bool etch_timed_allow(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row);
 /* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
 /* The stack of the cluster; NULL after a reported error. */

@@ -35,7 +35,7 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
     return &all->at[all->count - 1];
 }
 
-static void refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
+void etch_block_refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
 {
     const etch_tally tally = {.reason = reason, .count = 1, .row = b->first_row + row, .frame = b->frame};
     etch_tally_add(b->arena, &b->tallies, &tally);
@@ -145,7 +145,7 @@ static etch_status find_passes(etch_sweep_block *b)
             b->asked[s]++;
             b->met[s] += met;
             if (b->passes[i] && !defined)
-                refuse(b, i, undefined(b->sweep->request.where.at[s]));
+                etch_block_refuse(b, i, undefined(b->sweep->request.where.at[s]));
             else if (b->passes[i] && !met)
                 b->unmet++;
             b->passes[i] = b->passes[i] && met;
@@ -166,7 +166,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* The key of a row, whose values go to `values`. */
 static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
 {
-    etch_case_key key = {b->frame, values, by_row, mix(b->frame->number, by_row)};
+    etch_case_key key = {b->frame->formulas, values, by_row, mix(b->frame->formulas->number, by_row)};
     for (uint32_t i = 0; i < b->frame->axis_count; i++) {
         const etch_sweep_axis *axis = &b->frame->axes[i];
         const etch_exact value = value_at(b, i, row);
@@ -271,7 +271,7 @@ static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, ev
         for (uint32_t i = 0; i < *count; i++)
             if (!refused[i] && !is_met_by_words(b, e, &c->must[m], i)) {
                 refused[i] = true;
-                refuse(b, rows[i], (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
+                etch_block_refuse(b, rows[i], (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
             }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)
@@ -297,7 +297,7 @@ static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, e
             b->met[c->claim_of[k]] += each;
             met = met && each;
             if (!defined)
-                refuse(b, rows[i], undefined(b->sweep->request.where.at[c->claim_of[k]]));
+                etch_block_refuse(b, rows[i], undefined(b->sweep->request.where.at[c->claim_of[k]]));
         }
         b->unmet += defined && !met;
         if (met && defined)
@@ -321,7 +321,7 @@ static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, evalua
         for (uint32_t k = 0; k < exprs && defined; k++) {
             defined = exact_at(b, e, k, i, &results[k]);
             if (!defined)
-                refuse(b, rows[i], undefined(b->sweep->request.exprs.at[k]));
+                etch_block_refuse(b, rows[i], undefined(b->sweep->request.exprs.at[k]));
         }
         if (defined)
             b->results[rows[i]] = results;
@@ -334,7 +334,7 @@ static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, e
 {
     if (c->state == ETCH_CASE_REFUSED) {
         for (uint32_t i = 0; i < count; i++)
-            refuse(b, rows[i], c->reason);
+            etch_block_refuse(b, rows[i], c->reason);
         return ETCH_OK;
     }
     etch_status status = check_musts(b, c, e, rows, &count);
@@ -376,8 +376,7 @@ static chains chain_rows(const etch_sweep_block *b)
     return all;
 }
 
-/* Rows go out as text, or wait. */
-static void finish(etch_sweep_block *b)
+void etch_block_finish(etch_sweep_block *b)
 {
     const bool streams = etch_sweep_streams(b->sweep);
     etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
@@ -411,7 +410,5 @@ etch_status etch_block_compute(etch_sweep_block *b)
         status = compute_case(b, b->cases[rows[0]], &e, rows, count);
     }
     etch_workspace_free(e.workspace);
-    if (status == ETCH_OK)
-        finish(b);
     return status;
 }

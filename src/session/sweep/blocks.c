@@ -82,7 +82,11 @@ static etch_status sort_block(void *data, size_t i)
 
 static etch_status compute_guarded(void *data)
 {
-    return etch_block_compute(data);
+    etch_sweep_block *block = data;
+    const etch_status status = etch_block_compute(block);
+    if (status == ETCH_OK && !block->frame->times)
+        etch_block_finish(block);
+    return status;
 }
 
 static etch_status compute_block(void *data, size_t i)
@@ -120,6 +124,11 @@ etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads)
 {
     if (sweep->block_count == 0)
         return ETCH_OK;
-    const etch_status status = find_cases(sweep, threads);
-    return status == ETCH_OK ? etch_parallel(threads, sweep->block_count, compute_block, sweep) : status;
+    etch_status status = find_cases(sweep, threads);
+    if (status == ETCH_OK)
+        status = etch_parallel(threads, sweep->block_count, compute_block, sweep);
+    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count; i++)
+        if (sweep->blocks[i].frame->times)
+            status = etch_block_run(&sweep->blocks[i], threads);
+    return status;
 }

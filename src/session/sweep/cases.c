@@ -106,6 +106,8 @@ static etch_expr quantity_value(void *data, const etch_quantity *q)
         c->of_rank = p;
     else
         c->of_job = p;
+    if (row && row->timing)
+        return etch_var(c->session->sym, "(run)"); /* of each row by itself: timed.c */
     return c->inner.value(c->inner.data, q);
 }
 
@@ -262,10 +264,12 @@ static bool compile_claims(compiling *c, const etch_quantities *quantities)
     uint32_t *claim_of = ETCH_NEW_ARRAY(c->self->arena, count, uint32_t);
     expr_list formulas = {0};
     for (uint32_t i = 0; i < count; i++) {
-        if (frame->kinds[i] != ETCH_WHERE_QUANTITY)
+        if (frame->kinds[i] != ETCH_WHERE_QUANTITY && frame->kinds[i] != ETCH_WHERE_TIMED)
             continue;
         const etch_claim claim =
             etch_spec_claim(c->session->spec, frame->where[i], "statement", c->plan, quantities);
+        if (frame->kinds[i] == ETCH_WHERE_TIMED && claim.left)
+            continue;
         const etch_expr left = apply(c, claim.left), right = apply(c, claim.right);
         if (!left || !right)
             return false;
@@ -288,7 +292,7 @@ static bool compile_exprs(compiling *c, const etch_quantities *quantities)
             apply(c, etch_spec_value(c->session->spec, frame->exprs[i], "expression", c->plan, quantities));
         if (!value)
             return false;
-        ETCH_PUSH(c->session->arena, &c->exprs, value);
+        ETCH_PUSH(c->session->arena, &c->exprs, frame->timed[i] ? etch_int(c->session->sym, 0) : value);
     }
     return compile(c, &c->exprs, &c->self->exprs);
 }
@@ -331,16 +335,18 @@ static bool is_one_row(const etch_case_key *key)
     return true;
 }
 
-static void note_reason(etch_sweep_case *self, const etch_session *session)
+etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *session)
 {
-    const etch_diag *diag = session ? etch_diags_first(session->diags) : NULL;
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
+    const etch_diag *diag = session ? etch_sweep_first_error(session) : NULL;
     const etch_code code = diag ? diag->code : ETCH_NO_CODE;
-    const char *title = code == ETCH_NO_CODE     ? "it cannot be computed"
-                        : code == ETCH_E_UNBOUND ? etch_copy_string(self->arena, diag->message)
-                                                 : etch_code_title(code);
-    self->reason = (etch_reason_text){code, title};
+    return (etch_reason_text){code, code == ETCH_NO_CODE     ? "it cannot be computed"
+                                    : code == ETCH_E_UNBOUND ? etch_copy_string(arena, diag->message)
+                                                             : etch_code_title(code)};
+}
+
+static void refuse(etch_sweep_case *self, const etch_session *session)
+{
+    self->reason = etch_sweep_reason_of(self->arena, session);
     self->state = ETCH_CASE_REFUSED;
 }
 
@@ -355,7 +361,7 @@ static etch_status compile_guarded(void *data)
         status = etch_session_run(c.session, compile_case, &c);
     self->state = ETCH_CASE_READY;
     if (status != ETCH_OK && (c.refused || is_one_row(&self->key)))
-        note_reason(self, c.session);
+        refuse(self, c.session);
     else if (status != ETCH_OK)
         self->state = ETCH_CASE_BY_ROW;
     const bool memory = status == ETCH_ENOMEM;

@@ -209,12 +209,13 @@ static const char *label_of(etch_arena *arena, const etch_kept_row *row)
     return text.text;
 }
 
-static const char *names_of(etch_arena *arena, const etch_sweep_frame *frame)
+static const char *names_of(const etch_sweep *sweep, const etch_sweep_frame *frame)
 {
-    etch_buf text = {.arena = arena};
-    if (frame->plan || frame->config)
-        etch_buf_printf(&text, "%s%s%s: ", frame->plan ? frame->plan : "",
-                        frame->plan && frame->config ? ", " : "", frame->config ? frame->config : "");
+    etch_buf text = {.arena = sweep->arena};
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++)
+        if (frame->choices[i])
+            etch_buf_printf(&text, "%s%s", text.length ? ", " : "", frame->choices[i]);
+    etch_buf_puts(&text, text.length ? ": " : "");
     for (uint32_t i = 0; i < frame->axis_count; i++)
         etch_buf_printf(&text, "%s%s", i ? "/" : "", frame->axes[i].name);
     return text.text ? text.text : "";
@@ -258,7 +259,7 @@ static void put_marks(drawing *d, const mark *marks, uint32_t count)
             continue;
         const int y = TOP + 150 + 180 * line++;
         put_box(d, d->right - 130, y - 85, 90, 90, colors[f % COLORS]);
-        put_text(d, d->right - 190, y, BEHIND, names_of(arena, d->sweep->frames.at[f]));
+        put_text(d, d->right - 190, y, BEHIND, names_of(d->sweep, d->sweep->frames.at[f]));
     }
 }
 

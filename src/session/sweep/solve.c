@@ -137,7 +137,7 @@ static bool open_frame(solving *s)
 {
     etch_sweep *sweep = &s->sweep;
     etch_session *session = s->session;
-    etch_sweep_frame *frame = etch_frame_new(sweep, session->options.plan, session->options.config);
+    etch_sweep_frame *frame = etch_frame_new(sweep, NULL);
     if (frame->refused) {
         if (frame->why)
             etch_sweep_repeat(session, frame->why);

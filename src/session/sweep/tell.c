@@ -19,12 +19,13 @@ static void ask_all(const asking *a)
     const etch_sweep_request *r = &a->sweep->request;
     const etch_answer *answer;
     const etch_proof *proof;
+    const etch_query_options options = {.struct_size = sizeof options, .stack = a->sweep->options->stack};
     for (uint32_t i = 0; i < r->where.count; i++)
-        if (frame->kinds[i] != ETCH_WHERE_SOLVED &&
+        if (frame->kinds[i] != ETCH_WHERE_SOLVED && frame->kinds[i] != ETCH_WHERE_TIMED &&
             etch_session_prove(a->session, frame->where[i], &proof) != ETCH_OK && !proof)
             return;
     for (uint32_t i = 0; i < r->exprs.count; i++)
-        if (etch_session_query(a->session, frame->exprs[i], NULL, &answer) != ETCH_OK)
+        if (etch_session_query(a->session, frame->exprs[i], &options, &answer) != ETCH_OK)
             return;
 }
 
@@ -35,12 +36,14 @@ static void explain(etch_sweep *sweep, const etch_tally *tally)
     asking a = {.sweep = sweep, .tally = tally};
     etch_status status;
     a.session = etch_frame_open(sweep, sweep->arena, tally->frame, tally->values, &status);
+    if (a.session && tally->frame->machine)
+        a.session->cluster = tally->frame->machine->cluster;
     if (status == ETCH_OK)
         ask_all(&a);
     const etch_diag *said = a.session ? etch_diags_first(a.session->diags) : NULL;
     while (said && said->severity != ETCH_ERROR)
         said = said->next;
-    const char *row = etch_row_text(sweep->arena, tally->frame, tally->values);
+    const char *row = etch_row_text(sweep, tally->frame, tally->values);
     etch_diag *diag = etch_remark(session->diags, said ? said->code : tally->reason.code,
                                   said ? etch_sweep_span(session, said->span) : (etch_span){0, 0},
                                   "row %" PRIu64 ", %s: %s", tally->row + 1, row,
@@ -85,9 +88,8 @@ static void tell_frames(etch_sweep *sweep, etch_diag *diag)
     for (uint32_t i = 0; i < sweep->frames.count; i++) {
         const etch_sweep_frame *frame = sweep->frames.at[i];
         if (frame->refused)
-            etch_note(diag, (etch_span){0, 0}, "no rows of %s%s%s%s%s: %s", frame->plan ? "plan " : "",
-                      frame->plan ? frame->plan : "", frame->plan && frame->config ? ", " : "",
-                      frame->config ? "config " : "", frame->config ? frame->config : "", frame->reason.text);
+            etch_note(diag, (etch_span){0, 0}, "no rows of %s: %s", etch_frame_text(sweep, frame),
+                      frame->reason.text);
     }
 }
 
