@@ -347,6 +347,8 @@ typedef struct etch_sweep {
     etch_sweep_request request;
     ETCH_VEC(etch_sweep_frame *) frames;
     ETCH_VEC(struct etch_sweep_machine_of *) machines;
+    /* what machines lack, as far as it was said */
+    etch_texts told;
     /* runs of steps may be asked for, and are */
     bool may_time, times;
     /* of all frames */

@@ -83,11 +83,27 @@ static void help_unmet(etch_sweep *sweep, etch_diag *diag)
         etch_note(diag, (etch_span){0, 0}, "each condition holds for some row, but no row meets all of them");
 }
 
+/* Was it said of an earlier frame of this plan, config and run? */
+static bool is_told(const etch_sweep *sweep, const etch_sweep_frame *frame)
+{
+    for (uint32_t i = 0; i < frame->number; i++) {
+        const etch_sweep_frame *other = sweep->frames.at[i];
+        bool same = other->refused && strcmp(other->reason.text, frame->reason.text) == 0;
+        for (uint32_t k = 0; same && k <= ETCH_CHOICE_RUN && k < sweep->request.choices.count; k++) {
+            const char *a = other->choices[k], *b = frame->choices[k];
+            same = a && b ? strcmp(a, b) == 0 : a == b;
+        }
+        if (same)
+            return true;
+    }
+    return false;
+}
+
 static void tell_frames(etch_sweep *sweep, etch_diag *diag)
 {
     for (uint32_t i = 0; i < sweep->frames.count; i++) {
         const etch_sweep_frame *frame = sweep->frames.at[i];
-        if (frame->refused)
+        if (frame->refused && !is_told(sweep, frame))
             etch_note(diag, (etch_span){0, 0}, "no rows of %s: %s", etch_frame_text(sweep, frame),
                       frame->reason.text);
     }

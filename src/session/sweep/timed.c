@@ -18,6 +18,8 @@ typedef struct run_row {
     const char **texts;
     /* by statement, likewise: does it hold? */
     bool *met;
+    /* what its machine lacks, in place of which it took something else; NULL: nothing */
+    const char *lacks;
 } run_row;
 
 typedef ETCH_VEC(run_row) run_rows;
@@ -69,6 +71,14 @@ static etch_status ask(run_row *r)
     return status;
 }
 
+static void note_lack(run_row *r)
+{
+    for (const etch_diag *diag = r->session ? etch_diags_first(r->session->diags) : NULL; diag;
+         diag = diag->next)
+        if (diag->code == ETCH_E_MACHINE_LACKS && !r->lacks)
+            r->lacks = etch_copy_string(r->arena, diag->message);
+}
+
 static etch_status run(void *data)
 {
     run_row *r = data;
@@ -88,6 +98,7 @@ static etch_status run(void *data)
         status = ask(r);
     if (status == ETCH_ENOMEM)
         return status;
+    note_lack(r);
     if (status != ETCH_OK) {
         r->state = RUN_REFUSED;
         r->reason = etch_sweep_reason_of(r->arena, r->session);
@@ -155,6 +166,16 @@ static etch_status list(void *data)
     return ETCH_OK;
 }
 
+/* Each is said once. */
+static void tell_lack(etch_sweep *sweep, const char *lacks)
+{
+    for (uint32_t i = 0; i < sweep->told.count; i++)
+        if (strcmp(sweep->told.at[i], lacks) == 0)
+            return;
+    ETCH_PUSH(sweep->arena, &sweep->told, etch_copy_string(sweep->arena, lacks));
+    etch_remark(sweep->session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0}, "%s", lacks);
+}
+
 static etch_status finish(void *data)
 {
     etch_block_finish(data);
@@ -169,6 +190,9 @@ etch_status etch_block_run(etch_sweep_block *b, unsigned threads)
         status = etch_parallel(threads, l.rows.count, run_one, &l.rows);
     if (status == ETCH_OK)
         status = etch_guard(b->mem, take_all, &l.rows);
+    for (uint32_t i = 0; status == ETCH_OK && i < l.rows.count; i++)
+        if (l.rows.at[i].lacks)
+            tell_lack(b->sweep, l.rows.at[i].lacks);
     for (uint32_t i = 0; i < l.rows.count; i++)
         if (l.rows.at[i].mem)
             etch_mem_free(l.rows.at[i].mem);
