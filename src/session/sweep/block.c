@@ -200,12 +200,14 @@ etch_status etch_block_sort(etch_sweep_block *b)
         if (status != ETCH_OK)
             return status;
         b->cases = ETCH_NEW_ARRAY(b->arena, b->count, etch_sweep_case *);
+        b->fits = ETCH_NEW_ARRAY(b->arena, b->count, bool);
     }
     etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
     for (uint32_t row = 0; row < b->count; row++) {
         if (!b->passes[row] || (b->cases[row] && b->cases[row]->state != ETCH_CASE_BY_ROW))
             continue;
         const bool by_row = b->frame->by_row || b->cases[row];
+        b->fits[row] = false; /* in its own case it is looked at again */
         const etch_case_key key = key_of(b, row, by_row, values);
         etch_sweep_case *found = etch_case_find(b->sweep, &key);
         b->cases[row] = found ? found : b->cases[row];
@@ -337,9 +339,7 @@ static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, e
             etch_block_refuse(b, rows[i], c->reason);
         return ETCH_OK;
     }
-    etch_status status = check_musts(b, c, e, rows, &count);
-    if (status == ETCH_OK)
-        status = check_claims(b, c, e, rows, &count);
+    const etch_status status = check_claims(b, c, e, rows, &count);
     return status == ETCH_OK ? compute(b, c, e, rows, count) : status;
 }
 
@@ -394,6 +394,45 @@ void etch_block_finish(etch_sweep_block *b)
         const uint64_t row = b->tallies.at[i].row - b->first_row;
         b->tallies.at[i].values = etch_block_row(b->arena, b, (uint32_t)row);
     }
+}
+
+/* The rows of a case whose values have not been looked at yet. */
+static etch_status fit_case(etch_sweep_block *b, etch_sweep_case *c, evaluated *e, uint32_t *rows,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        b->passes[rows[i]] = false;
+    if (c->state == ETCH_CASE_REFUSED)
+        for (uint32_t i = 0; i < count; i++)
+            etch_block_refuse(b, rows[i], c->reason);
+    if (c->state == ETCH_CASE_REFUSED)
+        return ETCH_OK;
+    const etch_status status = check_musts(b, c, e, rows, &count);
+    for (uint32_t i = 0; i < count; i++)
+        b->passes[rows[i]] = b->fits[rows[i]] = true;
+    if (count > 0 && c->state == ETCH_CASE_FITS)
+        ETCH_PUSH(b->arena, &b->wanted, c);
+    return status;
+}
+
+etch_status etch_block_fit(etch_sweep_block *b)
+{
+    const chains all = chain_rows(b);
+    uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
+    evaluated e = {0};
+    etch_status status = etch_workspace_new(&e.workspace);
+    b->wanted.count = 0;
+    for (uint32_t h = 0; status == ETCH_OK && h < all.head_count; h++) {
+        uint32_t count = 0;
+        etch_sweep_case *c = b->cases[all.heads[h] - 1];
+        for (uint32_t at = all.heads[h]; at; at = all.next[at])
+            if (!b->fits[at - 1])
+                rows[count++] = at - 1;
+        if (count > 0)
+            status = fit_case(b, c, &e, rows, count);
+    }
+    etch_workspace_free(e.workspace);
+    return status;
 }
 
 etch_status etch_block_compute(etch_sweep_block *b)

@@ -235,6 +235,10 @@ typedef struct etch_sweep_block {
     bool *passes;
     /* by row that passes: its case; NULL: not known yet */
     struct etch_sweep_case **cases;
+    /* by row: do its values fit its case? Rows that do not no longer pass */
+    bool *fits;
+    /* cases with such rows that are not complete */
+    ETCH_VEC(struct etch_sweep_case *) wanted;
     /* of cases that nobody knows yet */
     ETCH_VEC(etch_case_key) new_keys;
     /* by row to print: what the expressions are; else NULL */
@@ -251,6 +255,9 @@ typedef struct etch_sweep_block {
 
 typedef enum etch_case_state {
     ETCH_CASE_NEW,
+    /* what its values must be is known */
+    ETCH_CASE_FITS,
+    /* and what is asked of its rows */
     ETCH_CASE_READY,
     /* all rows of it */
     ETCH_CASE_REFUSED,
@@ -290,6 +297,8 @@ typedef struct etch_sweep_case {
     void *look_data;
     struct etch_sweep_case *next;
     etch_case_key key;
+    /* while it is compiled: cases.c */
+    struct etch_case_work *work;
     etch_mem *mem;
     etch_arena *arena;
     etch_case_state state;
@@ -297,6 +306,8 @@ typedef struct etch_sweep_case {
     etch_case_program musts, claims, exprs;
     const etch_case_must *must;
     uint32_t must_count;
+    /* among those to be completed */
+    bool listed;
     /* of statements about quantities: which */
     const etch_sweep_claim *claim;
     const uint32_t *claim_of;
@@ -358,6 +369,8 @@ typedef struct etch_sweep {
     /* by hash */
     etch_sweep_case **cases;
     uint32_t case_slots, case_count;
+    /* of cases, open */
+    atomic_int sessions;
     ETCH_VEC(etch_sweep_case *) new_cases;
     /* under way */
     etch_sweep_block *blocks;
@@ -480,8 +493,10 @@ enum { ETCH_SWEEP_VALUES = 10000000 };
 etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key);
 /* Adds the case of a key, to be compiled. */
 void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
-/* Compiles it: on any thread. */
-etch_status etch_case_compile(etch_sweep_case *self);
+/* Compiles what the values of its rows must be; on any thread. */
+etch_status etch_case_begin(etch_sweep_case *self);
+/* Compiles what is asked of its rows, some of which are left; on any thread. */
+etch_status etch_case_complete(etch_sweep_case *self);
 void etch_case_free(etch_sweep_case *self);
 /* Why a session refuses its values; "it cannot be computed" where nothing says so. */
 etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *session);
@@ -491,7 +506,9 @@ etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *ses
 /* Finds the case of each row for which the plain statements hold; on any thread. Rows of cases that cannot be
  * compiled as a whole become cases of their own. */
 etch_status etch_block_sort(etch_sweep_block *block);
-/* Computes the rows whose cases are compiled; on any thread. */
+/* Refuses the rows whose values do not fit their cases; on any thread. */
+etch_status etch_block_fit(etch_sweep_block *block);
+/* Computes the rows whose cases are complete; on any thread. */
 etch_status etch_block_compute(etch_sweep_block *block);
 /* Makes text of its rows, where they go out as they come; after all has been computed. */
 void etch_block_finish(etch_sweep_block *block);
