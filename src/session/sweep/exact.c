@@ -211,3 +211,13 @@ bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out)
     etch_program_free(program);
     return fine;
 }
+
+etch_exact etch_exact_read(etch_arena *arena, const char *text)
+{
+    enum { WORD_DIGITS = 18 };
+    const char *slash = strchr(text, '/');
+    const size_t above = slash ? (size_t)(slash - text) : strlen(text);
+    if (above > WORD_DIGITS || text[strcspn(text, ".e")] || (slash && strlen(slash + 1) > WORD_DIGITS))
+        return (etch_exact){0, 1, etch_copy_string(arena, text)};
+    return (etch_exact){strtoll(text, NULL, 10), slash ? strtoll(slash + 1, NULL, 10) : 1, NULL};
+}

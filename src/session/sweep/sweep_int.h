@@ -38,6 +38,8 @@ int etch_exact_compare(etch_arena *arena, etch_exact a, etch_exact b);
 bool etch_exact_divides(etch_arena *arena, etch_exact divisor, etch_exact number);
 bool etch_exact_is_integer(etch_exact a);
 bool etch_exact_holds(etch_arena *arena, etch_relation relation, etch_exact left, etch_exact right);
+/* A number as it is written; `arena` holds what is long. */
+etch_exact etch_exact_read(etch_arena *arena, const char *text);
 /* A constant; false: it does not fit a fraction of words. */
 bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out);
 
