@@ -22,7 +22,8 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                  "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
                  "NAME=NAME leaves it without a value;\n"
-                 "tokens=EXPR is the size of a step"},
+                 "tokens=EXPR is the size of a step;\n"
+                 "plan.NAME=.. is an option of plans, plan.schedule=gpipe"},
     [CLI_OPT_SWEEP] = {"sweep", 0, "NAME", CLI_SWEEP, "a `sweep` block of the spec"},
     [CLI_OPT_OVER] = {"over", 0, "AXIS", CLI_SWEEP,
                  "'NAME = VALUES': 1, 2, 4; range(1, 8); powers(2, 0, 3);\n"
