@@ -77,6 +77,11 @@ typedef struct etch_sweep_options {
     const char *const *machine_sets;
     size_t machine_set_count;
     const char *stack;
+    /* a folder for the traces of the best rows, or of the Pareto front: one for each, named by the values of
+     * its columns, with the files that `etch_session_lower` writes; NULL: none. `verify`: they are read
+     * again, as by `etch_session_verify`, and what does not always run to its end is an error */
+    const char *lower;
+    bool verify;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

@@ -52,6 +52,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_PLOT] = {"plot", 0, "FILE", CLI_SWEEP,
                  "a picture of the rows, SVG: a front of two expressions, or\n"
                   "the first expression over two axes"},
+    [CLI_OPT_LOWER] = {"lower", 0, "DIR", CLI_SWEEP,
+                   "write the traces of the best rows, or of the front: a\n"
+                   "folder for each, named by its values"},
+    [CLI_OPT_VERIFY] = {"verify", 0, NULL, CLI_SWEEP, "do these run to the end?"},
     [CLI_OPT_FOR] = {"for", 0, "NAME", CLI_SOLVE, "the param or mesh axis to solve for; with values, only\n"
                  "these: 'tp = 1, 2, 4'; repeatable"},
     [CLI_OPT_METHOD] = {"method", 0, "WHAT", CLI_SOLVE, "only in this way: closed, bisection, each"},

@@ -267,6 +267,12 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     case CLI_OPT_PLOT:
         a->sweep.plot = value;
         return true;
+    case CLI_OPT_LOWER:
+        a->sweep.lower = value;
+        return true;
+    case CLI_OPT_VERIFY:
+        a->sweep.verify = true;
+        return true;
     case CLI_OPT_FOR:
         a->over[a->solve.name_count++] = value;
         return true;
@@ -290,6 +296,16 @@ static bool is_of_plan(const char *text)
     return strncmp(text, "plan.", 5) == 0;
 }
 
+static void store_set(cli_arguments *a, const char *text, const char **sets)
+{
+    if (is_of_plan(text))
+        a->plan_sets[a->session.plan_set_count++] = text;
+    else if (is_of_machine(text))
+        a->machine_sets[a->machine_set_count++] = text;
+    else
+        sets[a->session.set_count++] = text;
+}
+
 /* Notes one option. False after a usage error. */
 static bool store(cli_arguments *a, cli_option_id id, const char *value, const char **sets)
 {
@@ -307,12 +323,7 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
         a->session.stage = value;
         return true;
     case CLI_OPT_SET:
-        if (is_of_plan(value))
-            a->plan_sets[a->session.plan_set_count++] = value;
-        else if (is_of_machine(value))
-            a->machine_sets[a->machine_set_count++] = value;
-        else
-            sets[a->session.set_count++] = value;
+        store_set(a, value, sets);
         return true;
     case CLI_OPT_SWEEP:
     case CLI_OPT_OVER:
@@ -329,6 +340,8 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
     case CLI_OPT_SHARD:
     case CLI_OPT_RESUME:
     case CLI_OPT_PLOT:
+    case CLI_OPT_LOWER:
+    case CLI_OPT_VERIFY:
     case CLI_OPT_YES:
     case CLI_OPT_FOR:
     case CLI_OPT_METHOD:

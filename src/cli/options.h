@@ -26,6 +26,8 @@ typedef enum cli_option_id {
     CLI_OPT_SHARD,
     CLI_OPT_RESUME,
     CLI_OPT_PLOT,
+    CLI_OPT_LOWER,
+    CLI_OPT_VERIFY,
     CLI_OPT_FOR,
     CLI_OPT_METHOD,
     CLI_OPT_PIPELINE,

@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import random
+import shutil
 
 from etchtest import LLAMA, Case, main, run, settings, succeed
 from shipped import SMALL
@@ -15,8 +16,8 @@ MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
 SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
 SWEEPS = 8 * MULT
 
-SMALL_LLAMA = {name: SMALL[name] for name in ("seq", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",
-                                              "vocab")}
+SIZES = ("seq", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
+SMALL_LLAMA = {name: SMALL[name] for name in SIZES}
 TIMED = ["time(step)", "mfu(step)", "hfu(step)", "tokens_per_second(step)", "2*time(step)",
          "time(step)*tokens_per_second(step)", "comm(step)/time(step)"]
 UNTIMED = ["memory(peak)", "comm(step)", "flops(step)"]
@@ -127,16 +128,50 @@ class TimedSweeps(Case):
     def test_runs(self):
         """Train and infer blocks of a spec, each with its own rows."""
         spec = self.scratch / "runs.etch"
-        spec.write_text(f'etch 1\nimport "{LLAMA}"\ntrain other {{ model = llama, optimizer = sgd }}\n'
+        spec.write_text(f'etch 1\nimport "{LLAMA}"\n'
+                        "train other { model = llama, optimizer = sgd }\n"
                         "train third { model = llama, optimizer = adamw }\n", encoding="utf-8")
         sets = settings(dict(SMALL_LLAMA, batch=16, micro=2, tp=2, dp=2))
-        done = succeed("sweep", spec, "--plan", "megatron", "--runs", "third,other", "--set", sets, "--select",
-                       "memory(states)", "--over", "dp = 1, 2")
+        done = succeed("sweep", spec, "--plan", "megatron", "--runs", "third,other", "--set", sets,
+                       "--select", "memory(states)", "--over", "dp = 1, 2")
         for row in table(done):
-            said = succeed("query", spec, "memory(states)", "--plan", "megatron", "--run", row["run"], "--set",
-                           sets.replace("dp=2", f"dp={row['dp']}"), "--defaults", "-q")
+            said = succeed("query", spec, "memory(states)", "--plan", "megatron", "--run", row["run"],
+                           "--set", sets.replace("dp=2", f"dp={row['dp']}"), "--defaults", "-q")
             self.assertEqual(said.out.strip(), row["memory(states)"])
         self.assertEqual(["third", "third", "other", "other"], [row["run"] for row in table(done)])
+
+    def test_traces_of_the_best(self):
+        """A folder for each chosen row, with the bytes that `lower` writes of its values."""
+        base = [LLAMA, "--plans", "megatron_pp,megatron", "--set",
+                settings(dict(SMALL_LLAMA, batch=16, micro=2)), "--where", "ranks == 4", "--over",
+                "plan.recompute = none, layer"]
+        out = self.scratch / "traces"
+        for choice in (["--best", "comm(step)", "--top", "4"], ["--pareto", "comm(step), memory(peak)"]):
+            rows = table(succeed("sweep", *base, *choice, "--lower", out, "--verify"))
+            names = [",".join(f"{name}={value}" for name, value in row.items() if value and "(" not in name)
+                     for row in rows]
+            self.assertEqual(sorted(names), sorted(path.name for path in out.iterdir()))
+            for row, name in zip(rows, names):
+                sets = dict(SMALL_LLAMA, batch=16, micro=2,
+                            **{axis: row[axis] for axis in ("pp", "dp", "tp") if row[axis]})
+                single = self.scratch / "single"
+                succeed("lower", LLAMA, "--plan", row["plan"], "--set", settings(sets), "--set",
+                        "plan.recompute=" + row["plan.recompute"], "-o", single)
+                files = {path.name: path.read_bytes() for path in single.iterdir()}
+                self.assertEqual(files, {path.name: path.read_bytes() for path in (out / name).iterdir()})
+                self.assertGreater(len(files), 4)
+                shutil.rmtree(single)
+            shutil.rmtree(out)
+        best = ["--best", "comm(step)"]
+        for words, text in ((["--select", "comm(step)", "--lower", out], "that are chosen"),
+                            ([*best, "--verify"], "no traces to be verified"),
+                            ([*best, "--lower", out, "--shard", "1/2", "-o", out], "a share"),
+                            ([*best, "--lower", out / "none" / "x"], "cannot create")):
+            done = run("sweep", *base, *words)
+            self.assertIn(done.status, (1, 3), str(done))
+            self.assertEqual(1, len(done.errors()), str(done))
+            self.assertIn(text, done.err)
+            self.assertFalse(out.exists())
 
     def test_one_message_each(self):
         """What cannot be asked says so once, and why."""

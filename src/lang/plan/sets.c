@@ -67,3 +67,15 @@ void etch_plans_set(etch_spec *spec, const char *text)
             ETCH_PUSH(spec->arena, &spec->plan_sets, defs.at[i]);
     }
 }
+
+const char *etch_plans_set_text(etch_spec *spec)
+{
+    etch_buf out = {.arena = spec->arena};
+    for (uint32_t i = 0; i < spec->plan_sets.count; i++) {
+        for (const char *c = etch_written(spec, spec->plan_sets.at[i].span); *c; c++)
+            if (!strchr(" \t\n", *c))
+                etch_buf_add(&out, c, 1);
+        etch_buf_puts(&out, "\n");
+    }
+    return out.text;
+}

@@ -40,14 +40,13 @@ static void hash_spec(etch_session *session, char text[ETCH_SHA256_TEXT])
 {
     const etch_source **files;
     const uint32_t count = etch_spec_files(session->spec, &files);
-    const uint32_t sets = (uint32_t)session->options.plan_set_count;
-    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count + sets, etch_piece);
+    const char *sets = etch_plans_set_text(session->spec);
+    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count + 1, etch_piece);
     for (uint32_t i = 0; i < count; i++)
         pieces[i] = (etch_piece){files[i]->text, files[i]->length};
-    for (uint32_t i = 0; i < sets; i++)
-        pieces[count + i] =
-            (etch_piece){session->options.plan_sets[i], strlen(session->options.plan_sets[i])};
-    etch_sha256(pieces, count + sets, text);
+    if (sets)
+        pieces[count] = (etch_piece){sets, strlen(sets)};
+    etch_sha256(pieces, count + (sets != NULL), text);
 }
 
 /* ---- the summary ------------------------------------------------------------------------------------ */

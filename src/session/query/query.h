@@ -27,13 +27,7 @@ typedef struct etch_quantity_row {
     etch_unit unit;
     const char *help;
     /* of a run of the step on a machine; else it is a sum of items */
-    enum {
-        ETCH_NOT_TIMED,
-        ETCH_TIMED_SECONDS,
-        ETCH_TIMED_MFU,
-        ETCH_TIMED_HFU,
-        ETCH_TIMED_TOKENS
-    } timing;
+    enum { ETCH_NOT_TIMED, ETCH_TIMED_SECONDS, ETCH_TIMED_MFU, ETCH_TIMED_HFU, ETCH_TIMED_TOKENS } timing;
 } etch_quantity_row;
 
 const etch_quantity_row *etch_quantity_row_of(const char *name);

@@ -273,7 +273,8 @@ static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, ev
         for (uint32_t i = 0; i < *count; i++)
             if (!refused[i] && !is_met_by_words(b, e, &c->must[m], i)) {
                 refused[i] = true;
-                etch_block_refuse(b, rows[i], (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
+                etch_block_refuse(b, rows[i],
+                                  (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
             }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)

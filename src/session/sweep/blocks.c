@@ -150,8 +150,8 @@ static void list_wanted(etch_sweep *sweep)
         }
 }
 
-/* Formulas are compiled for cases alone some of whose rows are left: most of what is asked for as a product of
- * values is refused, and that is known without. */
+/* Formulas are compiled for cases alone some of whose rows are left: most of what is asked for as a product
+ * of values is refused, and that is known without. */
 static etch_status complete_cases(etch_sweep *sweep, unsigned threads)
 {
     bool again = true;

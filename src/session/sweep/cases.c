@@ -350,9 +350,12 @@ static etch_status compile_values(void *data)
     const etch_quantities quantities = quantities_of(c, false);
     const bool fine = compile_claims(c, &quantities) && compile_exprs(c, &quantities);
     if (fine && session->open_stages.count == 0 && etch_error_count(session->diags) == errors) {
-        const etch_case_look look = {session,         etch_session_settings(session, c->plan),
-                                     c->exprs.at,     c->self->must,
-                                     c->self->must_count, c->musts.at};
+        const etch_case_look look = {session,
+                                     etch_session_settings(session, c->plan),
+                                     c->exprs.at,
+                                     c->self->must,
+                                     c->self->must_count,
+                                     c->musts.at};
         if (c->self->look)
             c->self->look(c->self->look_data, &look);
         return ETCH_OK;

@@ -40,7 +40,8 @@ static const char *const *plan_sets_of(const etch_sweep *sweep, etch_arena *aren
         sets[(*count)++] = given->plan_sets[i];
     for (uint32_t i = 0; i < choices; i++)
         if (sweep->request.choices.at[i].kind == ETCH_CHOICE_OPTION)
-            sets[(*count)++] = etch_text(arena, "%s=%s", sweep->request.choices.at[i].name, frame->choices[i]);
+            sets[(*count)++] =
+                etch_text(arena, "%s=%s", sweep->request.choices.at[i].name, frame->choices[i]);
     return sets;
 }
 
@@ -468,8 +469,8 @@ void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_di
     frame->axis_count = 0;
     frame->axes = NULL;
     frame->refused = true;
-    frame->reason = (etch_reason_text){why ? why->code : ETCH_NO_CODE,
-                                       why ? etch_copy_string(arena, why->message) : "?"};
+    frame->reason =
+        (etch_reason_text){why ? why->code : ETCH_NO_CODE, why ? etch_copy_string(arena, why->message) : "?"};
     frame->why = why ? etch_sweep_copy(arena, why) : NULL;
 }
 

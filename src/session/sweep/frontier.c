@@ -46,8 +46,7 @@ static void merge(const sorting *s, uint32_t *at, uint32_t *spare, uint32_t coun
     const uint32_t middle = count / 2;
     uint32_t left = 0, right = middle;
     for (uint32_t i = 0; i < count; i++) {
-        const bool from_left =
-            right == count || (left < middle && compare(s, at[left], at[right]) < 0);
+        const bool from_left = right == count || (left < middle && compare(s, at[left], at[right]) < 0);
         spare[i] = at[from_left ? left++ : right++];
     }
     memcpy(at, spare, count * sizeof *at);
@@ -130,8 +129,8 @@ static void mark_worse(const sorting *s, const uint32_t *at, uint32_t count, uin
         if (found > first && !agree(s, kept[found - 1], at[i], equal))
             first = found; /* another group */
         if (s->count - equal <= 2 && found > first)
-            worse[at[i]] = is_as_good(s, kept[found - 1], at[i], equal) &&
-                           !agree(s, kept[found - 1], at[i], s->count);
+            worse[at[i]] =
+                is_as_good(s, kept[found - 1], at[i], equal) && !agree(s, kept[found - 1], at[i], s->count);
         for (uint32_t k = first; s->count - equal > 2 && k < found && !worse[at[i]]; k++)
             worse[at[i]] = is_as_good(s, kept[k], at[i], equal) && !agree(s, kept[k], at[i], s->count);
         if (!worse[at[i]])

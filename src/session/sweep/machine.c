@@ -82,9 +82,9 @@ static etch_texts sets_of(const etch_sweep *sweep, const etch_sweep_frame *frame
         ETCH_PUSH(sweep->arena, &sets, sweep->options->machine_sets[i]);
     for (uint32_t i = 0; i < sweep->request.choices.count; i++)
         if (sweep->request.choices.at[i].kind == ETCH_CHOICE_NUMBER)
-            ETCH_PUSH(sweep->arena, &sets,
-                      etch_text(sweep->arena, "%s = %s", sweep->request.choices.at[i].name,
-                                frame->choices[i]));
+            ETCH_PUSH(
+                sweep->arena, &sets,
+                etch_text(sweep->arena, "%s = %s", sweep->request.choices.at[i].name, frame->choices[i]));
     return sets;
 }
 

@@ -116,7 +116,8 @@ static bool add_line(heading *h, const char *line)
         return etch_sweep_format_name(h->options->format) != NULL;
     }
     if (is_word(line, "named") || is_word(line, "choice")) {
-        const etch_sweep_choice choice = {.name = rest_of(sweep->arena, line), .named = is_word(line, "named")};
+        const etch_sweep_choice choice = {.name = rest_of(sweep->arena, line),
+                                          .named = is_word(line, "named")};
         ETCH_PUSH(sweep->arena, &r->choices, choice);
         return choice.name != NULL;
     }
@@ -312,7 +313,7 @@ etch_status etch_session_merge(etch_session *session, const char *const *parts, 
     merging m = {.session = session, .paths = parts, .count = count};
     const char *unfit = etch_options_read(options, &m.options, sizeof m.options);
     m.options.explain = false; /* that asks the spec */
-    m.options.plot = NULL;
+    m.options.plot = m.options.lower = NULL;
     m.sweep.session = session;
     m.sweep.options = &m.options;
     m.sweep.sink = (etch_sweep_sink){.session = session, .options = &m.options, .folder = -1, .file = -1};

@@ -202,6 +202,14 @@ static bool read_results(etch_session *session, const etch_sweep_options *o, con
     if (!best && (o->top || top))
         return refuse(session, "the number of best rows needs what they are best in",
                       "say --best EXPR: the rows where it is least");
+    if (o->verify && !o->lower)
+        return refuse(session, "there are no traces to be verified", "say where they go: --lower DIR");
+    if (o->lower && !best && pareto.count == 0)
+        return refuse(session, "traces are written of the rows that are chosen",
+                      "say which: --best EXPR, also with --top N, or --pareto EXPR,EXPR");
+    if (o->lower && o->shard)
+        return refuse(session, "a share of the rows does not know which are chosen of all",
+                      "leave out --lower, and lower the rows that `etch merge` prints");
     return out->exprs.count > 0 ||
            refuse(session, "a sweep needs what to compute",
                   "say --select 'memory(peak), comm(step)', or --best EXPR, or --pareto EXPR,EXPR");

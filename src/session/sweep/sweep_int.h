@@ -15,6 +15,7 @@
  *     print.c      rows as text
  *     plot.c       rows as a picture
  *     sink.c       where text goes
+ *     lowered.c    traces of rows
  *     output.c     what comes of rows
  *     part_int.h   rows of one of several processes, and what goes on later
  *     tell.c       which rows are left out, and why
@@ -537,6 +538,11 @@ etch_status etch_block_run(etch_sweep_block *block, unsigned threads);
 /* Computes the blocks of the sweep. */
 etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads);
 void etch_blocks_free(etch_sweep *sweep);
+
+/* ---- lowered.c ----------------------------------------------------------------------------------------- */
+
+/* Writes the traces of the rows that were kept, into folders of their own. */
+etch_status etch_sweep_lower(etch_sweep *sweep);
 
 /* ---- rows.c, print.c, sink.c, tell.c ------------------------------------------------------------------- */
 

@@ -88,8 +88,7 @@ static etch_status run(void *data)
     r->texts = ETCH_NEW_ARRAY(r->arena, sweep->request.exprs.count, const char *);
     r->met = ETCH_NEW_ARRAY(r->arena, sweep->request.where.count, bool);
     etch_status status;
-    r->session =
-        etch_frame_open(sweep, r->arena, frame, etch_block_row(r->arena, r->block, r->row), &status);
+    r->session = etch_frame_open(sweep, r->arena, frame, etch_block_row(r->arena, r->block, r->row), &status);
     if (r->session && frame->machine)
         r->session->cluster = frame->machine->cluster;
     if (status == ETCH_OK)
