@@ -33,7 +33,7 @@ typedef struct etch_sweep_options {
     const char *const *over;
     size_t over_count;
     /* "a,b" or "all"; NULL: that of the session */
-    const char *plans, *configs, *runs;
+    const char *plans, *configs;
     /* statements, each text may have several, joined by commas: only rows for which all hold. An equation
      * over mesh axes, and `ranks == N`, is solved: axes that have no values take those that it leaves */
     const char *const *where;
@@ -82,6 +82,8 @@ typedef struct etch_sweep_options {
      * again, as by `etch_session_verify`, and what does not always run to its end is an error */
     const char *lower;
     bool verify;
+    /* train and infer blocks, "a,b" or "all"; NULL: that of the session */
+    const char *runs;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import random
+import re
 import shutil
 
 from etchtest import LLAMA, Case, main, run, settings, succeed
@@ -109,6 +110,14 @@ class TimedSweeps(Case):
                             for other in points)}
         self.assertEqual([row for row in rows
                           if (float(row["time(step)"]), int(row["memory(peak)"])) in least], front)
+        picture = self.scratch / "front.svg"
+        succeed("sweep", *self.BASE, "--pareto", "10^9*time(step), memory(peak)", "--plot", picture)
+        ticks = [float(tick) for tick in re.findall(r">([0-9.]+) M<", picture.read_text(encoding="utf-8"))]
+        times = [1e3 * float(row["time(step)"]) for row in front]
+        self.assertTrue(any(min(times) <= tick <= max(times) for tick in ticks), ticks)
+        self.assertLessEqual(max(ticks), max(*times, *(int(row["memory(peak)"]) / 1e6 for row in front)))
+        done = run("sweep", *self.BASE, "--pareto", "time(step), memory(peak)", "--plot", picture)
+        self.assertEqual((1, ["E0661"]), (done.status, [error["code"] for error in done.errors()]))
 
     def test_bytes_do_not_depend_on_threads_and_shares(self):
         results = ["--select", "time(step), memory(peak)", "--where", "memory(peak) <= 1 MB"]

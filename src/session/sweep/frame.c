@@ -156,15 +156,19 @@ static bool read_expressions(etch_framing *f)
     const etch_quantities quantities = noting(f);
     const char **texts = ETCH_NEW_ARRAY(arena, r->exprs.count, const char *);
     bool *timed = ETCH_NEW_ARRAY(arena, r->exprs.count, bool);
+    bool *measured = ETCH_NEW_ARRAY(arena, r->exprs.count, bool);
+    etch_quantity single;
     for (uint32_t i = 0; i < r->exprs.count; i++) {
         texts[i] = etch_copy_string(arena, text_of(f, r->exprs.at[i]));
         f->times = false;
         if (!etch_spec_value(f->session->spec, texts[i], "expression", f->plan, &quantities))
             return false;
         timed[i] = f->times;
+        measured[i] = f->times && etch_spec_quantity(f->session->spec, texts[i], "expression", &single);
         f->frame->times = f->frame->times || f->times;
     }
     f->frame->timed = timed;
+    f->frame->measured = measured;
     f->frame->exprs = texts;
     return true;
 }

@@ -14,8 +14,7 @@ static wish turned(wish w)
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
-/* Rows by number. The variables that are compared, one after the other; of the first `same` both ends of a
- * comparison are equal in one group. */
+/* Rows by number, and the variables that they are compared by, one after the other. */
 typedef struct sorting {
     /* for numbers that are no words */
     etch_arena *arena;

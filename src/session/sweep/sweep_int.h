@@ -171,6 +171,8 @@ typedef struct etch_sweep_frame {
     const struct etch_sweep_machine_of *machine;
     /* by expression: is it of a run of the step? */
     const bool *timed;
+    /* likewise: is it one quantity of a run and nothing else, which is known to some digits? */
+    const bool *measured;
     /* some expression or statement is */
     bool times;
     /* in the order of the rows */

@@ -136,7 +136,7 @@ static void take(run_row *r)
     b->cut = b->cut || r->state == RUN_LEFT;
     for (uint32_t i = 0; r->state == RUN_DONE && i < request->exprs.count; i++)
         if (r->texts[i])
-            b->results[r->row][i] = (etch_exact){0, 1, etch_copy_string(b->arena, r->texts[i])};
+            b->results[r->row][i] = etch_exact_read(b->arena, r->texts[i]);
     if (r->state != RUN_DONE)
         b->results[r->row] = NULL;
 }
