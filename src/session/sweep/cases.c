@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Of cases that wait for what is asked of them; each has a model of some megabytes. */
-enum { MOST_SESSIONS = 128 };
+enum { MOST_SESSIONS = 64 };
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 

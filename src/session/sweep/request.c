@@ -33,6 +33,12 @@ static void split(etch_arena *arena, const char *text, etch_texts *out)
     }
 }
 
+static bool refuse(etch_session *session, const char *why, const char *help)
+{
+    etch_diag *diag = etch_error(session->diags, ETCH_E_SWEEP_REQUEST, (etch_span){0, 0}, "%s", why);
+    return etch_help(diag, "%s", help);
+}
+
 /* Adds a name, or with "all" each. False: there is none. */
 static bool add_known(etch_arena *arena, const char *name, const char *const *known, uint32_t count,
                       etch_texts *out)
@@ -85,15 +91,20 @@ static bool read_names(etch_session *session, etch_choice_kind kind, const char 
     return true;
 }
 
-static void read_machines(etch_session *session, const etch_sweep_options *o, etch_sweep_request *out)
+/* False after an error. */
+static bool read_machines(etch_session *session, const etch_sweep_options *o, etch_sweep_request *out)
 {
     etch_sweep_choice choice = {.kind = ETCH_CHOICE_MACHINE, .name = "machine", .named = o->names_machines};
-    for (size_t i = 0; i < o->machine_count; i++)
+    for (size_t i = 0; i < o->machine_count; i++) {
+        if (!o->machines[i].name || !o->machines[i].spec)
+            return refuse(session, "a machine needs a name and a spec", "`etch help machines` lists some");
         ETCH_PUSH(session->arena, &choice.values, etch_copy_string(session->arena, o->machines[i].name));
+    }
     if (o->machine_count == 0)
         ETCH_PUSH(session->arena, &choice.values, NULL);
     choice.named = choice.named && o->machine_count > 0;
     ETCH_PUSH(session->arena, &out->choices, choice);
+    return true;
 }
 
 /* "plan.schedule = gpipe, interleaved(virtual = 2)": what has a point in its name is chosen from texts. */
@@ -165,12 +176,6 @@ static bool read_top(etch_session *session, const char *text, uint64_t *top)
     return false;
 }
 
-static bool refuse(etch_session *session, const char *why, const char *help)
-{
-    etch_diag *diag = etch_error(session->diags, ETCH_E_SWEEP_REQUEST, (etch_span){0, 0}, "%s", why);
-    return etch_help(diag, "%s", help);
-}
-
 /* What is computed: options before the lines of the block. */
 static bool read_results(etch_session *session, const etch_sweep_options *o, const etch_sweep_block_text *b,
                          etch_sweep_request *out)
@@ -226,7 +231,8 @@ bool etch_sweep_read(etch_session *session, const etch_sweep_options *o, etch_sw
                     out) ||
         !read_names(session, ETCH_CHOICE_RUN, o->runs, b ? &b->runs : NULL, session->options.run, out))
         return false;
-    read_machines(session, o, out);
+    if (!read_machines(session, o, out))
+        return false;
     for (uint32_t i = 0; b && i < b->over.count; i++)
         if (!add_axis(session, b->over.at[i], out))
             return false;
