@@ -30,11 +30,6 @@ typedef struct etch_plan_builder {
 /* Options of a plan that have a meaning, by index; NULL past the end. */
 const char *etch_plan_option_at(uint32_t index);
 
-/* ---- sets.c ---- */
-
-/* What stands in place of an option of plans; NULL: nothing does. */
-const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
-
 /* An ordered list of mesh axes. */
 typedef struct etch_axis_list {
     uint32_t at[ETCH_MAX_AXES];
@@ -99,6 +94,8 @@ const char *etch_zero_option_at(uint32_t index);
 bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier);
 /* Was the option at `index` of the line given before in it? Then that is reported. */
 bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index);
+/* What stands in place of an option of plans, set from outside; NULL: nothing does. */
+const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
 /* `offload = (optimizer, master)`, or `none`. */

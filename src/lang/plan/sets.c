@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option)
-{
-    for (uint32_t i = 0; i < spec->plan_sets.count; i++)
-        if (strcmp(spec->plan_sets.at[i].name.text, option) == 0)
-            return &spec->plan_sets.at[i];
-    return NULL;
-}
-
 /* The names of all options, of plans and of their stage lines. */
 static uint32_t options_of(etch_spec *spec, const char *const **names)
 {

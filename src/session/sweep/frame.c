@@ -467,17 +467,6 @@ static etch_status read_frame(void *data)
 
 /* ---- choices ------------------------------------------------------------------------------------------- */
 
-void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why)
-{
-    etch_arena *arena = sweep->arena;
-    frame->axis_count = 0;
-    frame->axes = NULL;
-    frame->refused = true;
-    frame->reason =
-        (etch_reason_text){why ? why->code : ETCH_NO_CODE, why ? etch_copy_string(arena, why->message) : "?"};
-    frame->why = why ? etch_sweep_copy(arena, why) : NULL;
-}
-
 static void choose(const etch_sweep *sweep, etch_sweep_frame *frame)
 {
     const etch_session_options *o = &sweep->session->options;

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "session/sweep/sweep_int.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,21 +74,16 @@ static void repeat(etch_sweep *sweep, const etch_session *from, const char *row)
 
 static etch_status verify(etch_sweep *sweep, const char *folder, const char *row)
 {
-    const etch_session_options none = {.struct_size = sizeof none};
-    const etch_verification_options options = {
-        .struct_size = sizeof options, .path = folder, .threads = sweep->options->threads};
-    const etch_verification *result = NULL;
-    etch_session *session;
-    etch_status status = etch_session_open(&none, &session);
-    if (status == ETCH_OK)
-        status = etch_session_verify(session, &options, &result);
+    const etch_verify_options options = {
+        .path = folder, .threads = sweep->options->threads, .cancel = &sweep->session->cancel};
+    etch_arena *scratch = etch_arena_new(sweep->mem);
+    etch_verify_result result;
+    const etch_status status = etch_verify(scratch, &options, sweep->session->diags, &result);
+    etch_arena_free(scratch);
     if (status == ETCH_EUNKNOWN)
         etch_error(sweep->session->diags, ETCH_NO_CODE, (etch_span){0, 0},
                    "the ranks of %s finish only if the timing is kind: `etch verify %s` says more", row,
                    folder);
-    else if (status != ETCH_OK)
-        repeat(sweep, session, row);
-    etch_session_close(session);
     return status;
 }
 

@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-const etch_diag *etch_sweep_first_error(const etch_session *session)
-{
-    const etch_diag *diag = etch_diags_first(session->diags);
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
-    return diag;
-}
-
 /* Finds the cluster, under the guard of its session. */
 typedef struct looking {
     etch_session *session;

@@ -430,6 +430,15 @@ etch_status etch_part_copy(struct etch_part *part) ETCH_MUST_CHECK;
 void etch_part_remove(struct etch_part *part);
 void etch_part_end(struct etch_part *part);
 
+/* ---- message.c ----------------------------------------------------------------------------------------- */
+
+/* The first error of a session; NULL: there is none. */
+const etch_diag *etch_sweep_first_error(const etch_session *session);
+/* No row of the frame is computed, for this reason; NULL: nobody knows. */
+void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why);
+
+/* ---- sweep.c ------------------------------------------------------------------------------------------- */
+
 /* Gives a sweep memory of its own; and takes all that it has away, whatever has come of it. */
 etch_status etch_sweep_begin(etch_sweep *sweep) ETCH_MUST_CHECK;
 void etch_sweep_end(etch_sweep *sweep);
@@ -464,10 +473,6 @@ typedef struct etch_sweep_machine_of {
 /* Finds the machine of a frame, if it has one. False: it cannot be had, which the frame then says. */
 bool etch_frame_find_machine(etch_sweep *sweep, etch_sweep_frame *frame);
 void etch_machines_close(etch_sweep *sweep);
-/* The first error of a session; NULL: there is none. */
-const etch_diag *etch_sweep_first_error(const etch_session *session);
-/* No row of the frame is computed, for this reason; NULL: nobody knows. */
-void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why);
 
 /* ---- structure.c --------------------------------------------------------------------------------------- */
 
