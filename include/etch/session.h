@@ -64,6 +64,10 @@ typedef struct etch_session_options {
      * in place of those that it says; commas join several of one part */
     const char *const *machine_sets;
     size_t machine_set_count;
+    /* `plan_set_count` texts "plan.NAME = VALUE": options in place of those that plans say, for the whole
+     * plan: `schedule = gpipe`, `recompute = none`; commas join several */
+    const char *const *plan_sets;
+    size_t plan_set_count;
 } etch_session_options;
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)

@@ -13,6 +13,14 @@ typedef enum etch_sweep_format { ETCH_SWEEP_CSV, ETCH_SWEEP_JSONL, ETCH_SWEEP_TA
 /* "csv", "jsonl", "table"; NULL after the last. */
 ETCH_API const char *etch_sweep_format_name(etch_sweep_format format);
 
+/* A machine that steps run on. */
+typedef struct etch_sweep_machine {
+    /* what rows call it */
+    const char *name;
+    /* path of its spec, with one cluster */
+    const char *spec;
+} etch_sweep_machine;
+
 /* What to compute, and for what. Texts of axes are "tp = 1, 2, 4": numbers, range(first, last[, step]),
  * powers(base, from, to), divisors(number), also in [ ]; they may speak of params and of the axes before.
  * Everything but `struct_size` may be zero, as long as something is to be computed. */
@@ -58,6 +66,24 @@ typedef struct etch_sweep_options {
     /* a file for a picture of the rows, SVG: of a Pareto front of two expressions, or of the first expression
      * over two axes; NULL: none */
     const char *plot;
+    /* machines, for quantities of a run of the step: all of them, with a column for their names, or one
+     * without, where `names_machines` is false; none: that of the spec */
+    const etch_sweep_machine *machines;
+    size_t machine_count;
+    bool names_machines;
+    /* folders of what they import; numbers that are set in each, "nvlink.bandwidth = 900 GB/s"; a stack of
+     * each. NULL: none */
+    const char *machine_folders;
+    const char *const *machine_sets;
+    size_t machine_set_count;
+    const char *stack;
+    /* a folder for the traces of the best rows, or of the Pareto front: one for each, named by the values of
+     * its columns, with the files that `etch_session_lower` writes; NULL: none. `verify`: they are read
+     * again, as by `etch_session_verify`, and what does not always run to its end is an error */
+    const char *lower;
+    bool verify;
+    /* train and infer blocks, "a,b" or "all"; NULL: that of the session */
+    const char *runs;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

@@ -74,8 +74,12 @@ typedef struct cli_arguments {
     const char *of_rows, *not_of_rows;
     /* the spec of the machine, and numbers of it; room as `over` */
     const char *machine;
+    /* of a sweep: "a,b" */
+    const char *machines;
     const char **machine_sets;
     size_t machine_set_count;
+    /* options of plans; room as `over` */
+    const char **plan_sets;
     /* fit nothing: how good are the numbers of the machine? */
     bool check;
     /* all but the machine */

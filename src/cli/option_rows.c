@@ -22,13 +22,18 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                  "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas;\n"
                  "NAME=NAME leaves it without a value;\n"
-                 "tokens=EXPR is the size of a step"},
+                 "tokens=EXPR is the size of a step;\n"
+                 "plan.NAME=.. is an option of plans, plan.schedule=gpipe"},
     [CLI_OPT_SWEEP] = {"sweep", 0, "NAME", CLI_SWEEP, "a `sweep` block of the spec"},
     [CLI_OPT_OVER] = {"over", 0, "AXIS", CLI_SWEEP,
                  "'NAME = VALUES': 1, 2, 4; range(1, 8); powers(2, 0, 3);\n"
                   "divisors(heads); repeatable, the last is the fastest"},
     [CLI_OPT_PLANS] = {"plans", 0, "LIST", CLI_SWEEP, "plans, joined by commas, or all"},
     [CLI_OPT_CONFIGS] = {"configs", 0, "LIST", CLI_SWEEP, "configs, likewise"},
+    [CLI_OPT_RUNS] = {"runs", 0, "LIST", CLI_SWEEP, "train and infer blocks, likewise"},
+    [CLI_OPT_MACHINES] = {"machines", 0, "LIST", CLI_SWEEP,
+                      "machines, joined by commas, for time(step) and the like;\n"
+                      "--machine M is one, without a column"},
     [CLI_OPT_WHERE] = {"where", 0, "PRED", CLI_SWEEP, "only rows for which it holds: 'ranks == 64, tp <= 8,\n"
                    "memory(peak) <= 80 GB'; repeatable"},
     [CLI_OPT_SELECT] = {"select", 0, "LIST", CLI_SWEEP, "what to print: expressions, joined by commas"},
@@ -47,6 +52,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_PLOT] = {"plot", 0, "FILE", CLI_SWEEP,
                  "a picture of the rows, SVG: a front of two expressions, or\n"
                   "the first expression over two axes"},
+    [CLI_OPT_LOWER] = {"lower", 0, "DIR", CLI_SWEEP,
+                   "write the traces of the best rows, or of the front: a\n"
+                   "folder for each, named by its values"},
+    [CLI_OPT_VERIFY] = {"verify", 0, NULL, CLI_SWEEP, "do these run to the end?"},
     [CLI_OPT_FOR] = {"for", 0, "NAME", CLI_SOLVE, "the param or mesh axis to solve for; with values, only\n"
                  "these: 'tp = 1, 2, 4'; repeatable"},
     [CLI_OPT_METHOD] = {"method", 0, "WHAT", CLI_SOLVE, "only in this way: closed, bisection, each"},
@@ -94,10 +103,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER,
                  "also write what ASTRA-sim needs, and its command"},
     [CLI_OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY,
+    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
-    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY,
+    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
                    "of the machine: what runs on it, with its factors"},
     [CLI_OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
                   "the device of one rank computes so many times as long,\n17:1.2"},

@@ -235,6 +235,12 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     case CLI_OPT_CONFIGS:
         a->sweep.configs = value;
         return true;
+    case CLI_OPT_RUNS:
+        a->sweep.runs = value;
+        return true;
+    case CLI_OPT_MACHINES:
+        a->machines = value;
+        return true;
     case CLI_OPT_WHERE:
         a->where[a->sweep.where_count++] = value;
         return true;
@@ -261,6 +267,12 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     case CLI_OPT_PLOT:
         a->sweep.plot = value;
         return true;
+    case CLI_OPT_LOWER:
+        a->sweep.lower = value;
+        return true;
+    case CLI_OPT_VERIFY:
+        a->sweep.verify = true;
+        return true;
     case CLI_OPT_FOR:
         a->over[a->solve.name_count++] = value;
         return true;
@@ -272,13 +284,29 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     }
 }
 
-/* Notes one option. False after a usage error. */
 /* "nvlink.bandwidth = 900 GB/s": what is set has a point in its name. */
 static bool is_of_machine(const char *text)
 {
     return text[strcspn(text, ".=,")] == '.';
 }
 
+/* "plan.schedule = gpipe" */
+static bool is_of_plan(const char *text)
+{
+    return strncmp(text, "plan.", 5) == 0;
+}
+
+static void store_set(cli_arguments *a, const char *text, const char **sets)
+{
+    if (is_of_plan(text))
+        a->plan_sets[a->session.plan_set_count++] = text;
+    else if (is_of_machine(text))
+        a->machine_sets[a->machine_set_count++] = text;
+    else
+        sets[a->session.set_count++] = text;
+}
+
+/* Notes one option. False after a usage error. */
 static bool store(cli_arguments *a, cli_option_id id, const char *value, const char **sets)
 {
     switch (id) {
@@ -295,15 +323,14 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
         a->session.stage = value;
         return true;
     case CLI_OPT_SET:
-        if (is_of_machine(value))
-            a->machine_sets[a->machine_set_count++] = value;
-        else
-            sets[a->session.set_count++] = value;
+        store_set(a, value, sets);
         return true;
     case CLI_OPT_SWEEP:
     case CLI_OPT_OVER:
     case CLI_OPT_PLANS:
     case CLI_OPT_CONFIGS:
+    case CLI_OPT_RUNS:
+    case CLI_OPT_MACHINES:
     case CLI_OPT_WHERE:
     case CLI_OPT_SELECT:
     case CLI_OPT_BEST:
@@ -313,6 +340,8 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
     case CLI_OPT_SHARD:
     case CLI_OPT_RESUME:
     case CLI_OPT_PLOT:
+    case CLI_OPT_LOWER:
+    case CLI_OPT_VERIFY:
     case CLI_OPT_YES:
     case CLI_OPT_FOR:
     case CLI_OPT_METHOD:
@@ -367,7 +396,7 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
         a->machine = value;
         return true;
     case CLI_OPT_STACK:
-        a->query.stack = a->simulation.stack = value;
+        a->query.stack = a->simulation.stack = a->sweep.stack = value;
         return true;
     case CLI_OPT_SLOW:
         return read_slow(a, value);
@@ -554,7 +583,9 @@ static cli_exit check_words(const cli_arguments *a, const bool given[CLI_OPT_COU
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
                                etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
-    if (a->machine_set_count > 0 && !a->machine)
+    if (a->machine && a->machines)
+        return cli_usage_error(c, "one of --machine and --machines: a machine, or a column of them");
+    if (a->machine_set_count > 0 && !a->machine && !a->machines)
         return cli_usage_error(c, "'%s' is a number of a machine: say which with --machine M",
                                a->machine_sets[0]);
     if (c->bit == CLI_SIMULATE && a->ranks && !a->timeline)
@@ -590,10 +621,12 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     int value;
     cli_exit status = CLI_DONE;
     *a = (cli_arguments){.session.sets = sets,
+                         .session.plan_sets = sets + 5 * ((size_t)argc + 1),
                          .over = sets + argc + 1,
                          .where = sets + 2 * ((size_t)argc + 1),
                          .machine_sets = sets + 3 * ((size_t)argc + 1),
                          .words = sets + 4 * ((size_t)argc + 1),
+                         .plan_sets = sets + 5 * ((size_t)argc + 1),
                          .output.threads = processors()};
     make_tables(&t);
     opterr = 0;

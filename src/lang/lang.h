@@ -28,6 +28,9 @@ typedef struct etch_spec_source {
     /* numbers of machines: "PART.NAME = NUMBER UNIT" */
     const char *const *machine_sets;
     size_t machine_set_count;
+    /* options of plans: "plan.NAME = VALUE" */
+    const char *const *plan_sets;
+    size_t plan_set_count;
 } etch_spec_source;
 
 /* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL
@@ -161,6 +164,8 @@ typedef struct etch_values_list {
     etch_span span;
 } etch_values_list;
 
+/* Reports an axis without a name or values: false. */
+bool etch_spec_report_empty_axis(etch_spec *spec, const char *text);
 /* Reads "NAME = 1, 2, range(4, 16, 4)", with or without [ ] around the values, with a plan (may be NULL).
  * False after an error. */
 bool etch_spec_values_list(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
@@ -174,14 +179,15 @@ bool etch_spec_range(const etch_spec *spec, etch_expr var, bool *real, int64_t *
 const char *etch_units_expand(etch_arena *arena, const char *text);
 
 /* A block `sweep NAME { .. }`: its lines as they are written, each value as text of an option. */
+typedef ETCH_VEC(const char *) etch_sweep_names;
+
 typedef struct etch_sweep_block_text {
     const char *name;
     etch_span span;
     /* "tp = [1, 2, 4]" */
     ETCH_VEC(const char *) over;
     /* names; none: not said */
-    ETCH_VEC(const char *) plans;
-    ETCH_VEC(const char *) configs;
+    etch_sweep_names plans, configs, runs;
     ETCH_VEC(const char *) where;
     ETCH_VEC(const char *) select;
     ETCH_VEC(const char *) pareto;

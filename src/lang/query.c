@@ -159,7 +159,10 @@ static void report_word(const asking *a, etch_ast_name name)
         etch_help(diag, "for example %s; `etch help quantities` lists them", a->quantities->examples[count]);
         return;
     }
-    etch_diag *diag = etch_unknown_name(spec, spec->main, "name", name, NULL, 0);
+    ETCH_VEC(const char *) axes = {0};
+    for (uint32_t i = 0; a->plan && i < a->plan->mesh.count; i++)
+        ETCH_PUSH(spec->arena, &axes, a->plan->mesh.at[i].name);
+    etch_diag *diag = etch_unknown_name(spec, spec->main, "name", name, axes.at, axes.count);
     etch_help(diag, "`etch help quantities` lists what can be asked");
 }
 

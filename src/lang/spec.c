@@ -97,6 +97,8 @@ static void read_numbers(etch_spec *spec, const etch_spec_source *source)
     etch_machines_read(spec);
     for (size_t i = 0; i < source->machine_set_count; i++)
         etch_machines_set(spec, source->machine_sets[i]);
+    for (size_t i = 0; i < source->plan_set_count; i++)
+        etch_plans_set(spec, source->plan_sets[i]);
 }
 
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,

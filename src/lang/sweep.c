@@ -78,7 +78,7 @@ static const char *past_space(const char *text)
     return text + strspn(text, " \t\n");
 }
 
-static bool report_empty(etch_spec *spec, const char *text)
+bool etch_spec_report_empty_axis(etch_spec *spec, const char *text)
 {
     etch_diag *diag = etch_error(spec->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
                                  "an axis of a sweep needs a name and values: '%.80s'", text);
@@ -91,7 +91,7 @@ static bool parse_axis(etch_spec *spec, const char *text, const char *source_nam
     const char *sign = strchr(text, '=');
     const char *values = sign ? past_space(sign + 1) : "";
     if (!sign || !*values || strcmp(values, "[]") == 0)
-        return report_empty(spec, text);
+        return etch_spec_report_empty_axis(spec, text);
     const char *whole =
         *values == '[' ? text : etch_text(spec->arena, "%.*s [%s]", (int)(sign + 1 - text), text, values);
     const etch_source *source = etch_source_add(spec->diags, source_name, whole, strlen(whole));
@@ -175,6 +175,8 @@ static bool read_line(etch_spec *spec, const etch_ast_def *def, etch_sweep_block
             ETCH_PUSH(spec->arena, &out->plans, items[i]);
         else if (strcmp(name, "configs") == 0)
             ETCH_PUSH(spec->arena, &out->configs, items[i]);
+        else if (strcmp(name, "runs") == 0)
+            ETCH_PUSH(spec->arena, &out->runs, items[i]);
         else if (strcmp(name, "select") == 0)
             ETCH_PUSH(spec->arena, &out->select, items[i]);
         else if (strcmp(name, "pareto") == 0)
@@ -184,8 +186,8 @@ static bool read_line(etch_spec *spec, const etch_ast_def *def, etch_sweep_block
         out->best = items[0];
     else if (strcmp(name, "top") == 0)
         out->top = items[0];
-    else if (strcmp(name, "plans") != 0 && strcmp(name, "configs") != 0 && strcmp(name, "select") != 0 &&
-             strcmp(name, "pareto") != 0)
+    else if (strcmp(name, "plans") != 0 && strcmp(name, "configs") != 0 && strcmp(name, "runs") != 0 &&
+             strcmp(name, "select") != 0 && strcmp(name, "pareto") != 0)
         ETCH_PUSH(spec->arena, &out->over, etch_written(spec, def->span));
     return true;
 }

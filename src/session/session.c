@@ -35,6 +35,14 @@ static const char *copy(etch_arena *arena, const char *text)
     return text ? etch_copy_text(arena, text, strlen(text)) : NULL;
 }
 
+static const char *const *copy_all(etch_arena *arena, const char *const *texts, size_t count)
+{
+    const char **own = ETCH_NEW_ARRAY(arena, count, const char *);
+    for (size_t i = 0; i < count; i++)
+        own[i] = copy(arena, texts[i]);
+    return own;
+}
+
 static const etch_network_model *copy_models(etch_arena *arena, const etch_session_options *options)
 {
     etch_network_model *models = ETCH_NEW_ARRAY(arena, options->model_count, etch_network_model);
@@ -48,24 +56,19 @@ static const etch_network_model *copy_models(etch_arena *arena, const etch_sessi
 static void copy_options(etch_session *session, const etch_session_options *options)
 {
     etch_arena *arena = session->kept;
-    const char **sets = ETCH_NEW_ARRAY(arena, options->set_count, const char *);
-    for (size_t i = 0; i < options->set_count; i++)
-        sets[i] = copy(arena, options->sets[i]);
     session->options = *options;
     session->options.spec = copy(arena, options->spec ? options->spec : options->text ? "spec" : NULL);
     session->options.text = copy(arena, options->text);
     session->options.folders = copy(arena, options->folders);
-    const char **machine = ETCH_NEW_ARRAY(arena, options->machine_set_count, const char *);
-    for (size_t i = 0; i < options->machine_set_count; i++)
-        machine[i] = copy(arena, options->machine_sets[i]);
-    session->options.machine_sets = machine;
+    session->options.machine_sets = copy_all(arena, options->machine_sets, options->machine_set_count);
+    session->options.plan_sets = copy_all(arena, options->plan_sets, options->plan_set_count);
     session->options.models = copy_models(arena, options);
     session->options.config = copy(arena, options->config);
     session->options.plan = copy(arena, options->plan);
     session->options.run = copy(arena, options->run);
     session->options.stage = copy(arena, options->stage);
     session->options.count = copy(arena, options->count);
-    session->options.sets = sets;
+    session->options.sets = copy_all(arena, options->sets, options->set_count);
 }
 
 typedef struct opening {
@@ -112,6 +115,8 @@ static etch_status load(void *data)
                                      .folders = o->folders,
                                      .machine_sets = o->machine_sets,
                                      .machine_set_count = o->machine_set_count,
+                                     .plan_sets = o->plan_sets,
+                                     .plan_set_count = o->plan_set_count,
                                      .natives = etch_session_natives(session, o->models, o->model_count),
                                      .native_count = o->model_count,
                                      .shelf = &session->shelf};

@@ -146,13 +146,19 @@ class Parts(Case):
     def test_closed_pipe(self):
         for i in (1, 2):
             self.sweep(*RESULTS[0], "--shard", f"{i}/2", "-o", self.scratch / f"p{i}")
-        command = [ETCH, "merge", str(self.scratch / "p1"), str(self.scratch / "p2")]
+        merge = [ETCH, "merge", str(self.scratch / "p1"), str(self.scratch / "p2")]
+        sweep = [ETCH, "sweep", str(LLAMA), *GRID]
         reader, writer = os.pipe()
         os.close(reader)
-        for ignored in (False, True):
-            done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
-                                  restore_signals=not ignored)
-            self.assertIn(done.returncode, (3, -signal.SIGPIPE), done.stderr)
+        for command in (merge, [*sweep, *RESULTS[0]], [*sweep, *RESULTS[3]]):
+            for ignored in (False, True):
+                done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+                                      restore_signals=not ignored)
+                self.assertIn(done.returncode, (3, -signal.SIGPIPE), done.stderr)
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(3, done.returncode, done.stderr)
+            self.assertIn("cannot write the r", done.stderr)
         os.close(writer)
 
     def test_what_does_not_go_together(self):

@@ -6,6 +6,7 @@ what they say of values far from the answer is so."""
 import json
 import random
 import re
+import resource
 from fractions import Fraction
 
 from effort import MULT, effort, first_seed
@@ -143,6 +144,33 @@ class Solve(Case):
             best[tp] = max(best.get(tp, 0), batch)
         self.assertEqual([(tp, batch) for tp, batch in sorted(best.items())
                           if not any(other < tp and best[other] >= batch for other in best)], found)
+
+    def test_frontier_of_three(self):
+        """Of all triples, chosen here: more of each variable is paid for with the others."""
+        batches, widths = range(1, 25), range(1000, 40001, 1000)
+        done = succeed("solve", LLAMA, "batch*seq + 3*ffn <= 10^6", "--for", "batch = range(1, 24)", "--for",
+                       "ffn = range(1000, 40000, 1000)", "--for", "seq", "--format", "json")
+        found = [tuple(int(row["answer"]["values"][name]) for name in ("batch", "ffn", "seq"))
+                 for row in json.loads(done.out)["rows"]]
+        answers = {(b, f): (10**6 - 3*f) // b for b in batches for f in widths}
+        self.assertEqual([(b, f, s) for (b, f), s in answers.items()
+                          if not any(b2 >= b and f2 >= f and s2 >= s and (b2, f2, s2) != (b, f, s)
+                                     for (b2, f2), s2 in answers.items())], found)
+
+    def test_many_combinations(self):
+        """Memory grows with the combinations, and not with their square; how many may be is said."""
+        count = 3000 * MULT
+        done = succeed("solve", LLAMA, "batch*seq + 3*dp <= 10^9", "--config", "llama3_8b", "--plan", "fsdp",
+                       "--for", f"batch = range(1, {count})", "--for", "seq", "-q", "--format", "json",
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20)))
+        answers = {b: (10**9 - 3) // b for b in range(1, count + 1)}
+        self.assertEqual([(b, s) for b, s in answers.items() if answers.get(b + 1) != s],
+                         [tuple(int(row["answer"]["values"][name]) for name in ("batch", "seq"))
+                          for row in json.loads(done.out)["rows"]])
+        done = run("solve", LLAMA, "batch*seq <= 10^9", "--for", "batch = range(1, 1000)", "--for",
+                   "ffn = range(1, 1000)", "--for", "seq = 1", "-q")
+        self.assertEqual((1, ["E0657"]), (done.status, [error["code"] for error in done.errors()]), str(done))
+        self.assertIn("100000 combinations", done.err)
 
     def test_requests(self):
         """What is wrong with a request is one message."""

@@ -122,6 +122,8 @@ struct etch_spec {
     const char *use_config, *use_plan;
     /* built on demand */
     ETCH_VEC(etch_plan *) plans;
+    /* options that stand in place of those of plans, each once */
+    etch_ast_defs plan_sets;
     /* by the expression that is being read: `plan = NAME` */
     ETCH_VEC(const char *) named_plans;
     /* the plan that is being built, when it comes from an imported file; else NULL */

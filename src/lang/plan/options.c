@@ -123,3 +123,11 @@ bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uin
             return !etch_plan_is_first(b, &line->defs.at[index], line->defs.at[i].span);
     return false;
 }
+
+const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option)
+{
+    for (uint32_t i = 0; i < spec->plan_sets.count; i++)
+        if (strcmp(spec->plan_sets.at[i].name.text, option) == 0)
+            return &spec->plan_sets.at[i];
+    return NULL;
+}

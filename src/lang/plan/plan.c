@@ -274,6 +274,8 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, uint32
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
         const plan_option *option = option_of(def);
+        if (place == 0 && etch_plan_set_of(b->spec, def->name.text))
+            continue; /* another one stands in its place */
         if (!option)
             refuse_plan_option(b, def);
         else if (!option->read)
@@ -392,6 +394,23 @@ static void read_scope(etch_plan_builder *b, const etch_ast_line *line, uint32_t
     b->plan->overrides.at[at] = scope;
 }
 
+/* Options that are set from outside. Those of a stage line have been read with it. */
+static void read_sets(etch_plan_builder *b)
+{
+    for (uint32_t i = 0; i < b->spec->plan_sets.count; i++) {
+        const etch_ast_def *def = &b->spec->plan_sets.at[i];
+        const plan_option *option = option_of(def);
+        if (option && option->read)
+            option->read(b, def);
+        else if (option)
+            read_recompute(b, def, 0);
+        else if (!b->plan->stage)
+            etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span,
+                       "plan '%s' has no stage line, which 'plan.%s' would be of", b->plan->name,
+                       def->name.text);
+    }
+}
+
 static void read_lines(etch_plan_builder *b)
 {
     const etch_ast_lines *lines = &b->symbol->item->lines;
@@ -406,6 +425,7 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->shards, shards.at[i]);
     for (uint32_t i = 0; i < top.pins.count; i++)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
+    read_sets(b);
 }
 
 static bool has_class_without_meaning(const etch_ast_defs *defs)

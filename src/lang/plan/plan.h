@@ -7,6 +7,11 @@
 /* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
+/* Puts options in place of those of every plan: "plan.schedule = gpipe". Mistakes go to the diagnostics;
+ * those that a plan makes of it, once it is asked for. */
+void etch_plans_set(etch_spec *spec, const char *text);
+/* What is set, one line each, without spaces; NULL: nothing is. */
+const char *etch_plans_set_text(etch_spec *spec);
 /* Has the plan that `name` says, likewise, errors that were reported before? */
 bool etch_spec_plan_is_broken(etch_spec *spec, const char *name);
 /* An imported file that declares plans, some of which the spec sees: how many it declares, and the names of

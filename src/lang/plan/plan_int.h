@@ -94,6 +94,8 @@ const char *etch_zero_option_at(uint32_t index);
 bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier);
 /* Was the option at `index` of the line given before in it? Then that is reported. */
 bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index);
+/* What stands in place of an option of plans, set from outside; NULL: nothing does. */
+const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
 /* `offload = (optimizer, master)`, or `none`. */

@@ -163,8 +163,11 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
                              .span = line->span};
     memcpy(out->axes, axes->at, sizeof axes->at);
     for (uint32_t i = 0; i < line->defs.count; i++)
-        if (!etch_plan_given_before(b, line, i))
+        if (!etch_plan_set_of(spec, line->defs.at[i].name.text) && !etch_plan_given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
+    for (uint32_t i = 0; i < OPTION_COUNT; i++)
+        if (etch_plan_set_of(spec, options[i].name))
+            options[i].read(b, etch_plan_set_of(spec, options[i].name)->value, out);
     return out;
 }
 

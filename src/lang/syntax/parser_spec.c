@@ -390,3 +390,13 @@ bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source 
     etch_parse_bindings(&parser, settings);
     return finish(&parser) && etch_error_count(context->diags) == errors;
 }
+
+bool etch_ast_parse_options(const etch_ast_context *context, const etch_source *source,
+                            etch_ast_defs *options)
+{
+    uint32_t errors = etch_error_count(context->diags);
+    etch_parser parser;
+    etch_parse_start(&parser, context, source, true);
+    etch_parse_options(&parser, options);
+    return finish(&parser) && etch_error_count(context->diags) == errors;
+}

@@ -346,6 +346,9 @@ bool etch_ast_parse_numbers(const etch_ast_context *context, const etch_source *
 etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_source *source);
 bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
                              etch_ast_defs *settings);
+/* The same of options, as plans have them: "schedule = gpipe, recompute = none". */
+bool etch_ast_parse_options(const etch_ast_context *context, const etch_source *source,
+                            etch_ast_defs *options);
 
 /* Reads and parses the file at `path`, or `text` (not NULL) as if it stood there, and everything it imports.
  * Paths of imports are relative to the importing file. ETCH_EIO when the file at `path` itself cannot be read

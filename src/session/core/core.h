@@ -129,6 +129,8 @@ struct etch_session {
     const etch_compiled *latest;
     /* of the request: whose cluster steps run on; NULL: the session's own */
     const etch_session *machine;
+    /* that cluster, where it is known already; it outlives the session. NULL: it is to be found */
+    const etch_cluster *cluster;
     /* of its cluster; NULL: none */
     const char *stack;
     /* of the request: steps that have been run; query/time.c knows them */

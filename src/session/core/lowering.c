@@ -36,15 +36,18 @@ etch_status etch_compiled_lower(etch_session *session, etch_compiled *p, const e
     return etch_lower(session->arena, &options, job);
 }
 
-/* One hash over the texts of all files, the spec first. */
+/* One hash over the texts of all files, the spec first, and of what is set in its plans. */
 static void hash_spec(etch_session *session, char text[ETCH_SHA256_TEXT])
 {
     const etch_source **files;
     const uint32_t count = etch_spec_files(session->spec, &files);
-    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count, etch_piece);
+    const char *sets = etch_plans_set_text(session->spec);
+    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count + 1, etch_piece);
     for (uint32_t i = 0; i < count; i++)
         pieces[i] = (etch_piece){files[i]->text, files[i]->length};
-    etch_sha256(pieces, count, text);
+    if (sets)
+        pieces[count] = (etch_piece){sets, strlen(sets)};
+    etch_sha256(pieces, count + (sets != NULL), text);
 }
 
 /* ---- the summary ------------------------------------------------------------------------------------ */

@@ -27,13 +27,7 @@ typedef struct etch_quantity_row {
     etch_unit unit;
     const char *help;
     /* of a run of the step on a machine; else it is a sum of items */
-    enum {
-        ETCH_NOT_TIMED,
-        ETCH_TIMED_SECONDS,
-        ETCH_TIMED_MFU,
-        ETCH_TIMED_HFU,
-        ETCH_TIMED_TOKENS
-    } timing;
+    enum { ETCH_NOT_TIMED, ETCH_TIMED_SECONDS, ETCH_TIMED_MFU, ETCH_TIMED_HFU, ETCH_TIMED_TOKENS } timing;
 } etch_quantity_row;
 
 const etch_quantity_row *etch_quantity_row_of(const char *name);
@@ -110,6 +104,8 @@ typedef struct etch_within {
  * error. */
 bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
                    etch_within *out);
+/* Can the quantity be asked for like this? False after a reported error. */
+bool etch_timed_allow(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row);
 /* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
 /* The stack of the cluster; NULL after a reported error. */

@@ -116,12 +116,8 @@ static const etch_timed_run *run_step(etch_session *session, const etch_quantity
 /* The run that the quantity is of. NULL after a reported error. */
 static const etch_timed_run *run_of(etch_session *session, const etch_quantity *q)
 {
-    if (session->options.granularity == ETCH_GRANULARITY_BLOCK) {
-        etch_error(session->diags, ETCH_E_MACHINE_UNFIT, q->span,
-                   "a block as one node has no time: ask for kernels, or ops");
-        return NULL;
-    }
-    const etch_cluster *cluster = etch_session_cluster(session, session->machine);
+    const etch_cluster *cluster =
+        session->cluster ? session->cluster : etch_session_cluster(session, session->machine);
     const etch_span span = q->plan ? q->plan_span : q->span;
     etch_compiled *p = cluster ? etch_compiled_get(session, q->run, q->plan, true, span) : NULL;
     session->latest = p;
@@ -250,10 +246,21 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
     return true;
 }
 
+bool etch_timed_allow(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
+{
+    if (!check_arguments(session, q, row))
+        return false;
+    if (session->options.granularity != ETCH_GRANULARITY_BLOCK)
+        return true;
+    etch_error(session->diags, ETCH_E_MACHINE_UNFIT, q->span,
+               "a block as one node has no time: ask for kernels, or ops");
+    return false;
+}
+
 bool etch_timed_of(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
                    etch_within *out)
 {
-    const etch_timed_run *run = check_arguments(session, q, row) ? run_of(session, q) : NULL;
+    const etch_timed_run *run = etch_timed_allow(session, q, row) ? run_of(session, q) : NULL;
     if (!run)
         return false;
     if (row->timing == ETCH_TIMED_SECONDS) {

@@ -35,7 +35,7 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
     return &all->at[all->count - 1];
 }
 
-static void refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
+void etch_block_refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
 {
     const etch_tally tally = {.reason = reason, .count = 1, .row = b->first_row + row, .frame = b->frame};
     etch_tally_add(b->arena, &b->tallies, &tally);
@@ -145,7 +145,7 @@ static etch_status find_passes(etch_sweep_block *b)
             b->asked[s]++;
             b->met[s] += met;
             if (b->passes[i] && !defined)
-                refuse(b, i, undefined(b->sweep->request.where.at[s]));
+                etch_block_refuse(b, i, undefined(b->sweep->request.where.at[s]));
             else if (b->passes[i] && !met)
                 b->unmet++;
             b->passes[i] = b->passes[i] && met;
@@ -166,7 +166,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* The key of a row, whose values go to `values`. */
 static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
 {
-    etch_case_key key = {b->frame, values, by_row, mix(b->frame->number, by_row)};
+    etch_case_key key = {b->frame->formulas, values, by_row, mix(b->frame->formulas->number, by_row)};
     for (uint32_t i = 0; i < b->frame->axis_count; i++) {
         const etch_sweep_axis *axis = &b->frame->axes[i];
         const etch_exact value = value_at(b, i, row);
@@ -200,12 +200,14 @@ etch_status etch_block_sort(etch_sweep_block *b)
         if (status != ETCH_OK)
             return status;
         b->cases = ETCH_NEW_ARRAY(b->arena, b->count, etch_sweep_case *);
+        b->fits = ETCH_NEW_ARRAY(b->arena, b->count, bool);
     }
     etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
     for (uint32_t row = 0; row < b->count; row++) {
         if (!b->passes[row] || (b->cases[row] && b->cases[row]->state != ETCH_CASE_BY_ROW))
             continue;
         const bool by_row = b->frame->by_row || b->cases[row];
+        b->fits[row] = false; /* in its own case it is looked at again */
         const etch_case_key key = key_of(b, row, by_row, values);
         etch_sweep_case *found = etch_case_find(b->sweep, &key);
         b->cases[row] = found ? found : b->cases[row];
@@ -271,7 +273,8 @@ static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, ev
         for (uint32_t i = 0; i < *count; i++)
             if (!refused[i] && !is_met_by_words(b, e, &c->must[m], i)) {
                 refused[i] = true;
-                refuse(b, rows[i], (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
+                etch_block_refuse(b, rows[i],
+                                  (etch_reason_text){c->must[m].must.code, c->must[m].must.subject});
             }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)
@@ -297,7 +300,7 @@ static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, e
             b->met[c->claim_of[k]] += each;
             met = met && each;
             if (!defined)
-                refuse(b, rows[i], undefined(b->sweep->request.where.at[c->claim_of[k]]));
+                etch_block_refuse(b, rows[i], undefined(b->sweep->request.where.at[c->claim_of[k]]));
         }
         b->unmet += defined && !met;
         if (met && defined)
@@ -321,7 +324,7 @@ static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, evalua
         for (uint32_t k = 0; k < exprs && defined; k++) {
             defined = exact_at(b, e, k, i, &results[k]);
             if (!defined)
-                refuse(b, rows[i], undefined(b->sweep->request.exprs.at[k]));
+                etch_block_refuse(b, rows[i], undefined(b->sweep->request.exprs.at[k]));
         }
         if (defined)
             b->results[rows[i]] = results;
@@ -334,12 +337,10 @@ static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, e
 {
     if (c->state == ETCH_CASE_REFUSED) {
         for (uint32_t i = 0; i < count; i++)
-            refuse(b, rows[i], c->reason);
+            etch_block_refuse(b, rows[i], c->reason);
         return ETCH_OK;
     }
-    etch_status status = check_musts(b, c, e, rows, &count);
-    if (status == ETCH_OK)
-        status = check_claims(b, c, e, rows, &count);
+    const etch_status status = check_claims(b, c, e, rows, &count);
     return status == ETCH_OK ? compute(b, c, e, rows, count) : status;
 }
 
@@ -376,8 +377,7 @@ static chains chain_rows(const etch_sweep_block *b)
     return all;
 }
 
-/* Rows go out as text, or wait. */
-static void finish(etch_sweep_block *b)
+void etch_block_finish(etch_sweep_block *b)
 {
     const bool streams = etch_sweep_streams(b->sweep);
     etch_exact *values = ETCH_NEW_ARRAY(b->arena, b->frame->axis_count, etch_exact);
@@ -397,6 +397,45 @@ static void finish(etch_sweep_block *b)
     }
 }
 
+/* The rows of a case whose values have not been looked at yet. */
+static etch_status fit_case(etch_sweep_block *b, etch_sweep_case *c, evaluated *e, uint32_t *rows,
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        b->passes[rows[i]] = false;
+    if (c->state == ETCH_CASE_REFUSED)
+        for (uint32_t i = 0; i < count; i++)
+            etch_block_refuse(b, rows[i], c->reason);
+    if (c->state == ETCH_CASE_REFUSED)
+        return ETCH_OK;
+    const etch_status status = check_musts(b, c, e, rows, &count);
+    for (uint32_t i = 0; i < count; i++)
+        b->passes[rows[i]] = b->fits[rows[i]] = true;
+    if (count > 0 && c->state == ETCH_CASE_FITS)
+        ETCH_PUSH(b->arena, &b->wanted, c);
+    return status;
+}
+
+etch_status etch_block_fit(etch_sweep_block *b)
+{
+    const chains all = chain_rows(b);
+    uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
+    evaluated e = {0};
+    etch_status status = etch_workspace_new(&e.workspace);
+    b->wanted.count = 0;
+    for (uint32_t h = 0; status == ETCH_OK && h < all.head_count; h++) {
+        uint32_t count = 0;
+        etch_sweep_case *c = b->cases[all.heads[h] - 1];
+        for (uint32_t at = all.heads[h]; at; at = all.next[at])
+            if (!b->fits[at - 1])
+                rows[count++] = at - 1;
+        if (count > 0)
+            status = fit_case(b, c, &e, rows, count);
+    }
+    etch_workspace_free(e.workspace);
+    return status;
+}
+
 etch_status etch_block_compute(etch_sweep_block *b)
 {
     const chains all = chain_rows(b);
@@ -411,7 +450,5 @@ etch_status etch_block_compute(etch_sweep_block *b)
         status = compute_case(b, b->cases[rows[0]], &e, rows, count);
     }
     etch_workspace_free(e.workspace);
-    if (status == ETCH_OK)
-        finish(b);
     return status;
 }

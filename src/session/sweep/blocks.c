@@ -82,7 +82,11 @@ static etch_status sort_block(void *data, size_t i)
 
 static etch_status compute_guarded(void *data)
 {
-    return etch_block_compute(data);
+    etch_sweep_block *block = data;
+    const etch_status status = etch_block_compute(block);
+    if (status == ETCH_OK && !block->frame->times)
+        etch_block_finish(block);
+    return status;
 }
 
 static etch_status compute_block(void *data, size_t i)
@@ -94,7 +98,7 @@ static etch_status compute_block(void *data, size_t i)
 static etch_status compile_case(void *data, size_t i)
 {
     etch_sweep *sweep = data;
-    return etch_case_compile(sweep->new_cases.at[i]);
+    return etch_case_begin(sweep->new_cases.at[i]);
 }
 
 /* Until each row has its case, compiled: rows of a case that cannot be compiled get cases of their own. */
@@ -116,10 +120,67 @@ static etch_status find_cases(etch_sweep *sweep, unsigned threads)
     }
 }
 
+static etch_status fit_guarded(void *data)
+{
+    return etch_block_fit(data);
+}
+
+static etch_status fit_block(void *data, size_t i)
+{
+    etch_sweep *sweep = data;
+    return etch_guard(sweep->blocks[i].mem, fit_guarded, &sweep->blocks[i]);
+}
+
+static etch_status complete_case(void *data, size_t i)
+{
+    etch_sweep *sweep = data;
+    return etch_case_complete(sweep->new_cases.at[i]);
+}
+
+/* The cases with rows that are left, each once. */
+static void list_wanted(etch_sweep *sweep)
+{
+    sweep->new_cases.count = 0;
+    for (uint32_t i = 0; i < sweep->block_count; i++)
+        for (uint32_t k = 0; k < sweep->blocks[i].wanted.count; k++) {
+            etch_sweep_case *wanted = sweep->blocks[i].wanted.at[k];
+            if (!wanted->listed)
+                ETCH_PUSH(sweep->arena, &sweep->new_cases, wanted);
+            wanted->listed = true;
+        }
+}
+
+/* Formulas are compiled for cases alone some of whose rows are left: most of what is asked for as a product
+ * of values is refused, and that is known without. */
+static etch_status complete_cases(etch_sweep *sweep, unsigned threads)
+{
+    bool again = true;
+    while (again) {
+        etch_status status = find_cases(sweep, threads);
+        if (status == ETCH_OK)
+            status = etch_parallel(threads, sweep->block_count, fit_block, sweep);
+        if (status != ETCH_OK)
+            return status;
+        list_wanted(sweep);
+        status = etch_parallel(threads, sweep->new_cases.count, complete_case, sweep);
+        if (status != ETCH_OK)
+            return status;
+        again = false;
+        for (uint32_t i = 0; i < sweep->new_cases.count; i++)
+            again = again || sweep->new_cases.at[i]->state == ETCH_CASE_BY_ROW;
+    }
+    return ETCH_OK;
+}
+
 etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads)
 {
     if (sweep->block_count == 0)
         return ETCH_OK;
-    const etch_status status = find_cases(sweep, threads);
-    return status == ETCH_OK ? etch_parallel(threads, sweep->block_count, compute_block, sweep) : status;
+    etch_status status = complete_cases(sweep, threads);
+    if (status == ETCH_OK)
+        status = etch_parallel(threads, sweep->block_count, compute_block, sweep);
+    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count; i++)
+        if (sweep->blocks[i].frame->times)
+            status = etch_block_run(&sweep->blocks[i], threads);
+    return status;
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of cases that wait for what is asked of them; each has a model of some megabytes. */
+enum { MOST_SESSIONS = 64 };
+
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
 static bool same_key(const etch_case_key *a, const etch_case_key *b)
@@ -63,8 +66,11 @@ void etch_case_add(etch_sweep *sweep, const etch_case_key *key)
     ETCH_PUSH(arena, &sweep->new_cases, made);
 }
 
+static void end_work(etch_sweep_case *self);
+
 void etch_case_free(etch_sweep_case *self)
 {
+    end_work(self);
     etch_program_free(self->musts.program);
     etch_program_free(self->claims.program);
     etch_program_free(self->exprs.program);
@@ -78,7 +84,8 @@ void etch_case_free(etch_sweep_case *self)
 
 typedef ETCH_VEC(etch_expr) expr_list;
 
-typedef struct compiling {
+typedef struct etch_case_work compiling;
+struct etch_case_work {
     etch_sweep_case *self;
     etch_session *session;
     const etch_plan *plan;
@@ -89,7 +96,9 @@ typedef struct compiling {
     expr_list exprs, musts;
     /* what the values do not allow has been reported */
     bool refused;
-} compiling;
+    /* only what the values must be is looked at */
+    bool only_fits;
+};
 
 /* As a query does it: first whether the values mean something. */
 static etch_expr quantity_value(void *data, const etch_quantity *q)
@@ -106,12 +115,17 @@ static etch_expr quantity_value(void *data, const etch_quantity *q)
         c->of_rank = p;
     else
         c->of_job = p;
+    /* Runs are of each row by itself: timed.c. */
+    if (c->only_fits || (row && row->timing))
+        return etch_var(c->session->sym, "(quantity)");
     return c->inner.value(c->inner.data, q);
 }
 
-static etch_quantities quantities_of(compiling *c)
+/* `only_fits`: their values are not wanted yet. */
+static etch_quantities quantities_of(compiling *c, bool only_fits)
 {
     c->inner = etch_session_quantities(c->session);
+    c->only_fits = only_fits;
     etch_quantities own = c->inner;
     own.value = quantity_value;
     own.data = c;
@@ -129,6 +143,8 @@ static bool compile(compiling *c, const expr_list *formulas, etch_case_program *
 {
     if (formulas->count == 0)
         return true;
+    if (out->program)
+        return true; /* a session that was closed is open again */
     if (etch_compile(c->session->sym, formulas->count, formulas->at, &out->program) != ETCH_OK)
         return false;
     out->inputs = etch_frame_inputs(c->self->arena, c->self->key.frame, out->program);
@@ -262,10 +278,12 @@ static bool compile_claims(compiling *c, const etch_quantities *quantities)
     uint32_t *claim_of = ETCH_NEW_ARRAY(c->self->arena, count, uint32_t);
     expr_list formulas = {0};
     for (uint32_t i = 0; i < count; i++) {
-        if (frame->kinds[i] != ETCH_WHERE_QUANTITY)
+        if (frame->kinds[i] != ETCH_WHERE_QUANTITY && frame->kinds[i] != ETCH_WHERE_TIMED)
             continue;
         const etch_claim claim =
             etch_spec_claim(c->session->spec, frame->where[i], "statement", c->plan, quantities);
+        if (frame->kinds[i] == ETCH_WHERE_TIMED && claim.left)
+            continue;
         const etch_expr left = apply(c, claim.left), right = apply(c, claim.right);
         if (!left || !right)
             return false;
@@ -288,27 +306,55 @@ static bool compile_exprs(compiling *c, const etch_quantities *quantities)
             apply(c, etch_spec_value(c->session->spec, frame->exprs[i], "expression", c->plan, quantities));
         if (!value)
             return false;
-        ETCH_PUSH(c->session->arena, &c->exprs, value);
+        ETCH_PUSH(c->session->arena, &c->exprs, frame->timed[i] ? etch_int(c->session->sym, 0) : value);
     }
     return compile(c, &c->exprs, &c->self->exprs);
 }
 
-static etch_status compile_case(void *data)
+/* Asks for all quantities, but not what they are: the models are built, and the values are found to fit. */
+static bool fit_all(compiling *c)
+{
+    const etch_sweep_frame *frame = c->self->key.frame;
+    const etch_sweep_request *r = &c->self->sweep->request;
+    const etch_quantities quantities = quantities_of(c, true);
+    const uint32_t errors = etch_error_count(c->session->diags);
+    for (uint32_t i = 0; i < r->where.count; i++)
+        if (frame->kinds[i] == ETCH_WHERE_QUANTITY || frame->kinds[i] == ETCH_WHERE_TIMED)
+            (void)etch_spec_claim(c->session->spec, frame->where[i], "statement", c->plan, &quantities);
+    for (uint32_t i = 0; i < r->exprs.count; i++)
+        (void)etch_spec_value(c->session->spec, frame->exprs[i], "expression", c->plan, &quantities);
+    return etch_error_count(c->session->diags) == errors;
+}
+
+/* What the values of rows must be. */
+static etch_status compile_fit(void *data)
 {
     compiling *c = data;
     etch_session *session = c->session;
-    const uint32_t errors = etch_error_count(session->diags);
     const etch_settings *settings =
         etch_session_plan(session, &c->plan) ? etch_session_settings(session, c->plan) : NULL;
     if (!settings || !etch_check_assumptions(session, settings)) {
         c->refused = true;
         return ETCH_EINPUT;
     }
+    return fit_all(c) && compile_musts(c) ? ETCH_OK : ETCH_EINPUT;
+}
+
+/* What is asked of rows. */
+static etch_status compile_values(void *data)
+{
+    compiling *c = data;
+    etch_session *session = c->session;
+    const uint32_t errors = etch_error_count(session->diags);
     etch_forget_open(session);
-    const etch_quantities quantities = quantities_of(c);
-    const bool fine = compile_claims(c, &quantities) && compile_exprs(c, &quantities) && compile_musts(c);
+    const etch_quantities quantities = quantities_of(c, false);
+    const bool fine = compile_claims(c, &quantities) && compile_exprs(c, &quantities);
     if (fine && session->open_stages.count == 0 && etch_error_count(session->diags) == errors) {
-        const etch_case_look look = {session,    settings, c->exprs.at, c->self->must, c->self->must_count,
+        const etch_case_look look = {session,
+                                     etch_session_settings(session, c->plan),
+                                     c->exprs.at,
+                                     c->self->must,
+                                     c->self->must_count,
                                      c->musts.at};
         if (c->self->look)
             c->self->look(c->self->look_data, &look);
@@ -331,40 +377,85 @@ static bool is_one_row(const etch_case_key *key)
     return true;
 }
 
-static void note_reason(etch_sweep_case *self, const etch_session *session)
+etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *session)
 {
-    const etch_diag *diag = session ? etch_diags_first(session->diags) : NULL;
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
+    const etch_diag *diag = session ? etch_sweep_first_error(session) : NULL;
     const etch_code code = diag ? diag->code : ETCH_NO_CODE;
-    const char *title = code == ETCH_NO_CODE     ? "it cannot be computed"
-                        : code == ETCH_E_UNBOUND ? etch_copy_string(self->arena, diag->message)
-                                                 : etch_code_title(code);
-    self->reason = (etch_reason_text){code, title};
+    return (etch_reason_text){code, code == ETCH_NO_CODE     ? "it cannot be computed"
+                                    : code == ETCH_E_UNBOUND ? etch_copy_string(arena, diag->message)
+                                                             : etch_code_title(code)};
+}
+
+static void refuse(etch_sweep_case *self, const etch_session *session)
+{
+    self->reason = etch_sweep_reason_of(self->arena, session);
     self->state = ETCH_CASE_REFUSED;
 }
 
-static etch_status compile_guarded(void *data)
+static void end_work(etch_sweep_case *self)
+{
+    if (!self->work)
+        return;
+    etch_session_close(self->work->session);
+    self->work = NULL;
+    atomic_fetch_sub(&self->sweep->sessions, 1);
+}
+
+/* What has come of a step. */
+static etch_status end_step(etch_sweep_case *self, etch_status status, etch_case_state state)
+{
+    self->state = state;
+    if (status != ETCH_OK && (self->work->refused || is_one_row(&self->key)))
+        refuse(self, self->work->session);
+    else if (status != ETCH_OK)
+        self->state = ETCH_CASE_BY_ROW;
+    return status == ETCH_ENOMEM ? ETCH_ENOMEM : ETCH_OK;
+}
+
+static etch_status begin(etch_sweep_case *self)
+{
+    etch_status status;
+    compiling *c = ETCH_NEW(self->arena, compiling);
+    *c = (compiling){.self = self};
+    self->must_count = 0;
+    self->work = c;
+    atomic_fetch_add(&self->sweep->sessions, 1);
+    c->session = etch_frame_open(self->sweep, self->arena, self->key.frame, self->key.values, &status);
+    if (status == ETCH_OK)
+        status = etch_session_run(c->session, compile_fit, c);
+    return end_step(self, status, ETCH_CASE_FITS);
+}
+
+static etch_status begin_guarded(void *data)
 {
     etch_sweep_case *self = data;
     self->arena = etch_arena_new(self->mem);
-    etch_status status;
-    compiling c = {.self = self};
-    c.session = etch_frame_open(self->sweep, self->arena, self->key.frame, self->key.values, &status);
-    if (status == ETCH_OK)
-        status = etch_session_run(c.session, compile_case, &c);
-    self->state = ETCH_CASE_READY;
-    if (status != ETCH_OK && (c.refused || is_one_row(&self->key)))
-        note_reason(self, c.session);
-    else if (status != ETCH_OK)
-        self->state = ETCH_CASE_BY_ROW;
-    const bool memory = status == ETCH_ENOMEM;
-    etch_session_close(c.session);
-    return memory ? ETCH_ENOMEM : ETCH_OK;
+    return begin(self);
 }
 
-etch_status etch_case_compile(etch_sweep_case *self)
+etch_status etch_case_begin(etch_sweep_case *self)
 {
     self->mem = etch_mem_new(ETCH_MEMORY_LIMIT);
-    return self->mem ? etch_guard(self->mem, compile_guarded, self) : ETCH_ENOMEM;
+    const etch_status status = self->mem ? etch_guard(self->mem, begin_guarded, self) : ETCH_ENOMEM;
+    /* Sessions wait for the rows that are left, as long as they are few. */
+    if (self->state != ETCH_CASE_FITS || atomic_load(&self->sweep->sessions) > MOST_SESSIONS)
+        end_work(self);
+    return status;
+}
+
+static etch_status complete_guarded(void *data)
+{
+    etch_sweep_case *self = data;
+    etch_status status = self->work ? ETCH_OK : begin(self);
+    if (status != ETCH_OK || self->state != ETCH_CASE_FITS)
+        return status;
+    status = etch_session_run(self->work->session, compile_values, self->work);
+    return end_step(self, status, ETCH_CASE_READY);
+}
+
+etch_status etch_case_complete(etch_sweep_case *self)
+{
+    const etch_status status = etch_guard(self->mem, complete_guarded, self);
+    end_work(self);
+    return status;
 }

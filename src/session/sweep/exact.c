@@ -1,6 +1,7 @@
-/* Exact numbers of rows: fractions of words, or texts of any length. */
+/* Exact numbers of rows: fractions of words, or texts of any length, which may be decimals. */
 #include "session/sweep/sweep_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 __extension__ typedef __int128 wide;
@@ -97,6 +98,27 @@ static bool is_multiple(etch_arena *arena, natural a, natural b)
     return rest.count == 0;
 }
 
+/* "12.5", "4.06e9": above 0, and of some ten digits, as times are. */
+static fraction decimal_of(etch_arena *arena, bool negative, const char *text)
+{
+    const size_t length = strcspn(text, "e"), whole = strcspn(text, ".e");
+    const size_t places = whole < length ? length - whole - 1 : 0;
+    const long exponent = text[length] ? strtol(text + length + 1, NULL, 10) : 0;
+    const size_t zeros = exponent > 0 ? (size_t)exponent : 0;
+    const size_t below = places + (exponent < 0 ? (size_t)-exponent : 0);
+    etch_buf digits = {.arena = arena}, unit = {.arena = arena};
+    etch_buf_add(&digits, text, whole);
+    if (places)
+        etch_buf_add(&digits, text + whole + 1, places);
+    for (size_t i = 0; i < zeros; i++)
+        etch_buf_puts(&digits, "0");
+    etch_buf_puts(&unit, "1");
+    for (size_t i = 0; i < below; i++)
+        etch_buf_puts(&unit, "0");
+    return (fraction){negative, natural_of(arena, digits.text, digits.length),
+                      natural_of(arena, unit.text, unit.length)};
+}
+
 static fraction fraction_of(etch_arena *arena, etch_exact a)
 {
     const char *text = a.text;
@@ -104,6 +126,8 @@ static fraction fraction_of(etch_arena *arena, etch_exact a)
         text = etch_text(arena, "%lld/%lld", (long long)a.number, (long long)a.denominator);
     const bool negative = *text == '-';
     text += negative;
+    if (text[strcspn(text, ".e")])
+        return decimal_of(arena, negative, text);
     const size_t length = strcspn(text, "/");
     const char *below = text[length] ? text + length + 1 : "1";
     return (fraction){negative, natural_of(arena, text, length), natural_of(arena, below, strlen(below))};
@@ -131,7 +155,7 @@ int etch_exact_compare(etch_arena *arena, etch_exact a, etch_exact b)
 
 bool etch_exact_is_integer(etch_exact a)
 {
-    return a.text ? !strchr(a.text, '/') : a.number % a.denominator == 0;
+    return a.text ? !a.text[strcspn(a.text, "/.e")] : a.number % a.denominator == 0;
 }
 
 bool etch_exact_divides(etch_arena *arena, etch_exact divisor, etch_exact number)
@@ -186,4 +210,14 @@ bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out)
     etch_workspace_free(workspace);
     etch_program_free(program);
     return fine;
+}
+
+etch_exact etch_exact_read(etch_arena *arena, const char *text)
+{
+    enum { WORD_DIGITS = 18 };
+    const char *slash = strchr(text, '/');
+    const size_t above = slash ? (size_t)(slash - text) : strlen(text);
+    if (above > WORD_DIGITS || text[strcspn(text, ".e")] || (slash && strlen(slash + 1) > WORD_DIGITS))
+        return (etch_exact){0, 1, etch_copy_string(arena, text)};
+    return (etch_exact){strtoll(text, NULL, 10), slash ? strtoll(slash + 1, NULL, 10) : 1, NULL};
 }

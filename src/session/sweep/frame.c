@@ -28,6 +28,23 @@ static const char **sets_of(const etch_sweep *sweep, etch_arena *arena, const et
     return sets;
 }
 
+/* The same of options of plans. */
+static const char *const *plan_sets_of(const etch_sweep *sweep, etch_arena *arena,
+                                       const etch_sweep_frame *frame, size_t *count)
+{
+    const etch_session_options *given = &sweep->session->options;
+    const uint32_t choices = sweep->request.choices.count;
+    const char **sets = ETCH_NEW_ARRAY(arena, given->plan_set_count + choices, const char *);
+    *count = 0;
+    for (size_t i = 0; i < given->plan_set_count; i++)
+        sets[(*count)++] = given->plan_sets[i];
+    for (uint32_t i = 0; i < choices; i++)
+        if (sweep->request.choices.at[i].kind == ETCH_CHOICE_OPTION)
+            sets[(*count)++] =
+                etch_text(arena, "%s=%s", sweep->request.choices.at[i].name, frame->choices[i]);
+    return sets;
+}
+
 etch_session *etch_frame_open(const etch_sweep *sweep, etch_arena *arena, const etch_sweep_frame *frame,
                               const etch_exact *values, etch_status *status)
 {
@@ -36,7 +53,9 @@ etch_session *etch_frame_open(const etch_sweep *sweep, etch_arena *arena, const 
     options.struct_size = sizeof options;
     options.plan = frame->plan;
     options.config = frame->config;
+    options.run = frame->run;
     options.defaults = true;
+    options.plan_sets = plan_sets_of(sweep, arena, frame, &options.plan_set_count);
     options.sets = sets_of(sweep, arena, frame->axes, frame->axis_count, values);
     options.set_count += frame->axis_count;
     *status = etch_session_open(&options, &session);
@@ -92,19 +111,32 @@ static const char *text_of(const etch_framing *f, const char *text)
 
 /* ---- what expressions ask for -------------------------------------------------------------------------- */
 
+/* Is there a machine, for what is asked of a run? */
+static bool may_run(etch_framing *f, const etch_quantity *q, const etch_quantity_row *row)
+{
+    etch_session *session = f->session;
+    if (!f->sweep->may_time) {
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->span,
+                       "'%s' is the result of a run, and no formula that could be solved", q->name);
+        return etch_help(diag, "`etch sweep` answers it for many values, `etch query` for one");
+    }
+    const etch_sweep_machine_of *machine = f->frame->machine;
+    const etch_cluster *cluster = machine ? machine->cluster : etch_session_cluster(session, NULL);
+    const char *stack = f->sweep->options->stack;
+    return cluster && (!stack || etch_session_stack(session, cluster, stack)) &&
+           etch_timed_allow(session, q, row);
+}
+
 static etch_expr note_quantity(void *data, const etch_quantity *q)
 {
     etch_framing *f = data;
     const etch_quantity_row *row = etch_quantity_row_of(q->name);
-    if (row && row->timing) {
-        etch_diag *diag =
-            etch_error(f->session->diags, ETCH_E_QUERY_ARGUMENT, q->span,
-                       "'%s' is the result of a run, and no formula that a sweep could compute", q->name);
-        etch_help(diag, "`etch query` and `etch simulate` answer it for one configuration");
-        return NULL;
-    }
     f->asks = f->asked = true;
     f->asks_rank = f->asks_rank || (row && etch_quantity_of_rank(row));
+    if (row && row->timing && !may_run(f, q, row))
+        return NULL;
+    f->times = f->times || (row && row->timing);
     f->names_other = f->names_other || q->plan || q->run;
     return etch_var(f->session->sym, "(quantity)");
 }
@@ -123,11 +155,20 @@ static bool read_expressions(etch_framing *f)
     etch_arena *arena = f->sweep->arena;
     const etch_quantities quantities = noting(f);
     const char **texts = ETCH_NEW_ARRAY(arena, r->exprs.count, const char *);
+    bool *timed = ETCH_NEW_ARRAY(arena, r->exprs.count, bool);
+    bool *measured = ETCH_NEW_ARRAY(arena, r->exprs.count, bool);
+    etch_quantity single;
     for (uint32_t i = 0; i < r->exprs.count; i++) {
         texts[i] = etch_copy_string(arena, text_of(f, r->exprs.at[i]));
+        f->times = false;
         if (!etch_spec_value(f->session->spec, texts[i], "expression", f->plan, &quantities))
             return false;
+        timed[i] = f->times;
+        measured[i] = f->times && etch_spec_quantity(f->session->spec, texts[i], "expression", &single);
+        f->frame->times = f->frame->times || f->times;
     }
+    f->frame->timed = timed;
+    f->frame->measured = measured;
     f->frame->exprs = texts;
     return true;
 }
@@ -142,11 +183,12 @@ static bool read_statements(etch_framing *f)
     f->claims = ETCH_NEW_ARRAY(f->session->arena, r->where.count, etch_claim);
     for (uint32_t i = 0; i < r->where.count; i++) {
         texts[i] = etch_copy_string(arena, text_of(f, r->where.at[i]));
-        f->asked = false;
+        f->asked = f->times = false;
         f->claims[i] = etch_spec_claim(f->session->spec, texts[i], "statement", f->plan, &quantities);
         if (!f->claims[i].left)
             return false;
-        kinds[i] = f->asked ? ETCH_WHERE_QUANTITY : ETCH_WHERE_PLAIN;
+        kinds[i] = f->times ? ETCH_WHERE_TIMED : f->asked ? ETCH_WHERE_QUANTITY : ETCH_WHERE_PLAIN;
+        f->frame->times = f->frame->times || f->times;
     }
     f->frame->where = texts;
     f->frame->kinds = f->kinds = kinds;
@@ -423,21 +465,45 @@ static etch_status read_frame(void *data)
     return ETCH_OK;
 }
 
-/* The first error of a session, for another. */
-static const etch_diag *first_error(const etch_session *session)
+/* ---- choices ------------------------------------------------------------------------------------------- */
+
+static void choose(const etch_sweep *sweep, etch_sweep_frame *frame)
 {
-    const etch_diag *diag = etch_diags_first(session->diags);
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
-    return diag;
+    const etch_session_options *o = &sweep->session->options;
+    frame->plan = o->plan;
+    frame->config = o->config;
+    frame->run = o->run;
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++) {
+        const etch_choice_kind kind = sweep->request.choices.at[i].kind;
+        if (kind == ETCH_CHOICE_PLAN)
+            frame->plan = frame->choices[i];
+        else if (kind == ETCH_CHOICE_CONFIG)
+            frame->config = frame->choices[i];
+        else if (kind == ETCH_CHOICE_RUN)
+            frame->run = frame->choices[i];
+    }
 }
 
-etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char *config)
+/* An earlier frame with the same formulas; NULL: there is none. */
+static const etch_sweep_frame *twin_of(const etch_sweep *sweep, const etch_sweep_frame *frame)
+{
+    for (uint32_t f = 0; f < sweep->frames.count; f++) {
+        const etch_sweep_frame *other = sweep->frames.at[f];
+        bool same = other->formulas && !other->refused;
+        for (uint32_t i = 0; same && i < sweep->request.choices.count; i++) {
+            const etch_choice_kind kind = sweep->request.choices.at[i].kind;
+            same = kind == ETCH_CHOICE_MACHINE || kind == ETCH_CHOICE_NUMBER ||
+                   frame->choices[i] == other->choices[i];
+        }
+        if (same)
+            return other->formulas;
+    }
+    return NULL;
+}
+
+static void read_new(etch_sweep *sweep, etch_sweep_frame *frame)
 {
     etch_arena *arena = sweep->arena;
-    etch_sweep_frame *frame = ETCH_NEW(arena, etch_sweep_frame);
-    *frame = (etch_sweep_frame){.number = sweep->frames.count, .plan = plan, .config = config};
-    ETCH_PUSH(arena, &sweep->frames, frame);
     etch_status status;
     etch_framing f = {.sweep = sweep, .frame = frame};
     f.session = etch_frame_open(sweep, arena, frame, NULL, &status);
@@ -448,15 +514,35 @@ etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char
         if (f.axes.count)
             memcpy(axes, f.axes.at, f.axes.count * sizeof *axes);
         frame->axes = axes;
+        frame->formulas = frame;
     } else {
-        const etch_diag *why = f.session ? first_error(f.session) : NULL;
-        frame->axis_count = 0;
-        frame->axes = NULL;
-        frame->refused = true;
-        frame->reason = (etch_reason_text){why ? why->code : ETCH_NO_CODE,
-                                           why ? etch_copy_string(arena, why->message) : "?"};
-        frame->why = why ? etch_sweep_copy(arena, why) : NULL;
+        etch_frame_refuse(sweep, frame, f.session ? etch_sweep_first_error(f.session) : NULL);
     }
     etch_session_close(f.session);
+}
+
+etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *const *choices)
+{
+    etch_arena *arena = sweep->arena;
+    const uint32_t count = sweep->request.choices.count;
+    etch_sweep_frame *frame = ETCH_NEW(arena, etch_sweep_frame);
+    *frame = (etch_sweep_frame){.number = sweep->frames.count};
+    frame->choices = ETCH_NEW_ARRAY(arena, count, const char *);
+    for (uint32_t i = 0; i < count; i++)
+        frame->choices[i] = choices[i];
+    choose(sweep, frame);
+    const etch_sweep_frame *twin = twin_of(sweep, frame);
+    ETCH_PUSH(arena, &sweep->frames, frame);
+    if (!etch_frame_find_machine(sweep, frame))
+        return frame;
+    if (!twin) {
+        read_new(sweep, frame);
+        return frame;
+    }
+    const etch_sweep_frame own = *frame;
+    *frame = *twin;
+    frame->number = own.number;
+    frame->choices = own.choices;
+    frame->machine = own.machine;
     return frame;
 }

@@ -20,8 +20,8 @@ typedef struct etch_framing {
     etch_where_kind *kinds;
     /* some expression asks for quantities: at all, of ranks, under a plan or run that it names */
     bool asks, asks_rank, names_other;
-    /* the one that is read does */
-    bool asked;
+    /* the one that is read does; it asks for a run */
+    bool asked, times;
 } etch_framing;
 
 /* Is a variable the size of a mesh axis? */

@@ -384,7 +384,9 @@ static etch_status look(const etch_solver *s, etch_turning *c)
         c->trouble = ETCH_TURNING_DECIDES;
         return ETCH_OK;
     }
-    const etch_status status = etch_case_compile(&self);
+    etch_status status = etch_case_begin(&self);
+    if (status == ETCH_OK && self.state == ETCH_CASE_FITS)
+        status = etch_case_complete(&self);
     if (self.state != ETCH_CASE_READY) {
         c->trouble = self.state == ETCH_CASE_REFUSED ? ETCH_TURNING_REFUSED : ETCH_TURNING_NO_FORMULA;
         c->why = etch_copy_string(s->sweep->arena, self.reason.text);

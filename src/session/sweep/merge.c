@@ -68,18 +68,23 @@ static bool add_frame(heading *h, const char *line)
     at = at ? strchr(at + 1, ' ') : NULL;
     if (!at)
         return false;
-    char *plan = etch_copy_text(arena, at + 1, strlen(at + 1));
-    char *config = strchr(plan, '\t'), *reason = config ? strchr(config + 1, '\t') : NULL;
-    if (!reason)
-        return false;
-    *config++ = *reason++ = '\0';
+    const uint32_t count = h->sweep->request.choices.count;
+    const char **choices = ETCH_NEW_ARRAY(arena, count, const char *);
+    char *field = etch_copy_text(arena, at + 1, strlen(at + 1));
+    for (uint32_t i = 0; i < count; i++) {
+        char *next = strchr(field, '\t');
+        if (!next)
+            return false;
+        *next = '\0';
+        choices[i] = etch_part_text(field);
+        field = next + 1;
+    }
     end_frame(h);
     h->frame = ETCH_NEW(arena, etch_sweep_frame);
     *h->frame = (etch_sweep_frame){.number = h->sweep->frames.count,
-                                   .plan = etch_part_text(plan),
-                                   .config = etch_part_text(config),
+                                   .choices = choices,
                                    .refused = number_in(line, 0) != 0,
-                                   .reason = {(etch_code)number_in(line, 1), etch_part_text(reason)}};
+                                   .reason = {(etch_code)number_in(line, 1), etch_part_text(field)}};
     ETCH_PUSH(arena, &h->sweep->frames, h->frame);
     return true;
 }
@@ -110,10 +115,13 @@ static bool add_line(heading *h, const char *line)
         h->options->format = (etch_sweep_format)number_in(line, 0);
         return etch_sweep_format_name(h->options->format) != NULL;
     }
-    if (is_word(line, "names")) {
-        r->names_plans = number_in(line, 0) != 0;
-        r->names_configs = number_in(line, 1) != 0;
-    } else if (is_word(line, "column")) {
+    if (is_word(line, "named") || is_word(line, "choice")) {
+        const etch_sweep_choice choice = {.name = rest_of(sweep->arena, line),
+                                          .named = is_word(line, "named")};
+        ETCH_PUSH(sweep->arena, &r->choices, choice);
+        return choice.name != NULL;
+    }
+    if (is_word(line, "column")) {
         ETCH_PUSH(sweep->arena, &sweep->columns, rest_of(sweep->arena, line));
     } else if (is_word(line, "expr")) {
         ETCH_PUSH(sweep->arena, &r->exprs, rest_of(sweep->arena, line));
@@ -305,7 +313,7 @@ etch_status etch_session_merge(etch_session *session, const char *const *parts, 
     merging m = {.session = session, .paths = parts, .count = count};
     const char *unfit = etch_options_read(options, &m.options, sizeof m.options);
     m.options.explain = false; /* that asks the spec */
-    m.options.plot = NULL;
+    m.options.plot = m.options.lower = NULL;
     m.sweep.session = session;
     m.sweep.options = &m.options;
     m.sweep.sink = (etch_sweep_sink){.session = session, .options = &m.options, .folder = -1, .file = -1};

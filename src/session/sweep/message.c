@@ -40,3 +40,22 @@ void etch_sweep_repeat(etch_session *session, const etch_diag *diag)
     for (const etch_label *help = diag->helps; help; help = help->next)
         etch_help(own, "%s", help->message);
 }
+
+const etch_diag *etch_sweep_first_error(const etch_session *session)
+{
+    const etch_diag *diag = etch_diags_first(session->diags);
+    while (diag && diag->severity != ETCH_ERROR)
+        diag = diag->next;
+    return diag;
+}
+
+void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why)
+{
+    etch_arena *arena = sweep->arena;
+    frame->axis_count = 0;
+    frame->axes = NULL;
+    frame->refused = true;
+    frame->reason =
+        (etch_reason_text){why ? why->code : ETCH_NO_CODE, why ? etch_copy_string(arena, why->message) : "?"};
+    frame->why = why ? etch_sweep_copy(arena, why) : NULL;
+}

@@ -96,5 +96,7 @@ etch_status etch_sweep_finish(etch_sweep *sweep)
         sweep->report->written = sweep->kept.count;
     if (sweep->options->plot)
         status = write_plot(sweep);
-    return status == ETCH_OK ? etch_sink_close(&sweep->sink, true) : status;
+    if (status == ETCH_OK)
+        status = etch_sink_close(&sweep->sink, true);
+    return status == ETCH_OK && sweep->options->lower ? etch_sweep_lower(sweep) : status;
 }

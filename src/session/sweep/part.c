@@ -35,6 +35,21 @@ static void put_line(etch_buf *out, const char *word, const char *text)
     etch_buf_puts(out, "\n");
 }
 
+/* The files of a machine, and what is set in them. */
+static void put_machine(etch_buf *all, const etch_sweep_machine_of *machine)
+{
+    const etch_source **files;
+    const uint32_t count =
+        machine->session && machine->session->spec ? etch_spec_files(machine->session->spec, &files) : 0;
+    put_line(all, "machine", machine->name);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_buf_printf(all, "%zu:", (size_t)files[i]->length);
+        etch_buf_add(all, files[i]->text, files[i]->length);
+    }
+    for (uint32_t i = 0; i < machine->sets.count; i++)
+        put_line(all, "number", machine->sets.at[i]);
+}
+
 /* What the rows depend on: files, options of the session, the version of the program. */
 static const char *digest_of(const etch_sweep *sweep)
 {
@@ -47,15 +62,20 @@ static const char *digest_of(const etch_sweep *sweep)
         etch_buf_printf(&all, "%zu:", (size_t)files[i]->length);
         etch_buf_add(&all, files[i]->text, files[i]->length);
     }
+    for (uint32_t i = 0; i < sweep->machines.count; i++)
+        put_machine(&all, sweep->machines.at[i]);
     put_line(&all, "version", ETCH_VERSION);
     put_line(&all, "config", o->config);
     put_line(&all, "plan", o->plan);
     put_line(&all, "run", o->run);
     put_line(&all, "stage", o->stage);
     put_line(&all, "count", o->count);
+    put_line(&all, "stack", sweep->options->stack);
     etch_buf_printf(&all, "granularity %d\n", (int)o->granularity);
     for (size_t i = 0; i < o->set_count; i++)
         put_line(&all, "set", o->sets[i]);
+    for (size_t i = 0; i < o->plan_set_count; i++)
+        put_line(&all, "option", o->plan_sets[i]);
     for (uint32_t i = 0; i < sweep->request.over.count; i++)
         put_line(&all, "over", sweep->request.over.at[i]);
     char *text = etch_alloc(sweep->arena, ETCH_SHA256_TEXT);
@@ -66,10 +86,10 @@ static const char *digest_of(const etch_sweep *sweep)
 static void put_frame(etch_buf *out, const etch_sweep *sweep, const etch_sweep_frame *frame)
 {
     etch_buf_printf(out, "frame %d %u ", frame->refused, (unsigned)frame->reason.code);
-    etch_part_put(out, frame->plan);
-    etch_buf_puts(out, "\t");
-    etch_part_put(out, frame->config);
-    etch_buf_puts(out, "\t");
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++) {
+        etch_part_put(out, frame->choices[i]);
+        etch_buf_puts(out, "\t");
+    }
     etch_part_put(out, frame->reason.text);
     etch_buf_puts(out, "\n");
     for (uint32_t i = 0; i < frame->axis_count; i++) {
@@ -86,8 +106,9 @@ const char *etch_part_head(const etch_sweep *sweep)
     const etch_sweep_request *r = &sweep->request;
     etch_buf out = {.arena = sweep->arena};
     put_line(&out, "of", digest_of(sweep));
-    etch_buf_printf(&out, "format %d\nnames %d %d\n", (int)sweep->options->format, r->names_plans,
-                    r->names_configs);
+    etch_buf_printf(&out, "format %d\n", (int)sweep->options->format);
+    for (uint32_t i = 0; i < r->choices.count; i++)
+        put_line(&out, r->choices.at[i].named ? "named" : "choice", r->choices.at[i].name);
     for (uint32_t i = 0; i < sweep->columns.count; i++)
         put_line(&out, "column", sweep->columns.at[i]);
     for (uint32_t i = 0; i < r->exprs.count; i++)

@@ -15,7 +15,7 @@
 
 #include "session/sweep/sweep_int.h"
 
-#define ETCH_PART_MAGIC "etch sweep part 1"
+#define ETCH_PART_MAGIC "etch sweep part 2"
 /* Behind the name of a part that misses chunks. */
 #define ETCH_PART_UNFINISHED ".part"
 

@@ -179,16 +179,6 @@ etch_part_next etch_part_read(etch_part_reader *r, etch_arena *arena, etch_part_
 
 /* ---- what a record says -------------------------------------------------------------------------------- */
 
-static etch_exact exact_of(etch_arena *arena, const char *text)
-{
-    enum { WORD_DIGITS = 18 };
-    const char *slash = strchr(text, '/');
-    const size_t above = slash ? (size_t)(slash - text) : strlen(text);
-    if (above > WORD_DIGITS || (slash && strlen(slash + 1) > WORD_DIGITS))
-        return (etch_exact){0, 1, etch_copy_string(arena, text)};
-    return (etch_exact){strtoll(text, NULL, 10), slash ? strtoll(slash + 1, NULL, 10) : 1, NULL};
-}
-
 /* Numbers with a space between; in place. False: they are not as many. */
 static bool take_exacts(etch_arena *arena, char *text, etch_exact *out, uint32_t count)
 {
@@ -198,7 +188,7 @@ static bool take_exacts(etch_arena *arena, char *text, etch_exact *out, uint32_t
         if (length == 0 || last != (i + 1 == count))
             return false;
         text[length] = '\0';
-        out[i] = exact_of(arena, text);
+        out[i] = etch_exact_read(arena, text);
         text += length + 1;
     }
     return true;

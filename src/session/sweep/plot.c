@@ -36,7 +36,8 @@ static bool floor_of(etch_exact value, wide *out)
     }
     const bool negative = *value.text == '-';
     const char *at = value.text + negative;
-    if (strspn(at, "0123456789") > MOST_DIGITS)
+    const size_t digits = strspn(at, "0123456789");
+    if (digits > MOST_DIGITS || at[digits])
         return false;
     for (*out = 0; *at >= '0' && *at <= '9'; at++)
         *out = *out * 10 + (*at - '0');
@@ -209,12 +210,13 @@ static const char *label_of(etch_arena *arena, const etch_kept_row *row)
     return text.text;
 }
 
-static const char *names_of(etch_arena *arena, const etch_sweep_frame *frame)
+static const char *names_of(const etch_sweep *sweep, const etch_sweep_frame *frame)
 {
-    etch_buf text = {.arena = arena};
-    if (frame->plan || frame->config)
-        etch_buf_printf(&text, "%s%s%s: ", frame->plan ? frame->plan : "",
-                        frame->plan && frame->config ? ", " : "", frame->config ? frame->config : "");
+    etch_buf text = {.arena = sweep->arena};
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++)
+        if (frame->choices[i])
+            etch_buf_printf(&text, "%s%s", text.length ? ", " : "", frame->choices[i]);
+    etch_buf_puts(&text, text.length ? ": " : "");
     for (uint32_t i = 0; i < frame->axis_count; i++)
         etch_buf_printf(&text, "%s%s", i ? "/" : "", frame->axes[i].name);
     return text.text ? text.text : "";
@@ -258,7 +260,7 @@ static void put_marks(drawing *d, const mark *marks, uint32_t count)
             continue;
         const int y = TOP + 150 + 180 * line++;
         put_box(d, d->right - 130, y - 85, 90, 90, colors[f % COLORS]);
-        put_text(d, d->right - 190, y, BEHIND, names_of(arena, d->sweep->frames.at[f]));
+        put_text(d, d->right - 190, y, BEHIND, names_of(d->sweep, d->sweep->frames.at[f]));
     }
 }
 
@@ -398,9 +400,30 @@ static bool refuse(etch_sweep *sweep, const char *why)
            false;
 }
 
+/* Is it along a side of the picture, or the shade? */
+static bool is_drawn(const etch_sweep_request *r, uint32_t expr)
+{
+    for (uint32_t i = 0; i < r->pareto.count; i++)
+        if (r->pareto.at[i] == expr)
+            return true;
+    return r->pareto.count == 0 && expr == 0;
+}
+
+static bool refuse_measured(etch_sweep *sweep, const char *expr)
+{
+    etch_diag *diag =
+        etch_error(sweep->session->diags, ETCH_E_SWEEP_PLOT, (etch_span){0, 0},
+                   "pictures are of whole numbers, and '%s' is of digits behind the point", expr);
+    return etch_help(diag, "ask for billionths: '10^9*%s'", expr) && false;
+}
+
 bool etch_plot_fits(etch_sweep *sweep)
 {
     const etch_sweep_request *r = &sweep->request;
+    for (uint32_t i = 0; i < sweep->frames.count; i++)
+        for (uint32_t k = 0; !sweep->frames.at[i]->refused && k < r->exprs.count; k++)
+            if (is_drawn(r, k) && sweep->frames.at[i]->measured[k])
+                return refuse_measured(sweep, r->exprs.at[k]);
     if (sweep->part)
         return refuse(sweep, "a part of a sweep has no picture, nor has what goes on later");
     if (r->pareto.count == 2)

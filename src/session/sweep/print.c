@@ -45,10 +45,13 @@ const char *etch_exact_text(etch_arena *arena, etch_exact value)
 
 /* ---- cells --------------------------------------------------------------------------------------------- */
 
-/* The columns before those of expressions: plan, config, axes. */
+/* The columns before those of axes: plan, config, run. */
 static uint32_t names_count(const etch_sweep *sweep)
 {
-    return sweep->request.names_plans + sweep->request.names_configs;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++)
+        count += sweep->request.choices.at[i].named;
+    return count;
 }
 
 static uint32_t column_count(const etch_sweep *sweep)
@@ -56,12 +59,20 @@ static uint32_t column_count(const etch_sweep *sweep)
     return names_count(sweep) + sweep->columns.count + sweep->request.exprs.count;
 }
 
+/* The choice of a column; UINT32_MAX: it is of an axis or expression, the `*i`-th. */
+static uint32_t choice_at(const etch_sweep *sweep, uint32_t *i)
+{
+    for (uint32_t k = 0; k < sweep->request.choices.count; k++)
+        if (sweep->request.choices.at[k].named && (*i)-- == 0)
+            return k;
+    return UINT32_MAX;
+}
+
 static const char *head_at(const etch_sweep *sweep, uint32_t i)
 {
-    if (sweep->request.names_plans && i-- == 0)
-        return "plan";
-    if (sweep->request.names_configs && i-- == 0)
-        return "config";
+    const uint32_t choice = choice_at(sweep, &i);
+    if (choice != UINT32_MAX)
+        return sweep->request.choices.at[choice].name;
     if (i < sweep->columns.count)
         return sweep->columns.at[i];
     return sweep->request.exprs.at[i - sweep->columns.count];
@@ -77,10 +88,9 @@ typedef struct cell {
 static cell cell_at(const etch_sweep *sweep, const etch_sweep_frame *frame, const etch_exact *values,
                     const etch_exact *results, uint32_t i)
 {
-    if (sweep->request.names_plans && i-- == 0)
-        return (cell){frame->plan, NULL};
-    if (sweep->request.names_configs && i-- == 0)
-        return (cell){frame->config, NULL};
+    const uint32_t choice = choice_at(sweep, &i);
+    if (choice != UINT32_MAX)
+        return (cell){frame->choices[choice], NULL};
     if (i >= sweep->columns.count)
         return (cell){NULL, &results[i - sweep->columns.count]};
     for (uint32_t a = 0; a < frame->axis_count; a++)
@@ -124,7 +134,9 @@ static void put_json_cell(etch_buf *out, cell c)
     } else if (!c.number) {
         etch_buf_puts(out, "null");
     } else {
-        const char *quote = etch_exact_is_integer(*c.number) ? "" : "\"";
+        const etch_exact *n = c.number;
+        const bool fraction = n->text ? strchr(n->text, '/') != NULL : n->number % n->denominator != 0;
+        const char *quote = fraction ? "\"" : "";
         etch_buf_puts(out, quote);
         put_exact(out, *c.number);
         etch_buf_puts(out, quote);
@@ -204,16 +216,23 @@ void etch_print_table(const etch_sweep *sweep, const etch_kept_row *rows, uint32
     }
 }
 
-const char *etch_row_text(etch_arena *arena, const etch_sweep_frame *frame, const etch_exact *values)
+const char *etch_frame_text(const etch_sweep *sweep, const etch_sweep_frame *frame)
 {
-    etch_buf text = {.arena = arena};
-    if (frame->plan)
-        etch_buf_printf(&text, "plan %s", frame->plan);
-    if (frame->config)
-        etch_buf_printf(&text, "%sconfig %s", text.length ? ", " : "", frame->config);
+    etch_buf text = {.arena = sweep->arena};
+    for (uint32_t i = 0; i < sweep->request.choices.count; i++)
+        if (frame->choices[i])
+            etch_buf_printf(&text, "%s%s %s", text.length ? ", " : "", sweep->request.choices.at[i].name,
+                            frame->choices[i]);
+    return text.text ? text.text : "";
+}
+
+const char *etch_row_text(const etch_sweep *sweep, const etch_sweep_frame *frame, const etch_exact *values)
+{
+    etch_buf text = {.arena = sweep->arena};
+    etch_buf_puts(&text, etch_frame_text(sweep, frame));
     for (uint32_t i = 0; i < frame->axis_count; i++) {
         etch_buf_printf(&text, "%s%s = ", text.length ? ", " : "", frame->axes[i].name);
         put_exact(&text, values[i]);
     }
-    return text.text ? text.text : "no axes";
+    return text.length ? text.text : "no axes";
 }

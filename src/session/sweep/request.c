@@ -33,32 +33,125 @@ static void split(etch_arena *arena, const char *text, etch_texts *out)
     }
 }
 
-/* Names of a list; "all": all that there are. False after an error. */
-static bool read_names(etch_session *session, etch_listing what, const etch_texts *given, etch_texts *out)
+static bool refuse(etch_session *session, const char *why, const char *help)
 {
-    static const char *const kinds[] = {[ETCH_LIST_PLANS] = "plan", [ETCH_LIST_CONFIGS] = "config"};
-    const char *const *known;
-    const uint32_t count = etch_spec_list(session->spec, what, &known);
-    for (uint32_t i = 0; i < given->count; i++) {
-        const bool all = strcmp(given->at[i], "all") == 0;
-        uint32_t k = 0;
-        while (k < count && (all || strcmp(known[k], given->at[i]) != 0)) {
-            if (all)
-                ETCH_PUSH(session->arena, out, known[k]);
-            k++;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_SWEEP_REQUEST, (etch_span){0, 0}, "%s", why);
+    return etch_help(diag, "%s", help);
+}
+
+/* Adds a name, or with "all" each. False: there is none. */
+static bool add_known(etch_arena *arena, const char *name, const char *const *known, uint32_t count,
+                      etch_texts *out)
+{
+    const bool all = strcmp(name, "all") == 0;
+    bool found = all;
+    for (uint32_t i = 0; i < count; i++)
+        if (all || strcmp(known[i], name) == 0) {
+            ETCH_PUSH(arena, out, known[i]);
+            found = true;
         }
-        if (!all && k < count)
-            ETCH_PUSH(session->arena, out, known[k]);
-        if (all || k < count)
+    return found;
+}
+
+/* What a list of names is of. */
+static const struct named {
+    etch_listing what;
+    const char *name;
+    etch_code unknown;
+} kinds[ETCH_CHOICE_MACHINE] = {[ETCH_CHOICE_PLAN] = {ETCH_LIST_PLANS, "plan", ETCH_E_UNKNOWN_PLAN},
+                                [ETCH_CHOICE_CONFIG] = {ETCH_LIST_CONFIGS, "config", ETCH_E_UNKNOWN_CONFIG},
+                                [ETCH_CHOICE_RUN] = {ETCH_LIST_RUNS, "run", ETCH_E_RUN}};
+
+/* Names of an option, or of the line of the block where that is not given. False after an error. */
+static bool read_names(etch_session *session, etch_choice_kind kind, const char *option,
+                       const etch_sweep_names *line, const char *in_force, etch_sweep_request *out)
+{
+    const struct named *k = &kinds[kind];
+    etch_sweep_choice choice = {.kind = kind, .name = k->name};
+    etch_texts given = {0};
+    const char *const *known;
+    const uint32_t count = etch_spec_list(session->spec, k->what, &known);
+    split(session->arena, option, &given);
+    for (uint32_t i = 0; line && !option && i < line->count; i++)
+        ETCH_PUSH(session->arena, &given, line->at[i]);
+    for (uint32_t i = 0; i < given.count; i++) {
+        if (add_known(session->arena, given.at[i], known, count, &choice.values))
             continue;
-        const bool plans = what == ETCH_LIST_PLANS;
-        etch_diag *diag = etch_error(session->diags, plans ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG,
-                                     (etch_span){0, 0}, "there is no %s '%s'", kinds[what], given->at[i]);
-        const char *near = etch_nearest(given->at[i], known, count);
+        etch_diag *diag = etch_error(session->diags, k->unknown, (etch_span){0, 0}, "there is no %s '%s'",
+                                     k->name, given.at[i]);
+        const char *near = etch_nearest(given.at[i], known, count);
         if (near)
             etch_help(diag, "did you mean '%s'?", near);
         return false;
     }
+    choice.named = given.count > 0;
+    if (!choice.named)
+        ETCH_PUSH(session->arena, &choice.values, in_force);
+    ETCH_PUSH(session->arena, &out->choices, choice);
+    return true;
+}
+
+/* False after an error. */
+static bool read_machines(etch_session *session, const etch_sweep_options *o, etch_sweep_request *out)
+{
+    etch_sweep_choice choice = {.kind = ETCH_CHOICE_MACHINE, .name = "machine", .named = o->names_machines};
+    for (size_t i = 0; i < o->machine_count; i++) {
+        if (!o->machines[i].name || !o->machines[i].spec)
+            return refuse(session, "a machine needs a name and a spec", "`etch help machines` lists some");
+        ETCH_PUSH(session->arena, &choice.values, etch_copy_string(session->arena, o->machines[i].name));
+    }
+    if (o->machine_count == 0)
+        ETCH_PUSH(session->arena, &choice.values, NULL);
+    choice.named = choice.named && o->machine_count > 0;
+    ETCH_PUSH(session->arena, &out->choices, choice);
+    return true;
+}
+
+/* "plan.schedule = gpipe, interleaved(virtual = 2)": what has a point in its name is chosen from texts. */
+static bool is_choice(const char *axis)
+{
+    return axis[strcspn(axis, ".=")] == '.';
+}
+
+/* False after an error. */
+static bool read_choice(etch_session *session, const char *axis, etch_sweep_request *out)
+{
+    etch_arena *arena = session->arena;
+    const char *sign = strchr(axis, '=');
+    etch_texts name = {0}, whole = {0};
+    etch_sweep_choice choice = {.kind = ETCH_CHOICE_NUMBER, .named = true};
+    if (sign) {
+        split(arena, etch_copy_text(arena, axis, (size_t)(sign - axis)), &name);
+        split(arena, sign + 1, &whole);
+    }
+    if (name.count != 1 || whole.count == 0)
+        return etch_spec_report_empty_axis(session->spec, axis);
+    const size_t length = strlen(whole.at[0]);
+    if (whole.count == 1 && whole.at[0][0] == '[' && whole.at[0][length - 1] == ']')
+        split(arena, etch_copy_text(arena, whole.at[0] + 1, length - 2), &choice.values);
+    else
+        choice.values = whole;
+    choice.name = name.at[0];
+    if (strncmp(choice.name, "plan.", 5) == 0)
+        choice.kind = ETCH_CHOICE_OPTION;
+    if (choice.values.count == 0)
+        return etch_spec_report_empty_axis(session->spec, axis);
+    for (uint32_t i = 0; i < out->choices.count; i++)
+        if (strcmp(out->choices.at[i].name, choice.name) == 0) {
+            etch_error(session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
+                       "the values of '%s' are given twice", choice.name);
+            return false;
+        }
+    ETCH_PUSH(arena, &out->choices, choice);
+    return true;
+}
+
+/* An axis of numbers, or a choice. False after an error. */
+static bool add_axis(etch_session *session, const char *axis, etch_sweep_request *out)
+{
+    if (is_choice(axis))
+        return read_choice(session, axis, out);
+    ETCH_PUSH(session->arena, &out->over, axis);
     return true;
 }
 
@@ -81,12 +174,6 @@ static bool read_top(etch_session *session, const char *text, uint64_t *top)
     etch_error(session->diags, ETCH_E_SWEEP_REQUEST, (etch_span){0, 0}, "'%.40s' is no number of best rows",
                text);
     return false;
-}
-
-static bool refuse(etch_session *session, const char *why, const char *help)
-{
-    etch_diag *diag = etch_error(session->diags, ETCH_E_SWEEP_REQUEST, (etch_span){0, 0}, "%s", why);
-    return etch_help(diag, "%s", help);
 }
 
 /* What is computed: options before the lines of the block. */
@@ -120,6 +207,14 @@ static bool read_results(etch_session *session, const etch_sweep_options *o, con
     if (!best && (o->top || top))
         return refuse(session, "the number of best rows needs what they are best in",
                       "say --best EXPR: the rows where it is least");
+    if (o->verify && !o->lower)
+        return refuse(session, "there are no traces to be verified", "say where they go: --lower DIR");
+    if (o->lower && !best && pareto.count == 0)
+        return refuse(session, "traces are written of the rows that are chosen",
+                      "say which: --best EXPR, also with --top N, or --pareto EXPR,EXPR");
+    if (o->lower && o->shard)
+        return refuse(session, "a share of the rows does not know which are chosen of all",
+                      "leave out --lower, and lower the rows that `etch merge` prints");
     return out->exprs.count > 0 ||
            refuse(session, "a sweep needs what to compute",
                   "say --select 'memory(peak), comm(step)', or --best EXPR, or --pareto EXPR,EXPR");
@@ -131,29 +226,22 @@ bool etch_sweep_read(etch_session *session, const etch_sweep_options *o, etch_sw
     const etch_sweep_block_text *b = o->sweep ? etch_spec_sweep(session->spec, o->sweep) : NULL;
     if (o->sweep && !b)
         return false;
+    if (!read_names(session, ETCH_CHOICE_PLAN, o->plans, b ? &b->plans : NULL, session->options.plan, out) ||
+        !read_names(session, ETCH_CHOICE_CONFIG, o->configs, b ? &b->configs : NULL, session->options.config,
+                    out) ||
+        !read_names(session, ETCH_CHOICE_RUN, o->runs, b ? &b->runs : NULL, session->options.run, out))
+        return false;
+    if (!read_machines(session, o, out))
+        return false;
     for (uint32_t i = 0; b && i < b->over.count; i++)
-        ETCH_PUSH(arena, &out->over, b->over.at[i]);
+        if (!add_axis(session, b->over.at[i], out))
+            return false;
     for (size_t i = 0; i < o->over_count; i++)
-        ETCH_PUSH(arena, &out->over, etch_copy_string(arena, o->over[i]));
+        if (!add_axis(session, etch_copy_string(arena, o->over[i]), out))
+            return false;
     for (uint32_t i = 0; b && i < b->where.count; i++)
         ETCH_PUSH(arena, &out->where, b->where.at[i]);
     for (size_t i = 0; i < o->where_count; i++)
         split(arena, o->where[i], &out->where);
-    etch_texts plans = {0}, configs = {0};
-    split(arena, o->plans, &plans);
-    split(arena, o->configs, &configs);
-    for (uint32_t i = 0; b && !o->plans && i < b->plans.count; i++)
-        ETCH_PUSH(arena, &plans, b->plans.at[i]);
-    for (uint32_t i = 0; b && !o->configs && i < b->configs.count; i++)
-        ETCH_PUSH(arena, &configs, b->configs.at[i]);
-    if (!read_names(session, ETCH_LIST_PLANS, &plans, &out->plans) ||
-        !read_names(session, ETCH_LIST_CONFIGS, &configs, &out->configs))
-        return false;
-    out->names_plans = out->plans.count > 0;
-    out->names_configs = out->configs.count > 0;
-    if (!out->names_plans)
-        ETCH_PUSH(arena, &out->plans, session->options.plan);
-    if (!out->names_configs)
-        ETCH_PUSH(arena, &out->configs, session->options.config);
     return read_results(session, o, b, out);
 }

@@ -23,7 +23,7 @@ const char *etch_solution_kind_name(etch_solution_kind kind)
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : NULL;
 }
 
-enum { MOST_NAMES = 16, MOST_OUTER = 1000 };
+enum { MOST_NAMES = 16, MOST_OUTER = 100000 };
 
 typedef struct solving {
     etch_session *session;
@@ -137,7 +137,7 @@ static bool open_frame(solving *s)
 {
     etch_sweep *sweep = &s->sweep;
     etch_session *session = s->session;
-    etch_sweep_frame *frame = etch_frame_new(sweep, session->options.plan, session->options.config);
+    etch_sweep_frame *frame = etch_frame_new(sweep, NULL);
     if (frame->refused) {
         if (frame->why)
             etch_sweep_repeat(session, frame->why);
@@ -197,7 +197,7 @@ static void keep_row(solving *s, const etch_solution_row *row)
     const uint32_t count = s->solver.frame->axis_count;
     etch_exact *values = ETCH_NEW_ARRAY(arena, count, etch_exact);
     memcpy(values, s->solver.row, count * sizeof *values);
-    values[count - 1] = (etch_exact){0, 1, row->answer ? row->answer->values[count - 1] : "0"};
+    values[count - 1] = etch_exact_read(arena, row->answer ? row->answer->values[count - 1] : "0");
     ETCH_PUSH(arena, &s->rows, (etch_frontier_row){*row, values});
 }
 
@@ -222,6 +222,34 @@ static etch_status solve_row(solving *s, const etch_exact *values, uint32_t coun
     return status;
 }
 
+static etch_status refuse_outer(solving *s)
+{
+    etch_diag *diag =
+        etch_error(s->session->diags, ETCH_E_SOLVE_REQUEST, (etch_span){0, 0},
+                   "there are more than %d combinations of the first variables", (int)MOST_OUTER);
+    etch_help(diag, "give fewer values");
+    return ETCH_EINPUT;
+}
+
+/* Have the names before the last one more values together than can be solved for? */
+static bool has_too_many(solving *s, etch_exact *row)
+{
+    const etch_sweep_frame *frame = s->solver.frame;
+    const uint32_t last = frame->axis_count - 1;
+    etch_exact *before = s->solver.row;
+    uint32_t count = 0;
+    etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame);
+    while (count <= MOST_OUTER && etch_walk_next(&s->sweep.walk, row)) {
+        bool same = count > 0;
+        for (uint32_t i = 0; same && i < last; i++)
+            same = etch_exact_compare(s->sweep.arena, row[i], before[i]) == 0;
+        count += !same;
+        memcpy(before, row, frame->axis_count * sizeof *row);
+    }
+    etch_walk_end(&s->sweep.walk);
+    return count > MOST_OUTER;
+}
+
 /* For all values of the names before the last one. */
 static etch_status solve_all(solving *s)
 {
@@ -230,7 +258,10 @@ static etch_status solve_all(solving *s)
     etch_exact *row = ETCH_NEW_ARRAY(s->sweep.arena, frame->axis_count, etch_exact);
     ETCH_VEC(etch_exact) values = {0};
     etch_status status = ETCH_OK;
-    uint32_t problems = 0;
+    if (has_too_many(s, row))
+        return refuse_outer(s);
+    if (s->sweep.walk.failed)
+        return ETCH_EINPUT;
     etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame);
     bool more = etch_walk_next(&s->sweep.walk, row);
     while (status == ETCH_OK && more) {
@@ -243,11 +274,6 @@ static etch_status solve_all(solving *s)
             for (uint32_t i = 0; more && i < last; i++)
                 same = same && etch_exact_compare(s->sweep.arena, row[i], s->solver.row[i]) == 0;
         }
-        if (++problems > MOST_OUTER)
-            return refuse(s, "there are more than 1000 combinations of the first variables",
-                          "give fewer values")
-                       ? ETCH_OK
-                       : ETCH_EINPUT;
         status = solve_row(s, values.at, values.count);
     }
     return s->sweep.walk.failed ? ETCH_EINPUT : status;

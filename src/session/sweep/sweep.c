@@ -9,6 +9,9 @@
 /* More rows need a word of the user. */
 #define ROWS_UNASKED UINT64_C(100000000)
 
+/* Each may be a model of its own. */
+enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
+
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
 
 /* Keeps what is to be kept of the rows of a block; these go to `log`, where there is one, for a part. */
@@ -44,12 +47,24 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
                        : etch_sweep_write(sweep, b->text.text, b->text.length);
 }
 
+/* From one on that was stopped, nothing is known of the rows. */
+static void drop_blocks(etch_sweep *sweep, uint32_t first)
+{
+    for (uint32_t i = first; i < sweep->block_count; i++)
+        sweep->report->rows -= sweep->blocks[i].count;
+    sweep->report->stopped = true;
+}
+
 static etch_status run_blocks(etch_sweep *sweep)
 {
     const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
     etch_status status = etch_blocks_compute(sweep, threads);
-    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count; i++)
-        status = take_block(sweep, &sweep->blocks[i]);
+    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count && !sweep->report->stopped; i++) {
+        if (sweep->blocks[i].cut)
+            drop_blocks(sweep, i);
+        else
+            status = take_block(sweep, &sweep->blocks[i]);
+    }
     etch_blocks_free(sweep);
     return status;
 }
@@ -124,7 +139,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
     while (status == ETCH_OK) {
         if (sweep->block_count == most_blocks || is_cancelled(sweep)) {
             status = run_blocks(sweep);
-            sweep->report->stopped = is_cancelled(sweep);
+            sweep->report->stopped = sweep->report->stopped || is_cancelled(sweep);
         }
         if (status != ETCH_OK || sweep->report->stopped)
             break;
@@ -142,14 +157,41 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-/* All plans with all configs. False after an error: none of them is a sweep, or the statement is wrong. */
+/* The next values of the choices, the last one fastest. False: there are none. */
+static bool next_choice(const etch_sweep_request *r, uint32_t *at)
+{
+    for (uint32_t i = r->choices.count; i-- > 0; at[i] = 0)
+        if (++at[i] < r->choices.at[i].values.count)
+            return true;
+    return false;
+}
+
+static bool refuse_frames(etch_sweep *sweep)
+{
+    etch_diag *diag =
+        etch_error(sweep->session->diags, ETCH_E_SWEEP_ROWS, (etch_span){0, 0},
+                   "plans, configs, runs, machines and options of plans make more than %d combinations",
+                   (int)MOST_FRAMES);
+    return etch_help(diag, "give fewer of them; numbers, as of params, may be millions") && false;
+}
+
+/* All plans with all configs, runs and so on. False after an error: none of them is a sweep, or the statement
+ * is wrong. */
 static bool make_frames(etch_sweep *sweep)
 {
     const etch_sweep_request *r = &sweep->request;
+    uint32_t *at = ETCH_NEW_ARRAY(sweep->arena, r->choices.count, uint32_t);
+    const char **choices = ETCH_NEW_ARRAY(sweep->arena, r->choices.count, const char *);
     bool some = false;
-    for (uint32_t i = 0; i < r->plans.count; i++)
-        for (uint32_t k = 0; k < r->configs.count; k++)
-            some = !etch_frame_new(sweep, r->plans.at[i], r->configs.at[k])->refused || some;
+    do {
+        for (uint32_t i = 0; i < r->choices.count; i++)
+            choices[i] = r->choices.at[i].values.at[at[i]];
+        if (sweep->frames.count == MOST_FRAMES)
+            return refuse_frames(sweep);
+        const etch_sweep_frame *frame = etch_frame_new(sweep, choices);
+        some = some || !frame->refused;
+        sweep->times = sweep->times || (!frame->refused && frame->times);
+    } while (next_choice(r, at));
     if (!some && sweep->frames.at[0]->why)
         etch_sweep_repeat(sweep->session, sweep->frames.at[0]->why);
     return some;
@@ -179,7 +221,6 @@ static bool choose_part(etch_sweep *sweep, etch_part *part)
 {
     const etch_sweep_options *o = sweep->options;
     *part = (etch_part){.sweep = sweep, .folder = -1, .file = -1};
-    sweep->block_rows = ETCH_SWEEP_BLOCK;
     if (!o->shard && !o->resume)
         return true;
     if (!etch_part_read_share(sweep->session, o->shard, &part->shard, &part->shards))
@@ -191,16 +232,21 @@ static bool choose_part(etch_sweep *sweep, etch_part *part)
     }
     sweep->part = part;
     part->alone = !o->shard;
-    if (!part->alone)
-        sweep->block_rows = ETCH_PART_SHARED;
     return true;
+}
+
+/* Rows that are run one by one, or are shared with others, come in small blocks. */
+static void choose_blocks(etch_sweep *sweep)
+{
+    const bool shared = sweep->part && !sweep->part->alone;
+    sweep->block_rows = sweep->times ? BLOCK_TIMED : shared ? ETCH_PART_SHARED : ETCH_SWEEP_BLOCK;
 }
 
 static etch_status run_frames(etch_sweep *sweep)
 {
     const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
     /* as many rows at a time, whatever their blocks are */
-    const uint32_t most = 4 * threads * (ETCH_SWEEP_BLOCK / sweep->block_rows);
+    const uint32_t most = 4 * threads * (sweep->times ? 1 : ETCH_SWEEP_BLOCK / sweep->block_rows);
     etch_status status = ETCH_OK;
     sweep->blocks = ETCH_NEW_ARRAY(sweep->arena, most, etch_sweep_block);
     for (uint32_t i = 0; status == ETCH_OK && !sweep->report->stopped && i < sweep->frames.count; i++)
@@ -223,6 +269,7 @@ static etch_status run(void *data)
     if (!choose_part(sweep, part) || !etch_sweep_read(session, sweep->options, &sweep->request) ||
         !make_frames(sweep) || (sweep->options->plot && !etch_plot_fits(sweep)))
         return ETCH_EINPUT;
+    choose_blocks(sweep);
     etch_status status = check_count(sweep);
     if (status != ETCH_OK)
         return status;
@@ -266,6 +313,7 @@ void etch_sweep_end(etch_sweep *sweep)
         etch_part_end(sweep->part);
     for (uint32_t i = 0; i < sweep->files.count; i++)
         close(sweep->files.at[i]);
+    etch_machines_close(sweep);
     etch_walk_end(&sweep->walk);
     etch_blocks_free(sweep);
     for (uint32_t i = 0; i < sweep->programs.count; i++)
@@ -283,6 +331,7 @@ etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *
     etch_sweep_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     etch_sweep sweep = {.session = session, .options = &own};
+    sweep.may_time = true;
     sweep.sink = (etch_sweep_sink){.session = session, .options = &own, .folder = -1, .file = -1};
     etch_status status = etch_sweep_begin(&sweep);
     if (status == ETCH_OK)

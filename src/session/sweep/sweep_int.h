@@ -3,16 +3,19 @@
  *     request.c    what is asked for, as lists of texts
  *     frame.c      one plan and config: axes, and conditions on them
  *     structure.c  what decides structure
+ *     machine.c    what steps run on
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
  *     block.c      many rows at once
  *     blocks.c     some blocks at a time
+ *     timed.c      runs of steps, row by row
  *     exact.c      numbers of any size
  *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
  *     print.c      rows as text
  *     plot.c       rows as a picture
  *     sink.c       where text goes
+ *     lowered.c    traces of rows
  *     output.c     what comes of rows
  *     part_int.h   rows of one of several processes, and what goes on later
  *     tell.c       which rows are left out, and why
@@ -24,7 +27,8 @@
 
 /* ---- exact.c ------------------------------------------------------------------------------------------- */
 
-/* number/denominator, which is above 0; or a text, "123" or "7/2", where these do not hold it. */
+/* number/denominator, which is above 0; or a text, where these do not hold it, "123" or "7/2", and of what is
+ * known to some digits, "12.5" or "4.06e9". */
 typedef struct etch_exact {
     int64_t number, denominator;
     const char *text;
@@ -35,6 +39,8 @@ int etch_exact_compare(etch_arena *arena, etch_exact a, etch_exact b);
 bool etch_exact_divides(etch_arena *arena, etch_exact divisor, etch_exact number);
 bool etch_exact_is_integer(etch_exact a);
 bool etch_exact_holds(etch_arena *arena, etch_relation relation, etch_exact left, etch_exact right);
+/* A number as it is written; `arena` holds what is long. */
+etch_exact etch_exact_read(etch_arena *arena, const char *text);
 /* A constant; false: it does not fit a fraction of words. */
 bool etch_exact_of(etch_sym *sym, etch_expr constant, etch_exact *out);
 
@@ -51,13 +57,36 @@ etch_span etch_sweep_span(const etch_session *session, etch_span span);
 
 typedef ETCH_VEC(const char *) etch_texts;
 
+/* What rows may differ in beside numbers. */
+typedef enum etch_choice_kind {
+    ETCH_CHOICE_PLAN,
+    ETCH_CHOICE_CONFIG,
+    ETCH_CHOICE_RUN,
+    ETCH_CHOICE_MACHINE,
+    /* these four are there always, in this order; then, in the order of the request: */
+    ETCH_CHOICE_ALWAYS,
+    /* an option of plans, "plan.schedule" */
+    ETCH_CHOICE_OPTION = ETCH_CHOICE_ALWAYS,
+    /* a number of a machine, "nvlink.bandwidth" */
+    ETCH_CHOICE_NUMBER
+} etch_choice_kind;
+
+typedef struct etch_sweep_choice {
+    etch_choice_kind kind;
+    /* of its column */
+    const char *name;
+    /* has it one? */
+    bool named;
+    /* one NULL: that of the session */
+    etch_texts values;
+} etch_sweep_choice;
+
 /* What a sweep is asked for, whoever says it. */
 typedef struct etch_sweep_request {
     /* "tp = 1, 2" */
     etch_texts over;
-    /* one NULL: that of the session */
-    etch_texts plans, configs;
-    bool names_plans, names_configs;
+    /* the first is the slowest; all are slower than axes */
+    ETCH_VEC(etch_sweep_choice) choices;
     /* one statement each, as it is written */
     etch_texts where;
     /* all that is computed, each once; what is selected first */
@@ -126,12 +155,26 @@ typedef enum etch_where_kind {
     /* the equation */
     ETCH_WHERE_SOLVED,
     /* of quantities */
-    ETCH_WHERE_QUANTITY
+    ETCH_WHERE_QUANTITY,
+    /* of runs of the step */
+    ETCH_WHERE_TIMED
 } etch_where_kind;
 
 typedef struct etch_sweep_frame {
     uint32_t number;
-    const char *plan, *config;
+    /* by choice of the request */
+    const char **choices;
+    const char *plan, *config, *run;
+    /* the frame whose formulas these rows have: it differs from this one in its machine alone */
+    const struct etch_sweep_frame *formulas;
+    /* what steps run on; NULL: the spec says it, or nothing is run */
+    const struct etch_sweep_machine_of *machine;
+    /* by expression: is it of a run of the step? */
+    const bool *timed;
+    /* likewise: is it one quantity of a run and nothing else, which is known to some digits? */
+    const bool *measured;
+    /* some expression or statement is */
+    bool times;
     /* in the order of the rows */
     etch_sweep_axis *axes;
     uint32_t axis_count;
@@ -172,6 +215,7 @@ enum { ETCH_SWEEP_BLOCK = 8192 };
 
 /* The values that decide, and which sizes are 1. */
 typedef struct etch_case_key {
+    /* that formulas are of */
     const etch_sweep_frame *frame;
     /* by axis of the frame: its value where it decides, else 1 where it is a size of 1; else it is open,
      * which a denominator of 0 says */
@@ -196,10 +240,16 @@ typedef struct etch_sweep_block {
     bool *passes;
     /* by row that passes: its case; NULL: not known yet */
     struct etch_sweep_case **cases;
+    /* by row: do its values fit its case? Rows that do not no longer pass */
+    bool *fits;
+    /* cases with such rows that are not complete */
+    ETCH_VEC(struct etch_sweep_case *) wanted;
     /* of cases that nobody knows yet */
     ETCH_VEC(etch_case_key) new_keys;
     /* by row to print: what the expressions are; else NULL */
     etch_exact **results;
+    /* the sweep was stopped before all runs of its rows were done */
+    bool cut;
     /* by statement: rows that it was asked of, and for which it holds */
     uint64_t *asked, *met;
     uint64_t unmet, written;
@@ -210,6 +260,9 @@ typedef struct etch_sweep_block {
 
 typedef enum etch_case_state {
     ETCH_CASE_NEW,
+    /* what its values must be is known */
+    ETCH_CASE_FITS,
+    /* and what is asked of its rows */
     ETCH_CASE_READY,
     /* all rows of it */
     ETCH_CASE_REFUSED,
@@ -249,6 +302,8 @@ typedef struct etch_sweep_case {
     void *look_data;
     struct etch_sweep_case *next;
     etch_case_key key;
+    /* while it is compiled: cases.c */
+    struct etch_case_work *work;
     etch_mem *mem;
     etch_arena *arena;
     etch_case_state state;
@@ -256,6 +311,8 @@ typedef struct etch_sweep_case {
     etch_case_program musts, claims, exprs;
     const etch_case_must *must;
     uint32_t must_count;
+    /* among those to be completed */
+    bool listed;
     /* of statements about quantities: which */
     const etch_sweep_claim *claim;
     const uint32_t *claim_of;
@@ -305,6 +362,11 @@ typedef struct etch_sweep {
     etch_arena *arena;
     etch_sweep_request request;
     ETCH_VEC(etch_sweep_frame *) frames;
+    ETCH_VEC(struct etch_sweep_machine_of *) machines;
+    /* what machines lack, as far as it was said */
+    etch_texts told;
+    /* runs of steps may be asked for, and are */
+    bool may_time, times;
     /* of all frames */
     ETCH_VEC(etch_program *) programs;
     /* names of columns: axes */
@@ -312,6 +374,8 @@ typedef struct etch_sweep {
     /* by hash */
     etch_sweep_case **cases;
     uint32_t case_slots, case_count;
+    /* of cases, open */
+    atomic_int sessions;
     ETCH_VEC(etch_sweep_case *) new_cases;
     /* under way */
     etch_sweep_block *blocks;
@@ -366,12 +430,21 @@ etch_status etch_part_copy(struct etch_part *part) ETCH_MUST_CHECK;
 void etch_part_remove(struct etch_part *part);
 void etch_part_end(struct etch_part *part);
 
+/* ---- message.c ----------------------------------------------------------------------------------------- */
+
+/* The first error of a session; NULL: there is none. */
+const etch_diag *etch_sweep_first_error(const etch_session *session);
+/* No row of the frame is computed, for this reason; NULL: nobody knows. */
+void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why);
+
+/* ---- sweep.c ------------------------------------------------------------------------------------------- */
+
 /* Gives a sweep memory of its own; and takes all that it has away, whatever has come of it. */
 etch_status etch_sweep_begin(etch_sweep *sweep) ETCH_MUST_CHECK;
 void etch_sweep_end(etch_sweep *sweep);
 
-/* Reads a sweep's request for a plan and a config. NULL after an error. */
-etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *plan, const char *config);
+/* Reads a sweep's request for a value of each choice. */
+etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *const *choices);
 /* Opens a session on the spec of the sweep with values for the axes of a frame. `values`, by axis: a
  * denominator of 0 leaves it open; NULL: all are. NULL: memory is out. */
 etch_session *etch_frame_open(const etch_sweep *sweep, etch_arena *arena, const etch_sweep_frame *frame,
@@ -381,6 +454,25 @@ const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *fra
                                   const etch_program *program);
 /* `ranks` of a text as the product of the plan's axes; the text itself where there is none. */
 const char *etch_frame_ranks(etch_session *session, const etch_plan *plan, const char *text);
+
+/* ---- machine.c ----------------------------------------------------------------------------------------- */
+
+/* A cluster that steps run on, in a session of its own, read by all threads. */
+typedef struct etch_sweep_machine_of {
+    /* "h100_sxm"; NULL: the spec of the sweep */
+    const char *name;
+    /* numbers that are set: "nvlink.bandwidth = 900 GB/s" */
+    etch_texts sets;
+    etch_session *session;
+    /* NULL: there is none */
+    const etch_cluster *cluster;
+    /* why not */
+    const etch_diag *why;
+} etch_sweep_machine_of;
+
+/* Finds the machine of a frame, if it has one. False: it cannot be had, which the frame then says. */
+bool etch_frame_find_machine(etch_sweep *sweep, etch_sweep_frame *frame);
+void etch_machines_close(etch_sweep *sweep);
 
 /* ---- structure.c --------------------------------------------------------------------------------------- */
 
@@ -411,17 +503,27 @@ enum { ETCH_SWEEP_VALUES = 10000000 };
 etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key);
 /* Adds the case of a key, to be compiled. */
 void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
-/* Compiles it: on any thread. */
-etch_status etch_case_compile(etch_sweep_case *self);
+/* Compiles what the values of its rows must be; on any thread. */
+etch_status etch_case_begin(etch_sweep_case *self);
+/* Compiles what is asked of its rows, some of which are left; on any thread. */
+etch_status etch_case_complete(etch_sweep_case *self);
 void etch_case_free(etch_sweep_case *self);
+/* Why a session refuses its values; "it cannot be computed" where nothing says so. */
+etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *session);
 
 /* ---- block.c ------------------------------------------------------------------------------------------- */
 
 /* Finds the case of each row for which the plain statements hold; on any thread. Rows of cases that cannot be
  * compiled as a whole become cases of their own. */
 etch_status etch_block_sort(etch_sweep_block *block);
-/* Computes the rows whose cases are compiled; on any thread. */
+/* Refuses the rows whose values do not fit their cases; on any thread. */
+etch_status etch_block_fit(etch_sweep_block *block);
+/* Computes the rows whose cases are complete; on any thread. */
 etch_status etch_block_compute(etch_sweep_block *block);
+/* Makes text of its rows, where they go out as they come; after all has been computed. */
+void etch_block_finish(etch_sweep_block *block);
+/* Refuses a row. */
+void etch_block_refuse(etch_sweep_block *block, uint32_t row, etch_reason_text reason);
 /* The values of a row, by axis. */
 etch_exact *etch_block_row(etch_arena *arena, const etch_sweep_block *block, uint32_t row);
 /* Adds rows of a reason, which stay in memory of whoever has them. */
@@ -435,9 +537,19 @@ bool etch_sweep_streams(const etch_sweep *sweep);
 etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block);
 /* Adds a row, by axis; there is room for it. */
 etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row);
+/* ---- timed.c ------------------------------------------------------------------------------------------- */
+
+/* Runs the step of each row of a block that is left, and leaves those for which statements about it hold. */
+etch_status etch_block_run(etch_sweep_block *block, unsigned threads);
+
 /* Computes the blocks of the sweep. */
 etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads);
 void etch_blocks_free(etch_sweep *sweep);
+
+/* ---- lowered.c ----------------------------------------------------------------------------------------- */
+
+/* Writes the traces of the rows that were kept, into folders of their own. */
+etch_status etch_sweep_lower(etch_sweep *sweep);
 
 /* ---- rows.c, print.c, sink.c, tell.c ------------------------------------------------------------------- */
 
@@ -455,7 +567,9 @@ void etch_print_table(const etch_sweep *sweep, const etch_kept_row *rows, uint32
 bool etch_plot_fits(etch_sweep *sweep);
 /* A picture of the rows that are kept, SVG. False after an error. */
 bool etch_plot(etch_sweep *sweep, etch_buf *out);
-const char *etch_row_text(etch_arena *arena, const etch_sweep_frame *frame, const etch_exact *values);
+const char *etch_row_text(const etch_sweep *sweep, const etch_sweep_frame *frame, const etch_exact *values);
+/* "plan fsdp, config llama3_8b"; "" where there is nothing to say. */
+const char *etch_frame_text(const etch_sweep *sweep, const etch_sweep_frame *frame);
 
 /* behind the name of a file that misses rows */
 #define ETCH_SINK_PARTIAL ".partial"
