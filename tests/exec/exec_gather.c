@@ -268,7 +268,8 @@ void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint
 {
     for (uint32_t i = 0; i < end && !ranks->env.failure; i++) {
         const etch_step *step = region->items.at[i].step;
-        if (!step || !step->copies || step->lasts != ETCH_KEEP_GROUP)
+        const bool waited = step && ranks->skips[0] && !step->weight_half; /* of each iteration */
+        if (!step || !step->copies || step->lasts != ETCH_KEEP_GROUP || waited)
             continue;
         for (uint32_t k = 0; k < step->out_count; k++)
             forget_copy(ranks, step->outs[k], region->loop != NULL);

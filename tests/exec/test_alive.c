@@ -162,7 +162,9 @@ static void seeds(etch_arena *arena)
         /* a part of a cotangent that another stage cuts */
         3018407,
         /* what inner loops that are run again begin with */
-        4004486};
+        4004486,
+        /* copies that wait in several iterations */
+        6057270};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
