@@ -290,7 +290,9 @@ static void wrong(etch_arena *arena)
          "E0425 a.etch:4:20 dim 'B' is sharded twice\n"
          "  note a.etch:4:15 it is sharded here already\n"
          "  help several axes of one dim are one list: B @ (a, b)\n"},
-        {"mesh [a]\nzero 4 @ a", NULL, "E0430 a.etch:4:6 there is no ZeRO level 4\n"},
+        {"mesh [a]\nzero 4 @ a", NULL,
+         "E0430 a.etch:4:6 there is no ZeRO level 4\n"
+         "  help 1 divides the states of the optimizer, 2 the gradients as well, 3 the weights as well\n"},
         {"mesh [a, b]\nzero 1 @ a\nzero 1 @ b", NULL,
          "E0431 a.etch:5:1 a plan has one zero line\n"
          "  note a.etch:4:1 it is here\n"
@@ -300,7 +302,8 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nzero 1 @ a, group = layer, groups = 2", NULL,
          "E0430 a.etch:4:21 'group' of a zero line is weight, each by itself: zero 3 also gathers by the "
          "iterations of loops\n"
-         "E0430 a.etch:4:28 a zero line has no option 'groups'\n  help did you mean 'group'?\n"},
+         "E0430 a.etch:4:28 a zero line has no option 'groups'\n  help did you mean 'group'?\n"
+         "  help it has again, group, keep, prefetch, reduce, root\n"},
         {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
          "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
          "  help zero 3 divides the weights, too\n"
@@ -353,8 +356,12 @@ static void wrong(etch_arena *arena)
          "  help did you mean 'one_f_one_b'?\n" SCHEDULES "E0430 a.etch:4:43 'schedule' is given twice\n"
          "  note a.etch:4:18 it is given here already\n"
          "E0430 a.etch:4:61 a stage line has no option 'virtual'\n"
+         "  help it has counts, schedule; what a schedule takes stands behind it, "
+         "schedule = interleaved(virtual = 2)\n"
          "E0430 a.etch:4:74 a stage line has no option 'shedule'\n"
-         "  help did you mean 'schedule'?\n"},
+         "  help did you mean 'schedule'?\n"
+         "  help it has counts, schedule; what a schedule takes stands behind it, "
+         "schedule = interleaved(virtual = 2)\n"},
         {"mesh [a]\nstage layer @ a, schedule = list", NULL,
          "E0432 a.etch:4:29 schedule 'list' needs the order of each stage, as strings\n" ORDERS},
         {"mesh [a]\nstage layer @ a, schedule = list(\"F0 B0\", 2)", NULL,
@@ -417,7 +424,9 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
-         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"},
+         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"
+         "  help it has balance, bucket, keep, offload, order, ranks, recompute, reduce; sizes of axes stand "
+         "in the mesh, mesh [dp = 8]\n"},
         {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
          "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
          "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
@@ -549,15 +558,13 @@ static void pending(etch_arena *arena)
         {"for core { stage  layer @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
         {"for core { stage  layer @ (dp,tp) }", "dp=4", false, false, false,
          "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
-         "  help stages cut the whole model: one line outside of all scopes lists what they cut, "
-         "stage (embed, layer, head) @ pp\n"
-         "  help it has no effect on axes of 1: --set dp=1\n"},
+         "  note a.etch:4:1 the stages of the plan are these\n"
+         "  help stages cut the whole model: leave this line out\n"},
         {"for core { stage  layer @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
         {"for core { stage  layer @ (dp,tp) }", "pp=1", false, true, false,
          "E0420 a.etch:5:12 'stage layer @ (dp,tp)'" LATER
-         "  help stages cut the whole model: one line outside of all scopes lists what they cut, "
-         "stage (embed, layer, head) @ pp\n"
-         "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
+         "  note a.etch:4:1 the stages of the plan are these\n"
+         "  help stages cut the whole model: leave this line out\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ready_case *c = &cases[i];

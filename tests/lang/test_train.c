@@ -60,7 +60,8 @@ static void options(etch_arena *arena)
         {"recompute = needed(core, mlp.h)", "-/1 recompute core recompute mlp.h needed", ""},
         {"optimiser = adamw", NULL,
          "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
-         "  help did you mean 'optimizer'?\n"},
+         "  help did you mean 'optimizer'?\n"
+         "  help it has model, optimizer, accumulate, recompute, clip, freeze, and binds params\n"},
         {"optimizer = sgd", "-/1 sgd", ""},
         {"optimizer = sgd(master = true)", "-/1 sgd+master", ""},
         {"optimizer = sgd(momentum = 0.9)", "-/1 sgd_momentum", ""},
@@ -125,7 +126,9 @@ static void options(etch_arena *arena)
          "E0220 a.etch:5:18 freeze is a module, loop, tag or module.tensor, a list of them, or none\n"},
         {"adapt = lora(x)", NULL, "E0244 a.etch:5:9 'adapt' in a train block" LATER},
         {"micro = 4, accumulate = (B, 2*micro)", "B/2*micro", ""}, /* what it binds is in the settings */
-        {"nicro = 4", NULL, "E0220 a.etch:5:9 a train block has no option 'nicro'\n"},
+        {"nicro = 4", NULL,
+         "E0220 a.etch:5:9 a train block has no option 'nicro'\n"
+         "  help it has model, optimizer, accumulate, recompute, clip, freeze, and binds params\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const train_case *c = &cases[i];
