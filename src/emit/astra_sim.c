@@ -13,9 +13,8 @@
 #define MEMORY "memory.json"
 #define COMMAND "astra-sim.sh"
 
-/* Those of the network of one dimension are the last two. */
-static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK, SYSTEM,       MEMORY,
-                                                        COMMAND, FLAT_NETWORK, FLAT_SYSTEM};
+static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK,     SYSTEM, FLAT_NETWORK,
+                                                        FLAT_SYSTEM, MEMORY, COMMAND};
 
 uint32_t etch_astra_sim_file(const char *file)
 {
@@ -221,11 +220,15 @@ uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char
         text[i] = (etch_buf){.arena = arena};
     put_network(&text[0], &d);
     put_system(&text[1], (algorithm){"ring", d.count}, choose_all_to_all(job, &d));
-    etch_buf_puts(&text[2], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
-    put_command(&text[3], job, name);
-    put_flat_network(&text[4], job, &d);
-    put_system(&text[5], (algorithm){"ring", 1}, (algorithm){"direct1", 1});
+    if (etch_group_count_along(job) == 0) { /* of a network of one dimension, where none is named */
+        put_flat_network(&text[2], job, &d);
+        put_system(&text[3], (algorithm){"ring", 1}, (algorithm){"direct1", 1});
+    }
+    etch_buf_puts(&text[4], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
+    put_command(&text[5], job, name);
+    uint32_t count = 0;
     for (uint32_t i = 0; i < ETCH_ASTRA_SIM_FILES; i++)
-        files[i] = (etch_extra_file){names[i], text[i].text, text[i].length};
-    return etch_group_count_along(job) > 0 ? ETCH_ASTRA_SIM_FILES - 2 : ETCH_ASTRA_SIM_FILES;
+        if (text[i].length > 0)
+            files[count++] = (etch_extra_file){names[i], text[i].text, text[i].length};
+    return count;
 }

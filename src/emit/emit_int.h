@@ -76,8 +76,8 @@ typedef struct etch_extra_file {
 } etch_extra_file;
 
 enum { ETCH_ASTRA_SIM_FILES = 6 };
-/* Makes them, in `arena`, and returns how many: without the last two, which are of a network of one
- * dimension, where collectives are along several. `name`: of the traces. */
+/* Makes them, in `arena`, and returns how many: where collectives are along dimensions, without the two of a
+ * network of one dimension. `name`: of the traces. */
 uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
                               etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
 /* Which of them has this name: an index; ETCH_ASTRA_SIM_FILES: none. */

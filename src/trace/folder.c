@@ -176,7 +176,9 @@ static void read_network(const json_t *root, etch_trace_set *set)
     json_array_foreach(families, i, row)
     {
         const uint64_t along = read_dimensions(json_object_get(row, "dimensions"), set->dimension_count);
-        if (along && set->along_count < ETCH_MOST_ALONG)
+        if (along && set->along_count == ETCH_MOST_ALONG)
+            ranks = 0; /* more than `etch lower` writes */
+        else if (along)
             set->along[set->along_count++] = along;
     }
     if (set->along_count == 0 || ranks != set->rank_count)

@@ -113,6 +113,7 @@ class ShowJson(Case):
         for arguments in ((), ("loss",), ("--plan", "cut")):
             self.hold(own, *arguments)
         self.hold(own, "--plan", "cut", "--pipeline", "--config", "tiny")
+        self.hold(own, "--plan", "cut", "--pipeline", "--config", "tiny", "--set", "plan.schedule=dualpipev,micro=4")
         self.check_seen()
 
     def check_seen(self):

@@ -159,7 +159,7 @@ class Solve(Case):
 
     def test_many_combinations(self):
         """Memory grows with the combinations, and not with their square; how many may be is said."""
-        count = 3000 * MULT
+        count = effort(3000)
         done = succeed("solve", LLAMA, "batch*seq + 3*dp <= 10^9", "--config", "llama3_8b", "--plan", "fsdp",
                        "--for", f"batch = range(1, {count})", "--for", "seq", "-q", "--format", "json",
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20)))

@@ -5,17 +5,16 @@ sweeps."""
 import csv
 import io
 import itertools
-import os
 import random
 import re
 import shutil
 
+from effort import effort, first_seed
 from etchtest import LLAMA, Case, main, run, settings, succeed
 from shipped import SMALL
 
-MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
-SEED = int(os.environ.get("ETCH_TEST_SEED", "1"))
-SWEEPS = 8 * MULT
+SEED = first_seed(1)
+SWEEPS = effort(8)
 
 SIZES = ("seq", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 SMALL_LLAMA = {name: SMALL[name] for name in SIZES}

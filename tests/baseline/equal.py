@@ -103,7 +103,7 @@ class Prover:
         def text_of(formula):
             return NAME.sub(lambda match: names.get(match[0], match[0]), grouped(formula))
 
-        statement = f"{text_of(old)} == {text_of(new)}"
+        statement = f"0 + ({text_of(old)}) == {text_of(new)}"  # which is no option
         params = "".join(f"param {name}{' >= 0' if name == 'stage_number' else ''}\n"
                          for name in names.values())
         if self.holds(f"etch 1\n{params}", statement):

@@ -74,10 +74,23 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
     return chain;
 }
 
+etch_pipe exec_chain_pipe(const exec_chain *chain)
+{
+    const etch_stage_line *line = chain->placed->plan->stage;
+    return (etch_pipe){.schedule = line ? line->schedule : etch_schedule_default(),
+                       .stages = chain->stages,
+                       .chunks = chain->chunk_count / chain->stages,
+                       .microbatches = exec_integer(chain->placed->training->train.micro),
+                       .trains = chain->placed->backward != NULL};
+}
+
 bool exec_chain_fits(const exec_chain *chain)
 {
     if (!chain->placed->stages)
         return true;
+    const etch_pipe pipe = exec_chain_pipe(chain);
+    if (!etch_pipe_fits(etch_diags_new(chain->placed->arena), (etch_span){0, 0}, &pipe))
+        return false;
     for (uint32_t c = 0; c < chain->chunk_count; c++)
         if (chain->chunks[c].low == chain->chunks[c].high)
             return false;

@@ -24,7 +24,9 @@ typedef struct exec_chain {
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed);
 /* Which link of the chain a chunk of a stage is, counted there. */
 uint32_t exec_chain_link(const exec_chain *chain, uint32_t stage, uint32_t chunk);
-/* Does every chunk have a layer, and do the counts fit? */
+/* What its schedule orders. */
+etch_pipe exec_chain_pipe(const exec_chain *chain);
+/* Does every chunk have a layer, do the counts fit, and has the schedule microbatches enough? */
 bool exec_chain_fits(const exec_chain *chain);
 /* The loop of the top level whose iterations are layers at this home; UINT32_MAX: it is none. Else its
  * entry. */

@@ -131,7 +131,7 @@ static void run_max(exec_call *call)
 /* Equal but for what rounding does, which is not the same on all meshes. */
 static bool is_largest(double x, double largest)
 {
-    return largest - x <= 1e-12 + 1e-9 * fabs(largest);
+    return fabs(largest - x) <= 1e-12 + 1e-9 * fabs(largest);
 }
 
 static void run_max_ties(exec_call *call)

@@ -52,13 +52,8 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
     exec_slots *s = ETCH_NEW(arena, exec_slots);
     *s = (exec_slots){.arena = arena, .placed = placed, .chain = exec_chain_new(arena, placed)};
     const uint32_t chunks = s->chain.chunk_count, stages = s->chain.stages;
-    s->microbatches = exec_integer(placed->training->train.micro);
-    const etch_stage_line *line = placed->plan->stage;
-    const etch_pipe pipe = {.schedule = line ? line->schedule : etch_schedule_default(),
-                            .stages = stages,
-                            .chunks = chunks / stages,
-                            .microbatches = s->microbatches,
-                            .trains = placed->backward != NULL};
+    const etch_pipe pipe = exec_chain_pipe(&s->chain);
+    s->microbatches = (uint32_t)pipe.microbatches;
     const etch_action **actions = ETCH_NEW_ARRAY(arena, stages, const etch_action *);
     s->action_count = (uint32_t)etch_action_count(&pipe);
     s->reference = new_references(arena, placed, seed, s->microbatches);

@@ -56,6 +56,11 @@ static void check_combination(etch_arena *arena, combiner combine, uint64_t seed
         t->refused++;
         return;
     }
+    /* one head less is a hidden size that its own shards may not divide */
+    if (combine == exec_combine_padded && !exec_requirements_hold(placed)) {
+        t->refused++;
+        return;
+    }
     t->placed++;
     t->padded += exec_is_padded(placed, NULL);
     t->uneven += exec_is_padded(placed, "B");

@@ -118,7 +118,7 @@ class Bench:
 
 
 def chosen(count):
-    """The numbers of the calls that fail: each of the first, then ever fewer; of less effort, a part of those."""
+    """The numbers of the calls that fail: each of the first, then ever fewer; or a part of those."""
     n = 1
     while n <= count:
         yield n

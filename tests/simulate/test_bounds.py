@@ -11,14 +11,14 @@ from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "acceptance"))
 import plans  # noqa: E402
+from effort import effort, first_seed  # noqa: E402
 from etchtest import GPT, LLAMA, MODELS, Case, lower, main, run, settings, trace  # noqa: E402
 
 import plain  # noqa: E402
 from scenes import random_machine, slowed  # noqa: E402
 
-MULT = int(os.environ.get("ETCH_TEST_MULT", "1"))
-FIRST = 10**6 * int(os.environ.get("ETCH_TEST_SEED", "1"))
-BOUNDED, EVENTS = 250 * MULT, 4 * MULT  # 10,000 a night
+FIRST = 10**6 * first_seed(1)
+BOUNDED, EVENTS = effort(250), effort(4)  # 10,000 a night
 SERVE = MODELS / "serve.etch"
 SMALL = dict(layers=2, hidden=64, heads=8, vocab=64, seq=32)
 GROUPED = dict(SMALL, kv_heads=8, head_dim=8, ffn=64)

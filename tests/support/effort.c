@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reads a number of the environment and moves `text` behind it; a test must not run on a number that it takes for
- * another. */
+/* Reads a number of the environment and moves `text` behind it; a test must not run on a number that it takes
+ * for another. */
 static uint64_t number(const char *name, const char **text)
 {
     char *end;

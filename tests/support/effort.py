@@ -1,5 +1,5 @@
-"""How much a random test tries, and from which seed: ETCH_TEST_MULT multiplies the usual number (40, or a part of
-it: 1/4), ETCH_TEST_SEED chooses other ones."""
+"""How much a random test tries, and from which seed: ETCH_TEST_MULT multiplies the usual number (40, or 1/4
+for a part of it), ETCH_TEST_SEED chooses other ones."""
 import fractions
 import os
 

@@ -168,11 +168,11 @@ def trained(mesh="[dp]", more=""):
     return lambda _: TRAINED.format(mesh=mesh, more=more)
 
 
-def lowered(**sets):
+def lowered(*options, **sets):
     """Lowers without writing, `sets` given by functions of the size."""
     def arguments(size):
         given = {"batch": lambda n: 4, "hidden": lambda n: 4, "dp": lambda n: 1, **sets}
-        return ["lower", "s.etch", "-n", "--set",
+        return ["lower", "s.etch", "-n", *options, "--set",
                 ",".join(f"{name}={of(size)}" for name, of in given.items())]
     return arguments
 
@@ -324,7 +324,7 @@ ELSEWHERE = {
     "MOST_JOBS": "tests/acceptance/test_limits.py test_counts_of_options",
     "MOST_COUNTED": "tests/acceptance/test_limits.py test_counts_of_options",
     "MOST_NAMES": "tests/acceptance/test_limits.py test_rows",
-    "MOST_OUTER": "tests/acceptance/test_limits.py test_rows",
+    "MOST_OUTER": "tests/acceptance/test_solve.py test_many_combinations",
     "MOST_POINTS": "tests/acceptance/test_limits.py test_rows",
     "MOST_TILES": "tests/acceptance/test_limits.py test_rows",
 }
@@ -404,7 +404,8 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
     "ETCH_MOST_GROUP_ID": Limit(2145, 2146, "E0711", status=0, severity="warning", **dict(
         spec(trained("[dp, tp]", "; shard H @ tp")),
         # and two more
-        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),
+        arguments=lowered("--groups", "file", dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n,
+                          hidden=lambda n: 8))),
     "ETCH_LOOP_DEPTH": Limit(64, 65, "E0913", status=4,
                              files=lambda n: {"s.etch": loops(n).replace("repeat 2", "repeat 1") +
                                               "parallel p { mesh [dp]; shard B @ dp }\n"},

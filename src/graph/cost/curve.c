@@ -4,8 +4,8 @@
  * the step of the iteration in forward to that in backward; another value from the step that makes it to the
  * last that reads it. What does not share out evenly among iterations counts from the begin of forward to the
  * end of backward. Where backward goes in halves, what is kept changes with actions alone, and the second
- * half is one row, with the most that it works on. Of two actions that share a slot each row has the most that the
- * other works on as well. */
+ * half is one row, with the most that it works on. Of two actions that share a slot each row has the most
+ * that the other works on as well. */
 #include "graph/cost/curve_int.h"
 
 /* A value that a chunk keeps of a microbatch. */

@@ -206,15 +206,19 @@ static bool cancels(const summands *s, const sym_atom *atom, const sym_view *vie
     return all;
 }
 
-/* -floor((stage - 34)/pp) takes as many symbols as ceil((34 - stage)/pp), and one minus more: do most terms
- * lose one? Of all terms with the atom, so that a sum has it in one way. */
-static bool takes_minus_away(const summands *s, const sym_view *view)
+/* -floor((stage - 34)/pp) takes as many symbols as ceil((34 - stage)/pp), and one minus more, and a - max(-b, -c)
+ * as many as a + min(b, c): do most terms lose a minus? Of all terms with the atom, so that a sum has it in one
+ * way. What is above 0 is a maximum in any case; functions other than ceil have to save symbols as well. */
+static bool takes_minus_away(const summands *s, const sym_view *view, int64_t saved)
 {
+    const sym_atom *shown = view->shown;
     uint32_t negative = 0;
     for (uint32_t i = 0; i < s->in_count; i++)
         negative += sym_coef_sign(s->sum->terms[s->in[i]].coef) < 0;
-    return !s->is_single && view->shown->kind == ETCH_SYM_SHOWN_CEIL && sym_coef_sign(view->scale.coef) < 0 &&
-           negative > s->in_count - negative;
+    const bool may = shown->kind == ETCH_SYM_SHOWN_CEIL
+                         ? !s->is_single
+                         : saved > 0 && shown->args[shown->count - 1]->count > 0;
+    return may && sym_coef_sign(view->scale.coef) < 0 && negative > s->in_count - negative;
 }
 
 /* What a view saves in the terms at hand, as `saved_by`. */
@@ -244,7 +248,8 @@ static bool best_view(summands *s, sym_atom *atom, sym_view *best)
         views[i].rest = with_taken(s, plain[i].rest);
         views[i].value = sym_add(s->sym, sym_sub(s->sym, plain[i].value, plain[i].rest), views[i].rest);
         const bool rounds = rounds_up_a_number(s, atom, &views[i]);
-        saved[i] = saved_by_view(s, atom, &views[i]) + (rounds ? 2 : takes_minus_away(s, &views[i]));
+        saved[i] = saved_by_view(s, atom, &views[i]);
+        saved[i] += rounds ? 2 : takes_minus_away(s, &views[i], saved[i]);
         rounds_up = rounds_up || rounds;
     }
     /* what is rounded up has no rest that anybody asked for, though 4095 % dp may be shorter */
