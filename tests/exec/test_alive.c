@@ -167,7 +167,9 @@ static void seeds(etch_arena *arena)
         /* what inner loops that are run again begin with */
         4004486,
         /* copies that wait in several iterations */
-        6057270};
+        6057270,
+        /* what loops of the second half hand on, from the last iteration to the first */
+        6014480};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

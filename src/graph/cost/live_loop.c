@@ -48,7 +48,7 @@ typedef struct looping {
     ETCH_VEC(piece) pieces;
     /* its iterations are layers of the chain of stages */
     bool is_staged;
-    /* from the last iteration to the first: what is made in backward goes that way */
+    /* from the last iteration to the first, as backward goes */
     bool falls;
     /* by class: what an iteration counts, and is it known? */
     etch_live_counts *base;
@@ -501,7 +501,7 @@ void etch_live_run_loop(etch_live_walk *w, const etch_live_loop *loop, bool is_t
                  .entries = ETCH_NEW_ARRAY(w->arena, body->carries.count, etch_live_entry),
                  .base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, etch_live_counts),
                  .has_base = ETCH_NEW_ARRAY(w->arena, loop->bodies.count, bool),
-                 .falls = loop->loop->forward && !w->is_derived};
+                 .falls = loop->loop->forward != NULL};
     for (uint32_t k = 0; k < l.carries; k++)
         l.entries[k] = etch_live_enter(w, &body->carries.at[k]);
     find_pieces(&l, is_top, is_here);
