@@ -113,7 +113,8 @@ class ShowJson(Case):
         for arguments in ((), ("loss",), ("--plan", "cut")):
             self.hold(own, *arguments)
         self.hold(own, "--plan", "cut", "--pipeline", "--config", "tiny")
-        self.hold(own, "--plan", "cut", "--pipeline", "--config", "tiny", "--set", "plan.schedule=dualpipev,micro=4")
+        self.hold(own, "--plan", "cut", "--pipeline", "--config", "tiny", "--set", "micro=4", "--set",
+                  "plan.schedule=dualpipev")
         self.check_seen()
 
     def check_seen(self):

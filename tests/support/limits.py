@@ -177,6 +177,16 @@ def lowered(*options, **sets):
     return arguments
 
 
+def swept(count):
+    """That many plans, each of which a sweep takes with a hundred configs."""
+    return ("etch 1\nparam a\n" + "".join(f"config c{i} {{ a = {i + 1} }}\n" for i in range(100)) +
+            "".join(f"parallel p{i} {{ mesh [d{i} = 1] }}\n" for i in range(count)))
+
+
+def named(letter, count):
+    return ",".join(f"{letter}{i}" for i in range(count))
+
+
 def varint(number):
     encoded = bytearray()
     while number >= 128:
@@ -406,6 +416,10 @@ formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractio
         # and two more
         arguments=lowered("--groups", "file", dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n,
                           hidden=lambda n: 8))),
+    # plans, of a hundred configs each
+    "MOST_FRAMES": Limit(100, 101, "E0652", says="10000", files=lambda n: {"s.etch": swept(n)},
+                         arguments=lambda n: ["sweep", "s.etch", "--plans", named("p", n), "--configs",
+                                              named("c", 100), "--select", "a", "-q"]),
     "ETCH_LOOP_DEPTH": Limit(64, 65, "E0913", status=4,
                              files=lambda n: {"s.etch": loops(n).replace("repeat 2", "repeat 1") +
                                               "parallel p { mesh [dp]; shard B @ dp }\n"},
