@@ -102,8 +102,8 @@ static bool runs_two(etch_arena *arena, const etch_schedule *schedule)
     return etch_pipe_fits(etch_diags_new(arena), (etch_span){0, 0}, &pipe);
 }
 
-/* Has every schedule a share of the plans with stages, at least 1 of 60? One that wants more microbatches than
- * most models have is there at all. */
+/* Has every schedule a share of the plans with stages, at least 1 of 60? One that wants more microbatches
+ * than most models have is there at all. */
 static void check_schedules(etch_arena *arena, const tally *t)
 {
     for (uint32_t i = 0; i < ETCH_SCHEDULE_COUNT; i++) {

@@ -206,9 +206,10 @@ static bool cancels(const summands *s, const sym_atom *atom, const sym_view *vie
     return all;
 }
 
-/* -floor((stage - 34)/pp) takes as many symbols as ceil((34 - stage)/pp), and one minus more, and a - max(-b, -c)
- * as many as a + min(b, c): do most terms lose a minus? Of all terms with the atom, so that a sum has it in one
- * way. What is above 0 is a maximum in any case; functions other than ceil have to save symbols as well. */
+/* -floor((stage - 34)/pp) takes as many symbols as ceil((34 - stage)/pp), and one minus more, and
+ * a - max(-b, -c) as many as a + min(b, c): do most terms lose a minus? Of all terms with the atom, so that a
+ * sum has it in one way. What is above 0 is a maximum in any case; functions other than ceil have to save
+ * symbols as well. */
 static bool takes_minus_away(const summands *s, const sym_view *view, int64_t saved)
 {
     const sym_atom *shown = view->shown;
