@@ -53,8 +53,8 @@ static exec_env padded_env(const exec_ranks *ranks)
 static exec_array *all_elements(exec_ranks *ranks, const exec_env *env, const etch_value *value,
                                 uint32_t axes, uint32_t rank)
 {
-    etch_state place[ETCH_MAX_AXES];
-    for (uint32_t a = 0; a < ETCH_MAX_AXES; a++)
+    etch_state place[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         place[a] = axes & (1u << a) ? NULL : value->place[a];
     exec_array *array = ETCH_NEW(ranks->values.arena, exec_array);
     *array = exec_mesh_part(&ranks->mesh, env, value->tensor, place, rank);
