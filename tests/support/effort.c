@@ -47,8 +47,11 @@ uint64_t etch_effort(uint64_t usual)
         }
         expect_end("ETCH_TEST_MULT", text);
     }
-    const uint64_t count = usual * times / (parts ? parts : 1);
-    return number_of("ETCH_TEST_COUNT", count ? count : 1);
+    if (parts == 0) {
+        fprintf(stderr, "ETCH_TEST_MULT: a part of 0\n");
+        abort();
+    }
+    return number_of("ETCH_TEST_COUNT", (usual * times + parts - 1) / parts);
 }
 
 uint64_t etch_test_seed(uint64_t usual)
