@@ -9,6 +9,8 @@
 #include "exec_zoo.h"
 #include "suite.h"
 
+#include "graph/plan/schedules/generator.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
