@@ -82,6 +82,11 @@ static bool has_halves(const exec_slots *s)
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
 }
 
+static bool shares_slots(const exec_slots *s)
+{
+    return s->placed->stages && etch_schedule_overlaps(s->placed->stages->line->schedule);
+}
+
 /* Is what is kept said as the sum of parts that are not always the most at a time? So it is of chunks, of
  * halves of backward with too few microbatches to fill the pipe, and of those of an order that is listed. */
 static bool is_kept_at_most(const exec_slots *s, uint32_t traits)
@@ -217,8 +222,10 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, is_kept_at_most(s, traits)},
         /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
-         * handed on, and not read, is not sent, but memory of the iteration all the same */
-        {"workspace", is.workspace, said.workspace, (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0},
+         * handed on, and not read, is not sent, but memory of the iteration all the same; of chunks that
+         * share slots those that work on most may not meet */
+        {"workspace", is.workspace, said.workspace,
+         (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0 || ((traits & EXEC_CHUNKED) && shares_slots(s))},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)

@@ -9,6 +9,8 @@
 #include "exec_zoo.h"
 #include "suite.h"
 
+#include "graph/plan/schedules/generator.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +179,9 @@ static void seeds(etch_arena *arena)
         /* copies that wait in several iterations */
         6057270,
         /* what loops of the second half hand on, from the last iteration to the first */
-        6014480};
+        6014480,
+        /* what one iteration of a loop that is repeated makes, and one of a class of several reads */
+        4002440};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -103,30 +103,49 @@ static const etch_live_loop *find_loop(const etch_live_region *region, const etc
     return found;
 }
 
-/* What iterations of forward made, and hand on, a loop that repeats them hands on likewise: an iteration that
- * reads it, of `body`, reads what entered the iteration of forward, and what is behind the loop what left
- * that one (`body` NULL). Others may read none of it. */
-static uint32_t handed_on(const etch_live_walk *w, const etch_loop *repeating, const etch_live_region *body,
+/* Are there fewer iterations of the one class than of the other? */
+static bool is_rarer(const etch_live_walk *w, const etch_region *class, const etch_region *than)
+{
+    int64_t more;
+    return etch_to_i64(etch_sub(w->sym, than->count, class->count), &more) && more > 0;
+}
+
+/* Which of the values that the loop carries is the k-th one: a half of backward may carry some of them. */
+static uint32_t carry_of(const etch_live_program *p, const etch_live_region *body, uint32_t k)
+{
+    const etch_tensor *in = p->names[body->carries.at[k].in].tensor;
+    uint32_t at = 0;
+    while (body->of->carries.at[at].in != in)
+        at++;
+    return at;
+}
+
+/* What iterations of forward made, and hand on as the k-th value, a loop that repeats them hands on likewise:
+ * an iteration that reads it, of `body`, reads what entered the iteration of forward, and what is behind the
+ * loop what left that one. Others may read none of it. Reads are known by class: of the one that makes it and
+ * the one that it enters it is a read of the rarer. */
+static uint32_t handed_on(const etch_live_walk *w, const etch_live_region *body, uint32_t k, bool leaves,
                           uint32_t value)
 {
     const etch_live_program *p = w->program;
     const uint32_t name = value & ~ETCH_LIVE_FORWARD;
-    if (!w->is_derived || !etch_live_is_forward(value) || !repeating->repeats)
+    if (!w->is_derived || !etch_live_is_forward(value) || !body->of->loop->repeats)
         return value;
-    const etch_loop *made_in = etch_forward_body(repeating->bodies.at[0])->loop;
+    const etch_loop *made_in = etch_forward_body(body->of)->loop;
     if (!p->names[name].region || p->names[name].region->loop != made_in)
         return value;
     const etch_live_loop *forward = find_loop(p->forward, made_in);
-    for (uint32_t b = 0; forward && b < forward->bodies.count; b++)
-        for (uint32_t k = 0; k < forward->bodies.at[b]->carries.count; k++) {
-            const etch_live_region *maker = forward->bodies.at[b];
-            if (maker->of != p->names[name].region || etch_live_under(p, maker->carries.at[k].out) != name)
-                continue;
-            const uint32_t class = body ? body->of->index : 0;
-            const etch_live_carry *carry = &forward->bodies.at[class]->carries.at[k];
-            const uint32_t as = body ? carry->in : carry->result;
-            return as == ETCH_NO_NAME ? value : ETCH_LIVE_FORWARD | etch_live_under(p, as);
-        }
+    const uint32_t at = carry_of(p, body, k);
+    for (uint32_t b = 0; forward && b < forward->bodies.count; b++) {
+        const etch_live_region *maker = forward->bodies.at[b];
+        if (maker->of != p->names[name].region || etch_live_under(p, maker->carries.at[at].out) != name)
+            continue;
+        const etch_live_region *class = forward->bodies.at[body->of->index];
+        const uint32_t as = leaves ? class->carries.at[at].result : class->carries.at[at].in;
+        if (as == ETCH_NO_NAME || (!leaves && is_rarer(w, maker->of, class->of)))
+            return value;
+        return ETCH_LIVE_FORWARD | etch_live_under(p, as);
+    }
     return value;
 }
 
@@ -138,7 +157,7 @@ void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bo
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, count, uint32_t);
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t in = body->carries.at[k].in;
-        values[k] = handed_on(w, body->of->loop, body, entries[k].value);
+        values[k] = handed_on(w, body, k, false, entries[k].value);
         if (entries[k].is_own)
             values[k] = entries[k].value == k ? etch_live_value_new(w, in) : values[entries[k].value];
         if (entries[k].is_own && entries[k].value == k && entries[k].made_as != ETCH_NO_NAME)
@@ -168,7 +187,7 @@ void etch_live_leave(etch_live_walk *w, const etch_live_loop *loop, const etch_l
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, body->carries.count, uint32_t);
     for (uint32_t k = 0; k < body->carries.count; k++) {
         const etch_live_entry *e = &entries[k];
-        values[k] = handed_on(w, loop->loop, NULL, e->value);
+        values[k] = handed_on(w, body, k, true, e->value);
         if (e->is_own)
             values[k] =
                 e->value == k

@@ -171,10 +171,23 @@ static void make_copies_early(const etch_staging *s, etch_value *value, etch_pos
     }
 }
 
+/* What must be there for a read: of a part what it is cut from, which a rank has wherever it reads its own
+ * part, but for one that an earlier unit recomputes only after the read. */
+static etch_value *needed_for(const etch_staging *s, etch_value *value, etch_position at)
+{
+    while (value->step && etch_step_role(value->step) == ETCH_ROLE_FREE) {
+        const etch_position made = s->made_at[value->id];
+        if (s->made_backward[value->id] && made != ETCH_NO_POSITION && made < etch_stage_loop_begin(s, at))
+            return value;
+        value = value->step->ins[0];
+    }
+    return value;
+}
+
 /* Values of the forward pass are sent to later stages only, those of the backward pass to earlier ones. */
 static void check_backward_read(const etch_staging *s, etch_value *value, etch_position at)
 {
-    value = etch_value_memory(value, NULL); /* its own part of it a rank has wherever it reads that */
+    value = needed_for(s, value, at);
     const etch_position made = etch_stage_made_at(s, value);
     const bool recomputed = s->made_backward[value->id];
     if (s->p->failed || made == ETCH_NO_POSITION ||
