@@ -76,7 +76,7 @@ static void sums_have_the_value(etch_arena *arena, uint64_t seed, const tree_sha
         }
         etch_arena_free(own);
     }
-    ck_assert_uint_gt(compared, runs * POINTS / 2);
+    ck_assert_uint_gt(compared, chance_runs(runs) * POINTS / 2);
     mpq_clears(low, high, expected, found, NULL);
     point_clear(&p);
 }
