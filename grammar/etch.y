@@ -65,7 +65,7 @@ sweep: SWEEP NAME '{' end '}' | SWEEP NAME '{' end sweep_lines end '}' ;
 sweep_lines: sweep_line | sweep_lines END_ sweep_line ;
 sweep_line: bindings | WHERE conditions ;
 conditions: condition | conditions ',' condition ;
-condition: predicate unit ;
+condition: expr unit | expr relation expr unit | expr member ;
 device: DEVICE NAME machine ;
 cluster: CLUSTER NAME machine ;
 machine: '{' end '}' | '{' end machine_lines end '}' ;
@@ -145,7 +145,8 @@ path: NAME { $$ = oracle_length(oracle, $1); } | path '.' NAME { $$ = oracle_pat
 /* ---- expressions ---- */
 
 predicates: predicate | predicates ',' predicate ;
-predicate: expr | expr relation expr ;
+predicate: expr | expr relation expr | expr member ;
+member: NAME '[' exprs ']' { oracle_check_member(oracle, $1); } ;
 relation: '|' | EQUAL | UNEQUAL | LESS_EQUAL | MORE_EQUAL | '<' | '>' ;
 
 expr: sum { $$ = $1; } ;

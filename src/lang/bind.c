@@ -1,7 +1,7 @@
 /* Bindings: which value each param and mesh axis has, and from where. */
 #include "lang/lang.h"
 #include "lang/model/blocks.h"
-#include "lang/names/symbols.h"
+#include "lang/names/series.h"
 #include "lang/plan/lookup.h"
 #include "lang/spec_int.h"
 
@@ -23,6 +23,8 @@ const char *etch_given_by_name(etch_given_by by)
 typedef struct slot {
     etch_expr var;
     const char *name;
+    /* NULL: an axis */
+    const etch_param *param;
     etch_range range;
     /* where the name is declared */
     etch_span span;
@@ -54,9 +56,12 @@ static binder new_binder(etch_spec *spec, const etch_plan *plan)
     binder b = {.spec = spec, .plan = plan};
     for (uint32_t i = 0; i < spec->params.count; i++) {
         const etch_param *param = &spec->params.at[i];
-        ETCH_PUSH(
-            spec->arena, &b.slots,
-            (slot){.var = param->var, .name = param->name, .range = spec->ranges[i], .span = param->span});
+        ETCH_PUSH(spec->arena, &b.slots,
+                  (slot){.var = param->var,
+                         .name = param->name,
+                         .param = param,
+                         .range = spec->ranges[i],
+                         .span = param->span});
     }
     const etch_axis *axes;
     const uint32_t count = plan ? etch_plan_vars(spec, plan, &axes) : 0;
@@ -248,7 +253,8 @@ static void bind_set(binder *b, const char *text)
             continue;
         /* also a param that the spec does not see by this name */
         const bool leaves = is_name(def->value, def->name.text);
-        etch_expr value = leaves ? b->slots.at[index].var : etch_value_of(spec, def->value, &lookup);
+        const slot *s = &b->slots.at[index];
+        etch_expr value = leaves ? s->var : etch_param_value(spec, s->param, def->value, &lookup);
         give(b, index, value, ETCH_GIVEN_BY_SET, def->value->span); /* the last one counts */
     }
 }
@@ -275,7 +281,8 @@ static void bind_run(binder *b, const etch_symbol *run)
         if (s->value)
             ETCH_PUSH(b->spec->arena, &b->hidden,
                       (etch_hidden){s->name, run->name, s->value_span, def->span});
-        give(b, index, etch_value_of(b->spec, def->value, &lookup), ETCH_GIVEN_BY_RUN, def->value->span);
+        give(b, index, etch_param_value(b->spec, s->param, def->value, &lookup), ETCH_GIVEN_BY_RUN,
+             def->value->span);
     }
 }
 
@@ -300,8 +307,10 @@ static void bind_config(binder *b, const etch_symbol *config)
     for (uint32_t i = 0; i < config->item->defs.count; i++) {
         const etch_ast_def *def = &config->item->defs.at[i];
         const int32_t index = find_slot(b, config->home, def->name, false);
-        if (index >= 0 && is_free(&b->slots.at[index]))
-            give(b, index, etch_value_of(spec, def->value, &lookup), ETCH_GIVEN_BY_CONFIG, def->value->span);
+        const slot *s = index >= 0 ? &b->slots.at[index] : NULL;
+        if (s && is_free(s))
+            give(b, index, etch_param_value(spec, s->param, def->value, &lookup), ETCH_GIVEN_BY_CONFIG,
+                 def->value->span);
     }
 }
 
@@ -335,12 +344,30 @@ static void bind_axis_defaults(binder *b)
 
 static bool settle(binder *b, uint32_t index, uint32_t depth);
 
+/* How many a text or list has, where it has a value. */
+static etch_expr length_in(const binder *b, const slot *s)
+{
+    const etch_series *series = s->param && s->value ? etch_series_of(b->spec, s->value) : NULL;
+    return series ? etch_int(b->spec->sym, series->count) : NULL;
+}
+
+/* The value of `len(kinds)`, or the variable as it is. */
+static etch_expr settled_length(const binder *b, etch_expr var)
+{
+    for (uint32_t i = 0; i < b->spec->params.count; i++) {
+        const etch_expr length = b->spec->params.at[i].length;
+        if (length == var && length)
+            return length_in(b, &b->slots.at[i]) ? length_in(b, &b->slots.at[i]) : var;
+    }
+    return var;
+}
+
 static bool settle_vars(binder *b, const slot *s, const etch_expr *vars, uint32_t count, etch_expr *values,
                         uint32_t depth)
 {
     for (uint32_t i = 0; i < count; i++) {
         const int32_t other = slot_of_var(b, vars[i]);
-        values[i] = vars[i];
+        values[i] = settled_length(b, vars[i]);
         if (other < 0 || !b->slots.at[other].value)
             continue;
         if (b->slots.at[other].state == VALUE_OPEN) {
@@ -392,11 +419,11 @@ static bool settle(binder *b, uint32_t index, uint32_t depth)
 static void check_range(const binder *b, const slot *s)
 {
     etch_sym *sym = b->spec->sym;
-    if (!s->value || !etch_is_constant(s->value))
+    if (!s->value || !etch_is_constant(s->value) || (s->param && s->param->length))
         return;
     const char *text = etch_expr_text(sym, s->value);
     etch_diag *diag;
-    if (s->range.real) {
+    if (s->range.type == ETCH_PARAM_REAL) {
         if (etch_constant_compare(sym, s->value, etch_int(sym, 0)) > 0)
             return;
         diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is not above 0",
@@ -434,7 +461,12 @@ static void collect(const binder *b, bool defaults, etch_settings *out)
         const slot *s = &b->slots.at[i];
         if (s->value && (defaults || s->from != ETCH_GIVEN_BY_DEFAULT))
             ETCH_PUSH(b->spec->arena, &list,
-                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written});
+                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written, false});
+        const etch_expr length = length_in(b, s);
+        if (length && (defaults || s->from != ETCH_GIVEN_BY_DEFAULT))
+            ETCH_PUSH(b->spec->arena, &list,
+                      (etch_setting){s->param->length, etch_expr_text(b->spec->sym, s->param->length), length,
+                                     s->from, s->value_span, length, .derived = true});
     }
     *out = (etch_settings){
         .at = list.at, .count = list.count, .hidden = b->hidden.at, .hidden_count = b->hidden.count};

@@ -1,6 +1,6 @@
 /* Sweeps: lists of values, and the blocks that say what to compute for all of them. */
 #include "lang/lang.h"
-#include "lang/names/symbols.h"
+#include "lang/names/series.h"
 #include "lang/plan/lookup.h"
 #include "lang/spec_int.h"
 
@@ -123,6 +123,11 @@ bool etch_spec_values_list(etch_spec *spec, const char *text, const char *source
     bool absent = false;
     if (!etch_spec_settable(spec, plan, def.name, &out->var, &absent))
         return absent;
+    if (etch_series_param(spec, out->var)) {
+        etch_error(spec->diags, ETCH_E_SERIES, def.span, "'%s' is a text or a list: an axis is of numbers",
+                   def.name.text);
+        return false;
+    }
     etch_spec_range(spec, out->var, &out->real, &out->least);
     const reading r = {spec, etch_plan_lookup(spec, spec->main, plan)};
     return read_pieces(&r, def.value, out);
@@ -132,7 +137,7 @@ bool etch_spec_range(const etch_spec *spec, etch_expr var, bool *real, int64_t *
 {
     for (uint32_t i = 0; i < spec->params.count; i++)
         if (spec->params.at[i].var == var) {
-            *real = spec->ranges[i].real;
+            *real = spec->ranges[i].type == ETCH_PARAM_REAL;
             *least = spec->ranges[i].least;
             return true;
         }

@@ -200,12 +200,12 @@ bool etch_tokens_solve(etch_spec *spec, const etch_token_goal *goal, etch_token_
         return etch_help(diag, "give it: --set %s=...", etch_var_name(var));
     }
     const etch_range range = range_of(spec, var);
-    etch_expr least = etch_int(sym, range.real ? 0 : range.least);
+    etch_expr least = etch_int(sym, range.type == ETCH_PARAM_REAL ? 0 : range.least);
     const int side = etch_constant_compare(sym, root, least);
-    if (range.real && side <= 0)
+    if (range.type == ETCH_PARAM_REAL && side <= 0)
         return refuse(&s, etch_text(spec->arena, "needs %s = %s, which is not above 0", etch_var_name(var),
                                     text_of(&s, root))) == NULL;
-    if (!range.real && (side < 0 || !etch_is_integer_constant(root)))
+    if (range.type != ETCH_PARAM_REAL && (side < 0 || !etch_is_integer_constant(root)))
         return refuse_root(&s, var, root, least);
     out->var = var;
     out->value = root;

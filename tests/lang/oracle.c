@@ -60,6 +60,11 @@ void oracle_check_plan(oracle *o, int name)
     o->refused = o->refused || !is(o, name, "plan");
 }
 
+void oracle_check_member(oracle *o, int name)
+{
+    o->refused = o->refused || !is(o, name, "in");
+}
+
 int oracle_length(oracle *o, int name)
 {
     return (int)o->words[name].length;

@@ -1,5 +1,6 @@
 /* Branches: facts, settings and defaults decide them, or the class of iterations. */
 #include "lang/model/model_int.h"
+#include "lang/names/series.h"
 
 /* What must hold when `relation` does not. */
 static bool negated(etch_relation relation, etch_relation *out)
@@ -31,10 +32,27 @@ static etch_claim with_defaults(const etch_builder *b, etch_claim claim)
     return claim;
 }
 
+/* `at(kinds, layer) == "M"` */
+static etch_truth decide_one(etch_env *env, const etch_ast_expr *test)
+{
+    etch_one one;
+    uint32_t at;
+    const bool *holds = etch_env_tested_one(env, test, &one) ? etch_env_test_each(env, test, &one) : NULL;
+    if (!holds)
+        return ETCH_UNKNOWN;
+    if (etch_env_has_index(env, one.position))
+        return etch_env_decide_position(env, &one, holds);
+    if (!etch_env_place(env, &one, &at))
+        return ETCH_UNKNOWN;
+    return holds[at] ? ETCH_YES : ETCH_NO;
+}
+
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test)
 {
     etch_builder *b = env->builder;
     etch_spec *spec = b->spec;
+    if (etch_is_test_of_one(test))
+        return decide_one(env, test);
     if (etch_env_has_index(env, test))
         return etch_env_decide_index(env, test);
     etch_lookup lookup = etch_env_lookup(env);
@@ -114,7 +132,7 @@ void etch_env_know(etch_env *env, const etch_ast_expr *test, bool holds)
 {
     etch_builder *b = env->builder;
     const etch_lookup lookup = etch_env_lookup(env);
-    if (etch_env_has_index(env, test))
+    if (etch_env_has_index(env, test) || etch_is_test_of_one(test) || etch_is_membership(test))
         return;
     const etch_claim claim = etch_claim_of(b->spec, test, &lookup);
     etch_relation relation = claim.relation == ETCH_REL_TRUE ? ETCH_REL_NE : claim.relation;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lang/model/model_int.h"
+#include "lang/names/series.h"
 
 static const etch_symbol *only_model(etch_spec *spec)
 {
@@ -45,6 +46,10 @@ static void set_defaults(etch_builder *b)
                 continue;
             ETCH_PUSH(spec->arena, &vars, param->var);
             ETCH_PUSH(spec->arena, &values, value);
+            if (!param->length)
+                continue;
+            ETCH_PUSH(spec->arena, &vars, param->length);
+            ETCH_PUSH(spec->arena, &values, etch_int(spec->sym, etch_series_of(spec, value)->count));
         }
         if (pass == 0)
             b->graph->given_count = vars.count;

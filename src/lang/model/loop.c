@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lang/model/model_int.h"
+#include "lang/names/series.h"
 
 enum { MOST_BREAKS = 30, MOST_INTERVALS = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
 #define NO_BREAK UINT32_MAX
@@ -202,6 +203,9 @@ static const etch_bound_name *index_in(const etch_env *env, const etch_ast_expr 
     if (expr->kind == ETCH_AST_CALL)
         for (uint32_t i = 0; i < expr->args.count && !found; i++)
             found = index_in(env, expr->args.at[i].value);
+    if (expr->kind == ETCH_AST_LIST)
+        for (uint32_t i = 0; i < expr->items.count && !found; i++)
+            found = index_in(env, expr->items.at[i]);
     if (expr->kind == ETCH_AST_NEGATE || expr->kind == ETCH_AST_BINARY || expr->kind == ETCH_AST_COMPARE)
         found = index_in(env, expr->left);
     if (!found && (expr->kind == ETCH_AST_BINARY || expr->kind == ETCH_AST_COMPARE))
@@ -229,30 +233,6 @@ static void report_classes(const etch_turn *t, etch_span span, const char *what)
                                  "the conditions on %s %s", t->name, what);
     etch_help(diag, "write the loop as several");
     t->env->builder->stopped = true;
-}
-
-/* A value that decides structure: it must be a number under settings, or defaults. */
-static etch_expr number_of(etch_env *env, const etch_ast_expr *expr)
-{
-    etch_spec *spec = env->builder->spec;
-    etch_lookup lookup = etch_env_lookup(env);
-    etch_expr value = etch_value_of(spec, expr, &lookup);
-    if (!value)
-        return NULL;
-    value = etch_settings_apply(spec->sym, env->builder->settings, value);
-    if (value && etch_is_constant(value))
-        return value;
-    if (value)
-        value = etch_graph_with_defaults(env->builder->graph, value);
-    if (value && etch_is_constant(value)) {
-        etch_remark(spec->diags, ETCH_E_UNDECIDED, expr->span, "decided by the defaults of params");
-        return value;
-    }
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, expr->span,
-                                 "which iterations are meant is not known: '%s' is no number",
-                                 etch_written(spec, expr->span));
-    etch_help(diag, "bind its params in a config or with --set");
-    return NULL;
 }
 
 static void compare_break(etch_turn *t, uint32_t added)
@@ -304,9 +284,8 @@ static uint32_t common_multiple(uint32_t a, uint32_t b)
     return a / x * b;
 }
 
-/* The condition `index % modulus RELATION right`; false after an error. */
-static bool test_of_remainder(etch_turn *t, etch_relation relation, etch_expr modulus, etch_expr right,
-                              etch_span span, index_test *test)
+/* A condition that holds for no residue yet; false after an error. */
+static bool test_of_residues(etch_turn *t, etch_expr modulus, etch_span span, index_test *test)
 {
     etch_spec *spec = t->env->builder->spec;
     int64_t number;
@@ -323,9 +302,60 @@ static bool test_of_remainder(etch_turn *t, etch_relation relation, etch_expr mo
     }
     *test = (index_test){.low = NO_BREAK, .high = NO_BREAK, .modulus = (uint32_t)number};
     test->residues = ETCH_NEW_ARRAY(spec->arena, test->modulus, bool);
-    for (uint32_t i = 0; i < test->modulus; i++)
-        test->residues[i] = etch_constants_hold(spec->sym, relation, etch_int(spec->sym, i), right);
     t->period = common_multiple(t->period, test->modulus);
+    return true;
+}
+
+/* Adds the residues of which `residue RELATION right` holds. */
+static void add_residues(const etch_turn *t, index_test *test, etch_relation relation, etch_expr right)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    for (uint32_t i = 0; i < test->modulus; i++)
+        test->residues[i] = test->residues[i] || etch_constants_hold(sym, relation, etch_int(sym, i), right);
+}
+
+/* The least modulus that tells the first `count` iterations apart and divides nothing anew, if that can be. */
+static uint32_t modulus_for(const etch_turn *t, uint32_t count)
+{
+    const uint32_t periods = (count + t->period - 1) / t->period;
+    return (periods ? periods : 1) * t->period;
+}
+
+/* Of a list of iterations, which are numbers: how many there are up to the last of them; 0 after an error. */
+static uint32_t reach_of(etch_turn *t, const etch_expr *list, uint32_t count, etch_span span)
+{
+    int64_t reach = 0, number;
+    for (uint32_t i = 0; i < count; i++) {
+        etch_spec *spec = t->env->builder->spec;
+        if (!etch_to_i64(list[i], &number) || number < 0) {
+            etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
+                       "%s is no iteration of a loop: %s counts from 0", etch_expr_text(spec->sym, list[i]),
+                       t->name);
+            return 0;
+        }
+        reach = number >= reach ? number + 1 : reach;
+    }
+    if (reach <= MOST_PERIOD && modulus_for(t, (uint32_t)reach) <= MOST_PERIOD)
+        return (uint32_t)reach;
+    report_classes(t, span,
+                   etch_text(t->env->builder->spec->arena, "tell more than %d iterations apart", MOST_PERIOD));
+    return 0;
+}
+
+/* The condition `index in [..]`: of the iterations up to the last of the list, by residues of a modulus that
+ * is as large. False after an error. */
+static bool test_of_list(etch_turn *t, const etch_expr *list, uint32_t count, etch_span span,
+                         index_test *test)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    const uint32_t reach = reach_of(t, list, count, span);
+    if (!reach || !test_of_residues(t, etch_int(sym, modulus_for(t, reach)), span, test))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        add_residues(t, test, ETCH_REL_EQ, list[i]);
+    const etch_expr end = etch_int(sym, reach);
+    if (!is_empty(sym, end, t->count))
+        test->high = break_at(t, end);
     return true;
 }
 
@@ -345,31 +375,12 @@ static uint32_t known_test(etch_turn *t, index_test test)
     return t->tests.count - 1;
 }
 
-/* b RELATION a, told as what holds between a and b. */
-static etch_relation mirrored(etch_relation relation)
-{
-    switch (relation) {
-    case ETCH_REL_LE:
-        return ETCH_REL_GE;
-    case ETCH_REL_GE:
-        return ETCH_REL_LE;
-    case ETCH_REL_LT:
-        return ETCH_REL_GT;
-    case ETCH_REL_GT:
-        return ETCH_REL_LT;
-    case ETCH_REL_EQ:
-    case ETCH_REL_NE:
-    case ETCH_REL_DIVIDES:
-    case ETCH_REL_TRUE:
-        break;
-    }
-    return relation;
-}
-
 /* A condition taken apart: `side RELATION right`; right NULL: 0. */
 typedef struct condition {
     /* the index or its remainder; what it is compared with */
     const etch_ast_expr *side, *right;
+    /* `side in list`, or NULL */
+    const etch_ast_expr *list;
     etch_relation relation;
     /* `right | side` */
     bool divisor;
@@ -381,14 +392,48 @@ static bool take_apart(const etch_env *env, const etch_ast_expr *expr, condition
         *c = (condition){.side = expr, .relation = ETCH_REL_NE};
         return is_index_side(env, expr);
     }
+    if (etch_is_membership(expr)) {
+        *c = (condition){.side = expr->left, .list = expr->right};
+        return is_index_side(env, expr->left) && !index_in(env, expr->right);
+    }
     const bool on_left = is_index_side(env, expr->left);
     const etch_relation relation = etch_relation_of(expr->op);
     *c = (condition){.side = on_left ? expr->left : expr->right,
                      .right = on_left ? expr->right : expr->left,
-                     .relation = on_left ? relation : mirrored(relation),
+                     .relation = on_left ? relation : etch_mirrored(relation),
                      .divisor = relation == ETCH_REL_DIVIDES};
     return is_index_side(env, c->side) && !index_in(env, c->right) && !(c->divisor && on_left) &&
            !(c->divisor && is_remainder(c->side));
+}
+
+/* Fills `test` for `side in [..]`; false after an error. */
+static bool read_membership(etch_turn *t, etch_env *env, const condition *c, index_test *test)
+{
+    const etch_ast_exprs *items = &c->list->items;
+    etch_expr *list = ETCH_NEW_ARRAY(env->builder->spec->arena, items->count, etch_expr);
+    etch_expr modulus = is_remainder(c->side) ? etch_env_number(env, c->side->right) : NULL;
+    bool fine = modulus || !is_remainder(c->side);
+    for (uint32_t i = 0; i < items->count; i++) {
+        list[i] = etch_env_number(env, items->at[i]);
+        fine = fine && list[i];
+    }
+    if (!fine || !modulus)
+        return fine && test_of_list(t, list, items->count, c->list->span, test);
+    if (!test_of_residues(t, modulus, c->side->right->span, test))
+        return false;
+    for (uint32_t i = 0; i < items->count; i++)
+        add_residues(t, test, ETCH_REL_EQ, list[i]);
+    return true;
+}
+
+/* Fills `test` for `index % modulus RELATION right`; false after an error. */
+static bool read_remainder(etch_turn *t, etch_relation relation, etch_expr modulus, etch_expr right,
+                           etch_span span, index_test *test)
+{
+    if (!modulus || !right || !test_of_residues(t, modulus, span, test))
+        return false;
+    add_residues(t, test, relation, right);
+    return true;
 }
 
 /* Fills `test`; false after an error. */
@@ -397,21 +442,32 @@ static bool read_condition(etch_turn *t, etch_env *env, const condition *c, inde
     etch_sym *sym = env->builder->spec->sym;
     etch_lookup lookup = etch_env_lookup(env);
     const etch_expr zero = etch_int(sym, 0);
-    if (c->divisor) {
-        etch_expr modulus = number_of(env, c->right);
-        return modulus && test_of_remainder(t, ETCH_REL_EQ, modulus, zero, c->right->span, test);
-    }
+    if (c->list)
+        return read_membership(t, env, c, test);
+    if (c->divisor)
+        return read_remainder(t, ETCH_REL_EQ, etch_env_number(env, c->right), zero, c->right->span, test);
     if (is_remainder(c->side)) {
-        etch_expr modulus = number_of(env, c->side->right),
-                  right = c->right ? number_of(env, c->right) : zero;
-        return modulus && right &&
-               test_of_remainder(t, c->relation, modulus, right, c->side->right->span, test);
+        etch_expr modulus = etch_env_number(env, c->side->right);
+        return read_remainder(t, c->relation, modulus, c->right ? etch_env_number(env, c->right) : zero,
+                              c->side->right->span, test);
     }
     etch_expr right = c->right ? etch_value_of(env->builder->spec, c->right, &lookup) : zero;
     if (!right)
         return false;
     *test = test_of_order(t, c->relation, right);
     return true;
+}
+
+/* Does the test hold in the body in work? */
+static etch_truth decide_test(etch_turn *t, index_test test, etch_span span)
+{
+    const uint32_t known = known_test(t, test);
+    if (t->breaks.count > MOST_BREAKS || t->intervals.count > MOST_INTERVALS) {
+        report_classes(t, span,
+                       etch_text(t->env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
+        return ETCH_UNKNOWN;
+    }
+    return decide(t, known) ? ETCH_YES : ETCH_NO;
 }
 
 bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test)
@@ -430,13 +486,57 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     }
     if (!read_condition(t, env, &c, &test))
         return ETCH_UNKNOWN;
-    const uint32_t known = known_test(t, test);
-    if (t->breaks.count > MOST_BREAKS || t->intervals.count > MOST_INTERVALS) {
-        report_classes(t, expr->span,
-                       etch_text(env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
+    return decide_test(t, test, expr->span);
+}
+
+/* Has the text or list one for each iteration? Reports one that has too few. */
+static bool reaches_all(const etch_turn *t, const etch_one *one)
+{
+    etch_spec *spec = t->env->builder->spec;
+    const etch_expr most = etch_int(spec->sym, one->series->count);
+    const etch_expr count = etch_graph_with_defaults(t->env->builder->graph, t->count);
+    if (!count || etch_at_least(spec->sym, most, count, NULL) == ETCH_YES)
+        return count != NULL;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, one->call->span,
+                                 "it has %u, and the loop runs %s times", one->series->count,
+                                 etch_expr_text(spec->sym, count));
+    etch_help(diag, "a loop over all of them is `repeat len(%s)`",
+              etch_written(spec, one->call->args.at[0].value->span));
+    return false;
+}
+
+/* Of how many iterations each is told apart by its position; 0 after an error. */
+static uint32_t positions_of(etch_turn *t, etch_env *env, const etch_one *one)
+{
+    if (!is_remainder(one->position))
+        return reaches_all(t, one) ? modulus_for(t, one->series->count) : 0;
+    const etch_expr modulus = etch_env_number(env, one->position->right);
+    int64_t number;
+    if (modulus && etch_to_i64(modulus, &number) && number >= 1 && number <= one->series->count)
+        return (uint32_t)number;
+    if (modulus)
+        etch_error(env->builder->spec->diags, ETCH_E_SERIES, one->position->span,
+                   "a remainder of %s reads beyond the %u that there are",
+                   etch_expr_text(env->builder->spec->sym, modulus), one->series->count);
+    return 0;
+}
+
+etch_truth etch_env_decide_position(etch_env *env, const etch_one *one, const bool *holds)
+{
+    const etch_ast_expr *position = one->position;
+    etch_turn *t = index_in(env, position)->turn;
+    etch_sym *sym = env->builder->spec->sym;
+    index_test test;
+    if (!is_index_side(env, position)) {
+        etch_report_index(env, position->span, index_in(env, position));
         return ETCH_UNKNOWN;
     }
-    return decide(t, known) ? ETCH_YES : ETCH_NO;
+    const uint32_t modulus = positions_of(t, env, one);
+    if (!modulus || !test_of_residues(t, etch_int(sym, modulus), position->span, &test))
+        return ETCH_UNKNOWN;
+    for (uint32_t i = 0; i < modulus && i < one->series->count; i++)
+        test.residues[i] = holds[i];
+    return decide_test(t, test, position->span);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */

@@ -141,6 +141,32 @@ etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 /* Adds to what is known at the builder's place that the test, which has been decided, holds or does not. */
 void etch_env_know(etch_env *env, const etch_ast_expr *test, bool holds);
 
+/* ---- one.c: one of a text or list ---- */
+
+/* `at(kinds, layer)`: the one of a text or list at a position. */
+typedef struct etch_one {
+    const etch_ast_expr *call;
+    const struct etch_series *series;
+    /* which of them, from 0 on: a number, or the index of a loop or its remainder */
+    const etch_ast_expr *position;
+} etch_one;
+
+/* What the call reads, under settings or defaults. False after an error. */
+bool etch_env_one(etch_env *env, const etch_ast_expr *call, etch_one *out);
+/* A test that one side of is such a call: `at(kinds, layer) == "M"`, `at(widths, layer) in [64, 128]`. */
+bool etch_is_test_of_one(const etch_ast_expr *test);
+/* Its call, read. False after an error. */
+bool etch_env_tested_one(etch_env *env, const etch_ast_expr *test, etch_one *out);
+/* By position: does the test hold there? NULL after an error. */
+const bool *etch_env_test_each(etch_env *env, const etch_ast_expr *test, const etch_one *one);
+/* The number that `at(widths, ..)` is; for a position that is an index, that of the class of iterations in
+ * work. NULL after an error. */
+etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call);
+/* Which of its values the position is, a number. False after an error. */
+bool etch_env_place(etch_env *env, const etch_one *one, uint32_t *at);
+/* A value that decides structure: it must be a number under settings, or defaults. NULL after an error. */
+etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr);
+
 /* ---- loop.c: loops ---- */
 
 /* The elaboration of one loop. */
@@ -153,6 +179,8 @@ typedef ETCH_VEC(const char *) etch_carried;
  * in work. ETCH_UNKNOWN after an error. */
 bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test);
 etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *test);
+/* The same for a test by position (`one`, of whose text or list each position says whether it holds). */
+etch_truth etch_env_decide_position(etch_env *env, const etch_one *one, const bool *holds);
 /* Elaborates the bodies of the loop that has been begun, ends it, and binds what leaves it. */
 void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lang/model/model_int.h"
+#include "lang/names/series.h"
 
 void etch_report_index(etch_env *env, etch_span span, const etch_bound_name *bound)
 {
@@ -247,7 +248,13 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
     return NULL;
 }
 
+static etch_expr lookup_call(void *data, const etch_ast_expr *call, bool *known)
+{
+    *known = etch_is_at(call);
+    return *known ? etch_env_one_value(data, call) : NULL;
+}
+
 etch_lookup etch_env_lookup(etch_env *env)
 {
-    return (etch_lookup){.name = lookup_name, .data = env};
+    return (etch_lookup){.name = lookup_name, .call = lookup_call, .data = env};
 }

@@ -1,5 +1,5 @@
 /* What a spec knows of its numbers: params, their bounds and defaults, assumptions. */
-#include "lang/names/symbols.h"
+#include "lang/names/series.h"
 
 #include <string.h>
 
@@ -67,14 +67,22 @@ static void declare_type(etch_spec *spec, const etch_symbol *symbol, etch_range 
     const etch_ast_name *type = &symbol->def->type;
     if (!type->text)
         return;
-    range->real = strcmp(type->text, "real") == 0;
-    if (range->real) {
+    static const char *const types[] = {
+        [ETCH_PARAM_REAL] = "real", [ETCH_PARAM_TEXT] = "text", [ETCH_PARAM_LIST] = "list"};
+    for (etch_param_type i = ETCH_PARAM_REAL; i <= ETCH_PARAM_LIST; i++)
+        if (strcmp(type->text, types[i]) == 0)
+            range->type = i;
+    if (range->type == ETCH_PARAM_REAL)
         etch_var_real(spec->sym, symbol->param->var);
+    else if (range->type != ETCH_PARAM_INTEGER)
+        etch_series_declare(spec, &spec->params.at[symbol->param - spec->params.at]);
+    if (range->type != ETCH_PARAM_INTEGER)
         return;
-    }
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_PARAM_TYPE, type->span, "params have no type '%s'", type->text);
-    etch_help(diag, "a param is an integer, or `param %s real`: any number above 0", symbol->name);
+    etch_help(diag, "a param is an integer, or `param %s real`: any number above 0; `text` and `list` are "
+                    "several in one",
+              symbol->name);
 }
 
 /* A number for a default that is below 1 says that the param may be as small: `param past = 0`. */
@@ -82,7 +90,7 @@ static const etch_ast_expr *implied_bound(const etch_symbol *symbol, const etch_
 {
     const etch_ast_expr *value = symbol->def->value;
     bool number = value && (value->kind == ETCH_AST_INTEGER || value->kind == ETCH_AST_NEGATE);
-    if (!number || range->real)
+    if (!number || range->type != ETCH_PARAM_INTEGER)
         return NULL;
     if (value->kind == ETCH_AST_NEGATE)
         return value->left->kind == ETCH_AST_INTEGER ? value : NULL;
@@ -146,7 +154,7 @@ void etch_params_evaluate(etch_spec *spec)
             continue;
         const etch_lookup lookup = etch_global_lookup(spec, symbol->home);
         etch_param *param = &spec->params.at[symbol->param - spec->params.at];
-        param->value = etch_value_of(spec, symbol->def->value, &lookup);
+        param->value = etch_param_value(spec, param, symbol->def->value, &lookup);
     }
 }
 
@@ -199,7 +207,8 @@ static void report_contradiction(etch_spec *spec, const etch_claim *claim, int64
         }
         if (used)
             etch_note(diag, spec->params.at[i].span, "%s is declared here: %s", spec->params.at[i].name,
-                      spec->ranges[i].real ? "a number above 0"
+                      spec->ranges[i].type == ETCH_PARAM_REAL
+                          ? "a number above 0"
                                            : etch_text(spec->arena, "an integer from %lld on",
                                                        (long long)spec->ranges[i].least));
     }

@@ -20,6 +20,8 @@ typedef struct etch_param {
     etch_expr var;
     /* default, or NULL */
     etch_expr value;
+    /* of a text or list: how many it has; else NULL */
+    etch_expr length;
     etch_span span;
 } etch_param;
 
@@ -47,6 +49,8 @@ typedef struct etch_setting {
     etch_span span;
     /* as written: it may speak of others that have values */
     etch_expr written;
+    /* how many the text or list before it has: no value that anyone gives */
+    bool derived;
 } etch_setting;
 
 /* A value of `sets` that has no effect, because the run binds the param itself. */

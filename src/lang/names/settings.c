@@ -27,9 +27,9 @@ void etch_settings_need(etch_sym *sym, const etch_settings *settings, etch_expr 
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < settings->count; k++) {
             const etch_setting *setting = &settings->at[k];
-            if (setting->var != vars[i] || settings->needed[k])
+            if (setting->var != vars[i] || settings->needed[k - setting->derived])
                 continue;
-            settings->needed[k] = true;
+            settings->needed[k - setting->derived] = true;
             if (setting->written != setting->value)
                 etch_settings_need(sym, settings, setting->written);
         }

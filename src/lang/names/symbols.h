@@ -74,12 +74,20 @@ typedef struct etch_namespace {
 const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name);
 const char *etch_symbol_kind_name(etch_symbol_kind kind); /* "param", "dim", ... */
 
+typedef enum etch_param_type {
+    ETCH_PARAM_INTEGER,
+    /* any number above 0 */
+    ETCH_PARAM_REAL,
+    /* series.h */
+    ETCH_PARAM_TEXT,
+    ETCH_PARAM_LIST
+} etch_param_type;
+
 /* What values a param may have. */
 typedef struct etch_range {
+    etch_param_type type;
     /* of an integer */
     int64_t least;
-    /* any number above 0 instead */
-    bool real;
 } etch_range;
 
 typedef ETCH_VEC(etch_expr) etch_divisors;
@@ -107,6 +115,8 @@ struct etch_spec {
     ETCH_VEC(etch_param) params;
     /* by param */
     etch_range *ranges;
+    /* texts and lists that have been read */
+    ETCH_VEC(const struct etch_series *) series;
     /* by symbol id: models and modules whose body was read; NULL: none was */
     bool *read;
     /* by symbol id, as far as dim_states says that they are known */
@@ -175,8 +185,8 @@ void etch_precision_read(etch_spec *spec, const etch_ast_defs *defs, etch_precis
 /* ---- values -------------------------------------------------------------------------------------------- */
 
 /* How names and calls of an expression are looked up. Both return NULL after having reported why; `call`
- * may be NULL: only functions of the language (max min abs floor ceil ceildiv floordiv mod pow2 integer)
- * are known then. */
+ * may be NULL: only functions of the language (max min abs floor ceil ceildiv floordiv mod pow2 integer
+ * len) are known then. */
 typedef struct etch_lookup {
     etch_expr (*name)(void *data, const etch_ast_expr *expr);
     /* Sets `*known` when the name is one that it answers for; unknown names are reported by the
@@ -190,12 +200,19 @@ extern const char *const etch_value_functions[];
 bool etch_is_value_function(const char *name);
 /* The exact value of an expression. NULL after an error. */
 etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* The same of what a param is given: for one that is a text or a list, what stands for that. */
+etch_expr etch_param_value(etch_spec *spec, const etch_param *param, const etch_ast_expr *expr,
+                           const etch_lookup *lookup);
 /* The same where `true` and `false` are no numbers: a size, or how many there are. */
 etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
 /* Is every argument of the call that has a name given once? Reports one that is not, with `code`. */
 bool etch_args_are_distinct(etch_spec *spec, const etch_ast_expr *call, etch_code code);
-/* What the operator of an ETCH_AST_COMPARE says. */
+/* Is it `left in [..]`? */
+bool etch_is_membership(const etch_ast_expr *expr);
+/* What the operator of an ETCH_AST_COMPARE says; of a membership that a product is 0. */
 etch_relation etch_relation_of(char op);
+/* b RELATION a, told as what holds between a and b. */
+etch_relation etch_mirrored(etch_relation relation);
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
  * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);

@@ -1,5 +1,5 @@
 /* Numbers: exact values of expressions, predicates, sizes of dims. */
-#include "lang/names/symbols.h"
+#include "lang/names/series.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ static const function functions[] = {
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 
 const char *const etch_value_functions[] = {"max",      "min", "abs",  "floor",   "ceil", "ceildiv",
-                                            "floordiv", "mod", "pow2", "integer", NULL};
+                                            "floordiv", "mod", "pow2", "integer", "len",  NULL};
 
 static const function *find_function(const char *name)
 {
@@ -55,7 +55,7 @@ static const function *find_function(const char *name)
 
 bool etch_is_value_function(const char *name)
 {
-    return find_function(name) != NULL;
+    return find_function(name) || strcmp(name, "len") == 0 || strcmp(name, "at") == 0;
 }
 
 /* ---- expressions --------------------------------------------------------------------------------------- */
@@ -167,15 +167,39 @@ static etch_expr evaluate_call(etch_spec *spec, const etch_ast_expr *call, const
     const function *f = find_function(call->name.text);
     if (f)
         return apply(spec, call, f, lookup);
+    if (strcmp(call->name.text, "len") == 0) {
+        const etch_param *param = etch_series_named(spec, call, 1, lookup);
+        return param ? param->length : NULL;
+    }
+    if (etch_is_at(call)) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, call->span,
+                                     "at(..) is read in modules and models, where it is known which layer is meant");
+        etch_help(diag, "how many there are is len(..)");
+        return NULL;
+    }
     etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_FUNCTION, call->name.span,
                                  "'%s' is no function of numbers", call->name.text);
-    etch_suggest_name(diag, call->name.text, etch_value_functions, FUNCTION_COUNT);
+    etch_suggest_name(diag, call->name.text, etch_value_functions, FUNCTION_COUNT + 1);
     return NULL;
 }
 
 static etch_expr not_a_number(etch_spec *spec, const etch_ast_expr *expr, const char *what)
 {
     etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->span, "%s stands where a number is needed", what);
+    return NULL;
+}
+
+static etch_expr number_named(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
+{
+    etch_expr value = lookup->name(lookup->data, expr);
+    const etch_param *series = value ? etch_series_param(spec, value) : NULL;
+    if (!series)
+        return value;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->span,
+                                 "'%s' stands for several, where a number is needed", expr->name.text);
+    etch_note(diag, series->span, "it is declared here");
+    etch_help(diag, "at(%s, layer) is one of them, len(%s) how many there are", expr->name.text,
+              expr->name.text);
     return NULL;
 }
 
@@ -190,7 +214,7 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
     case ETCH_AST_TRUTH:
         return etch_int(spec->sym, expr->truth);
     case ETCH_AST_NAME:
-        return lookup->name(lookup->data, expr);
+        return number_named(spec, expr, lookup);
     case ETCH_AST_CALL:
         return evaluate_call(spec, expr, lookup);
     case ETCH_AST_NEGATE:
@@ -212,6 +236,16 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
         break;
     }
     return not_a_number(spec, expr, "a list");
+}
+
+etch_expr etch_param_value(etch_spec *spec, const etch_param *param, const etch_ast_expr *expr,
+                           const etch_lookup *lookup)
+{
+    if (!param || !param->length)
+        return etch_value_of(spec, expr, lookup);
+    const etch_range *range = &spec->ranges[param - spec->params.at];
+    const etch_series *series = etch_series_read(spec, range->type, expr, lookup);
+    return series ? series->value : NULL;
 }
 
 etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
@@ -242,6 +276,7 @@ etch_relation etch_relation_of(char op)
 {
     switch (op) {
     case '=':
+    case 'i':
         return ETCH_REL_EQ;
     case 'n':
         return ETCH_REL_NE;
@@ -258,6 +293,44 @@ etch_relation etch_relation_of(char op)
     }
 }
 
+bool etch_is_membership(const etch_ast_expr *expr)
+{
+    return expr->kind == ETCH_AST_COMPARE && expr->op == 'i';
+}
+
+/* What is 0 where the left side is one of the list: the product of the differences. */
+static etch_expr membership(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
+{
+    etch_expr left = etch_value_of(spec, expr->left, lookup), product = etch_int(spec->sym, 1);
+    for (uint32_t i = 0; i < expr->right->items.count; i++) {
+        etch_expr value = etch_value_of(spec, expr->right->items.at[i], lookup);
+        product = left && product && value
+                      ? etch_mul(spec->sym, product, etch_sub(spec->sym, left, value))
+                      : NULL;
+    }
+    return product;
+}
+
+etch_relation etch_mirrored(etch_relation relation)
+{
+    switch (relation) {
+    case ETCH_REL_LE:
+        return ETCH_REL_GE;
+    case ETCH_REL_GE:
+        return ETCH_REL_LE;
+    case ETCH_REL_LT:
+        return ETCH_REL_GT;
+    case ETCH_REL_GT:
+        return ETCH_REL_LT;
+    case ETCH_REL_EQ:
+    case ETCH_REL_NE:
+    case ETCH_REL_DIVIDES:
+    case ETCH_REL_TRUE:
+        break;
+    }
+    return relation;
+}
+
 static bool is_call_of(const etch_ast_expr *expr, const char *name)
 {
     return expr->kind == ETCH_AST_CALL && strcmp(expr->name.text, name) == 0 && expr->args.count == 1 &&
@@ -270,7 +343,11 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
         .relation = ETCH_REL_TRUE, .text = etch_written(spec, expr->span), .span = expr->span};
     etch_divisors divisors = {0};
     spec->divisors = &divisors;
-    if (expr->kind == ETCH_AST_COMPARE) {
+    if (etch_is_membership(expr)) {
+        claim.relation = ETCH_REL_EQ;
+        claim.left = membership(spec, expr, lookup);
+        claim.right = etch_int(spec->sym, 0);
+    } else if (expr->kind == ETCH_AST_COMPARE) {
         claim.relation = etch_relation_of(expr->op);
         claim.left = etch_value_of(spec, expr->left, lookup);
         claim.right = etch_value_of(spec, expr->right, lookup);

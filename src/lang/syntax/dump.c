@@ -43,6 +43,8 @@ static const char *operator_text(const etch_ast_expr *expr)
         return ">";
     case '|':
         return "|";
+    case 'i':
+        return "in";
     case '+':
         return "+";
     case '-':

@@ -2,6 +2,8 @@
  * the right). */
 #include "lang/syntax/parser_int.h"
 
+#include <string.h>
+
 typedef struct etch_power {
     /* left 0: not an operator */
     uint8_t left, right;
@@ -400,9 +402,27 @@ etch_ast_expr *etch_parse_option_value(etch_parser *p)
     return word;
 }
 
+/* `in` is a word only before a list. */
+static bool is_membership(etch_parser *p)
+{
+    return etch_parse_at(p, ETCH_TOKEN_NAME) && strcmp(etch_parse_text(p, &p->token), "in") == 0 &&
+           etch_lexer_peek(&p->lexer) == ETCH_TOKEN_OPEN_SQUARE;
+}
+
+/* `left in [..]` */
+static etch_ast_expr *parse_membership(etch_parser *p, etch_ast_expr *left)
+{
+    const etch_span at = p->token.span;
+    etch_parse_advance(p);
+    etch_ast_expr *list = parse_list(p);
+    return new_operation(p, ETCH_AST_COMPARE, 'i', at, left, list);
+}
+
 etch_ast_expr *etch_parse_predicate(etch_parser *p)
 {
     etch_ast_expr *left = etch_parse_expr(p);
+    if (is_membership(p))
+        return parse_membership(p, left);
     char op = comparison_of(p->token.kind);
     if (etch_parse_at(p, ETCH_TOKEN_ASSIGN)) {
         etch_diag *diag = etch_parse_complain(p, ETCH_E_ASSIGN_IN_PREDICATE, p->token.span,

@@ -170,7 +170,8 @@ static void parse_options_block(etch_parser *p, etch_ast_item *item, etch_ast_it
 static void parse_condition(etch_parser *p, etch_ast_exprs *into)
 {
     etch_ast_expr *test = etch_parse_predicate(p);
-    const etch_ast_name unit = etch_parse_unit(p);
+    const bool listed = test->kind == ETCH_AST_COMPARE && test->op == 'i';
+    const etch_ast_name unit = listed ? (etch_ast_name){0} : etch_parse_unit(p);
     if (unit.text) {
         etch_ast_expr *name = ETCH_NEW(p->arena, etch_ast_expr), *number = ETCH_NEW(p->arena, etch_ast_expr);
         etch_ast_expr **end = test->kind == ETCH_AST_COMPARE ? &test->right : &test;

@@ -77,6 +77,7 @@ typedef ETCH_VEC(etch_ast_rename) etch_ast_renames;
 
 struct etch_ast_expr {
     etch_ast_expr_kind kind;
+    /* the sign, or: f //, = ==, n !=, l <=, g >=, i `left in [right]` */
     char op;
     /* 1 for a leaf */
     uint16_t height;

@@ -279,9 +279,11 @@ static etch_status list_bindings(void *data)
     if (!settings)
         return ETCH_EINPUT;
     l->rows = ETCH_NEW_ARRAY(session->arena, settings->count, etch_binding_row);
-    for (l->count = 0; l->count < settings->count; l->count++) {
-        const etch_setting *s = &settings->at[l->count];
-        l->rows[l->count] = (etch_binding_row){s->name, etch_expr_text(session->sym, s->value), s->from};
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const etch_setting *s = &settings->at[i];
+        if (!s->derived)
+            l->rows[l->count++] =
+                (etch_binding_row){s->name, etch_expr_text(session->sym, s->value), s->from};
     }
     return ETCH_OK;
 }

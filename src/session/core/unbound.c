@@ -45,7 +45,7 @@ static bool is_default_axis(const etch_session *session, const etch_setting *s)
     for (uint32_t i = 0; i < count; i++)
         if (params[i].var == s->var)
             return s->from == ETCH_GIVEN_BY_DEFAULT && !params[i].value;
-    return s->from == ETCH_GIVEN_BY_DEFAULT;
+    return s->from == ETCH_GIVEN_BY_DEFAULT && !s->derived;
 }
 
 static bool speaks_of(etch_sym *sym, etch_expr expr, etch_expr var)
