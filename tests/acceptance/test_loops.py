@@ -115,6 +115,11 @@ CONDITIONS = [
     ("layer % 3", lambda layer, _: layer % 3 != 0),
     ("3 | layer", lambda layer, _: layer % 3 == 0),
     ("layer", lambda layer, _: layer != 0),
+    ("layer in [1, 4]", lambda layer, _: layer in (1, 4)),
+    ("layer in [0, 1, 2, 7, 7, 3]", lambda layer, _: layer in (0, 1, 2, 3, 7)),
+    ("layer % 3 in [2, 0, 5]", lambda layer, _: layer % 3 in (0, 2)),
+    ("layer in [2] { y = narrow(x) } else if layer % 2 in [0]",
+     lambda layer, _: layer % 2 == 0 and layer != 2),
 ]
 
 
@@ -185,6 +190,114 @@ class Counts(Case):
         sizes = dict(SIZES, layers=7, dense=1)
         self.assertEqual(weights(sizes, 2), value(spec, "params(model)", sets=sizes))
         self.assertEqual(weights(sizes, 3), value(spec, "params(model)", sets=dict(sizes, period=2)))
+
+
+# Layers by a text, each of whose letters has an MLP of its own width, and of a width by layer.
+PATTERN = """etch 1
+param batch, hidden, kinds text, widths list, period = 2
+dim B = batch, H = hidden
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module mlp(x[B,H]; width) -> y[B,H] {
+  dim F = width
+  weight up[H,F], down[F,H]
+  h[B,F] = x * up
+  y      = silu(h) * down
+}
+model pattern(x[B,H]) -> z[B,H] {
+  z = x
+  repeat len(kinds) as layer {
+    if at(kinds, layer) == "M" {
+      z = z + mlp(z, width = at(widths, layer % period))
+    } else if at(kinds, layer) in ["*", "-"] {
+      weight w[H]
+      z = silu(z * w)
+    } else if 20 > at(widths, layer % period) {
+      dim G = 3 + at(widths, 0)
+      weight v[H,G], u[G,H]
+      g[B,G] = z * v
+      z      = g * u
+    }
+  }
+  l[] = mean(z, over = (B,H))  tag loss
+}
+train { model = pattern, optimizer = adamw }
+parallel some { mesh [dp]; shard B @ dp; zero 1 @ dp }
+parallel pipe { mesh [pp]; stage (layer) @ pp }
+"""
+
+
+class Patterns(Case):
+    """Texts and lists as values: what each layer is, told by hand from the letters."""
+
+    def costs(self, kinds, widths, hidden, period=2):
+        """Of each layer: weights, FLOP of products of a row of the batch forward."""
+        for layer, kind in enumerate(kinds):
+            width = widths[layer % period]
+            if kind == "M":
+                yield 2 * hidden * width, 4 * hidden * width
+            elif kind in "*-":
+                yield hidden, 0
+            elif width < 20:
+                yield 2 * hidden * (3 + widths[0]), 4 * hidden * (3 + widths[0])
+            else:
+                yield 0, 0
+
+    def sets(self, kinds, widths, **more):
+        values = dict(dict(batch=4, hidden=6), **more)
+        return [f'kinds="{kinds}",widths={widths}'] + [f"{name}={value}" for name, value in values.items()]
+
+    def answer(self, spec, expr, sets, *more):
+        done = run("query", spec, expr, "-q", *more, *(part for one in sets for part in ("--set", one)))
+        self.assertEqual(0, done.status, done.err)
+        return done.out.strip()
+
+    def test_counts(self):
+        spec = self.write("pattern.etch", PATTERN)
+        for kinds, widths in (("M", [8, 8]), ("MM-M*-", [5, 7]), ("-" * 40 + "M" * 90, [30, 10]),
+                              ("xMx", [20, 19]), ("xxxx", [19, 20]), ("M-x*" * 50, [4, 9]),
+                              ("M" * 255 + "-", [3, 2])):
+            sets = self.sets(kinds, widths)
+            costs = list(self.costs(kinds, widths, 6))
+            self.assertEqual(str(sum(cost[0] for cost in costs)), self.answer(spec, "params(model)", sets))
+            self.assertEqual(str(4 * sum(cost[1] for cost in costs)),
+                             self.answer(spec, "matmul_flops(forward)", sets), kinds)
+            self.assertEqual(str(len(kinds)), self.answer(spec, "len(kinds)", sets))
+
+    def test_stages(self):
+        """Each stage has the weights of its own layers."""
+        spec = self.write("pattern.etch", PATTERN)
+        kinds, widths = "M-Mxx*MM", [8, 30]
+        costs = [cost[0] for cost in self.costs(kinds, widths, 6)]
+        for pp in (1, 2, 4):
+            sets = self.sets(kinds, widths, pp=pp)
+            for stage in range(pp):
+                held = sum(costs[stage * 8 // pp:(stage + 1) * 8 // pp])
+                self.assertEqual(str(held), self.answer(spec, "rank_params(model)", sets, "--plan", "pipe",
+                                                        "--stage", str(stage)))
+
+    def test_traces(self):
+        spec = self.write("pattern.etch", PATTERN + 'config c { kinds = "M-Mx*", widths = [8, 12] }\n')
+        sets = dict(batch=4, hidden=6, dp=2)
+        folder = lower(self.scratch / "out", spec, config="c", plan="some", sets=sets)
+        self.assertFine(folder)
+        self.assertTotals(folder, spec, "c", "some", sets)
+        found = {}
+        for node in messages(traces(folder)[0]):
+            match = re.match(r"F0\.layer(\d+)\.", node.name)
+            if match:
+                found[int(match[1])] = found.get(int(match[1]), 0) + attribute(node, "num_ops")
+        matmul = [2 * cost[1] for cost in self.costs("M-Mx*", [8, 12], 6)]
+        self.assertEqual([flops > 0 for flops in matmul], [found[layer] > 100 for layer in range(5)])
+
+    def test_like_a_list_of_layers(self):
+        """The letters say what lists of layers say, to the last digit of every quantity."""
+        text = self.write("text.etch", prefix('at(kinds, layer) == "w"', more=', kinds text = "nwnnwwnwn"'))
+        lists = self.write("lists.etch", prefix("layer in [1, 4, 5, 7]"))
+        sets = [f"{name}={value}" for name, value in dict(SIZES, layers=9, dense=1, micro=2).items()]
+        for plan, axes in (("some", ["dp=2"]), ("pipe", ["pp=3"])):
+            for expr in ("flops(step)", "memory(peak)", "comm(step)", "memory(states)", "traffic(step)"):
+                answers = [self.answer(spec, expr, sets + axes, "--plan", plan) for spec in (text, lists)]
+                self.assertEqual(answers[0], answers[1], (plan, expr))
 
 
 class Calls(Case):

@@ -69,7 +69,8 @@ static void wrong_numbers(etch_arena *arena)
                 {"dim A = ceildiv(3)\n", "E0601 a.etch:2:9 ceildiv takes 2 arguments, not 1\n"},
                 {"dim A = pow2(1, 2)\n", "E0601 a.etch:2:9 pow2 takes 1 argument, not 2\n"},
                 {"param a whole\n", "E0214 a.etch:2:9 params have no type 'whole'\n"
-                                    "  help a param is an integer, or `param a real`: any number above 0\n"},
+                                    "  help a param is an integer, or `param a real`: any number above 0\n"
+                                    "  help several in one are a `text` or a `list`\n"},
                 {"param a, b >= a\n",
                  "E0215 a.etch:2:15 the bound of a param is a whole number, not 'a'\n"
                  "  help what depends on other params is an assumption: assume b >= a\n"},

@@ -314,7 +314,7 @@ static void add_residues(const etch_turn *t, index_test *test, etch_relation rel
         test->residues[i] = test->residues[i] || etch_constants_hold(sym, relation, etch_int(sym, i), right);
 }
 
-/* The least modulus that tells the first `count` iterations apart and divides nothing anew, if that can be. */
+/* The least multiple of the period that tells the first `count` iterations apart. */
 static uint32_t modulus_for(const etch_turn *t, uint32_t count)
 {
     const uint32_t periods = (count + t->period - 1) / t->period;
@@ -328,17 +328,16 @@ static uint32_t reach_of(etch_turn *t, const etch_expr *list, uint32_t count, et
     for (uint32_t i = 0; i < count; i++) {
         etch_spec *spec = t->env->builder->spec;
         if (!etch_to_i64(list[i], &number) || number < 0) {
-            etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
-                       "%s is no iteration of a loop: %s counts from 0", etch_expr_text(spec->sym, list[i]),
-                       t->name);
+            etch_error(spec->diags, ETCH_E_LOOP_INDEX, span, "%s is no iteration of a loop: %s counts from 0",
+                       etch_expr_text(spec->sym, list[i]), t->name);
             return 0;
         }
         reach = number >= reach ? number + 1 : reach;
     }
     if (reach <= MOST_PERIOD && modulus_for(t, (uint32_t)reach) <= MOST_PERIOD)
         return (uint32_t)reach;
-    report_classes(t, span,
-                   etch_text(t->env->builder->spec->arena, "tell more than %d iterations apart", MOST_PERIOD));
+    report_classes(
+        t, span, etch_text(t->env->builder->spec->arena, "tell more than %d iterations apart", MOST_PERIOD));
     return 0;
 }
 
@@ -463,8 +462,9 @@ static etch_truth decide_test(etch_turn *t, index_test test, etch_span span)
 {
     const uint32_t known = known_test(t, test);
     if (t->breaks.count > MOST_BREAKS || t->intervals.count > MOST_INTERVALS) {
-        report_classes(t, span,
-                       etch_text(t->env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
+        report_classes(
+            t, span,
+            etch_text(t->env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
         return ETCH_UNKNOWN;
     }
     return decide(t, known) ? ETCH_YES : ETCH_NO;
@@ -493,15 +493,15 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
 static bool reaches_all(const etch_turn *t, const etch_one *one)
 {
     etch_spec *spec = t->env->builder->spec;
+    const char *name = one->call->args.at[0].value->name.text;
     const etch_expr most = etch_int(spec->sym, one->series->count);
     const etch_expr count = etch_graph_with_defaults(t->env->builder->graph, t->count);
     if (!count || etch_at_least(spec->sym, most, count, NULL) == ETCH_YES)
         return count != NULL;
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, one->call->span,
-                                 "it has %u, and the loop runs %s times", one->series->count,
-                                 etch_expr_text(spec->sym, count));
-    etch_help(diag, "a loop over all of them is `repeat len(%s)`",
-              etch_written(spec, one->call->args.at[0].value->span));
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_SERIES, one->call->span, "'%s' has %u, and the loop runs %s times",
+                   name, one->series->count, etch_expr_text(spec->sym, count));
+    etch_help(diag, "a loop over all of them is `repeat len(%s)`", name);
     return false;
 }
 

@@ -32,8 +32,7 @@ static const etch_series *value_of_param(etch_env *env, const etch_param *param,
 {
     const etch_builder *b = env->builder;
     etch_spec *spec = b->spec;
-    const etch_series *series =
-        etch_series_of(spec, etch_settings_apply(spec->sym, b->settings, param->var));
+    const etch_series *series = etch_series_of(spec, etch_settings_apply(spec->sym, b->settings, param->var));
     if (series)
         return series;
     series = etch_series_of(spec, etch_graph_with_defaults(b->graph, param->var));
@@ -41,9 +40,8 @@ static const etch_series *value_of_param(etch_env *env, const etch_param *param,
         etch_remark(spec->diags, ETCH_E_UNDECIDED, span, "decided by the defaults of params");
         return series;
     }
-    etch_diag *diag =
-        etch_error(spec->diags, ETCH_E_UNDECIDED, span, "'%s' has no value, which decides what layers are",
-                   param->name);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, span,
+                                 "'%s' has no value, which decides what layers are", param->name);
     etch_help(diag, "bind it in a config or with --set");
     return NULL;
 }
@@ -77,15 +75,15 @@ static char letter_of(etch_spec *spec, const etch_ast_expr *expr)
 {
     if (expr->kind == ETCH_AST_STRING && strlen(expr->name.text) == 1)
         return expr->name.text[0];
-    etch_diag *diag =
-        etch_error(spec->diags, ETCH_E_SERIES, expr->span, "one of a text is a letter, and compared with one");
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, expr->span,
+                                 "one of a text is a letter, and compared with one");
     etch_help(diag, "write it in quotes: at(kinds, layer) == \"M\"");
     return 0;
 }
 
 /* Adds the positions of which `one RELATION right` holds. */
-static bool add_letters(etch_env *env, const etch_one *one, etch_relation relation, const etch_ast_expr *right,
-                        bool *holds)
+static bool add_letters(etch_env *env, const etch_one *one, etch_relation relation,
+                        const etch_ast_expr *right, bool *holds)
 {
     etch_spec *spec = env->builder->spec;
     const char letter = letter_of(spec, right);
@@ -98,8 +96,8 @@ static bool add_letters(etch_env *env, const etch_one *one, etch_relation relati
     return letter != 0;
 }
 
-static bool add_numbers(etch_env *env, const etch_one *one, etch_relation relation, const etch_ast_expr *right,
-                        bool *holds)
+static bool add_numbers(etch_env *env, const etch_one *one, etch_relation relation,
+                        const etch_ast_expr *right, bool *holds)
 {
     etch_sym *sym = env->builder->spec->sym;
     const etch_expr value = etch_env_number(env, right);
@@ -127,7 +125,8 @@ const bool *etch_env_test_each(etch_env *env, const etch_ast_expr *test, const e
         return fine ? holds : NULL;
     }
     if (relation == ETCH_REL_DIVIDES) {
-        etch_error(spec->diags, ETCH_E_SERIES, test->span, "one of a text or list is compared by == != < > <= >= in");
+        etch_error(spec->diags, ETCH_E_SERIES, test->span,
+                   "one of a text or list is compared by == != < > <= >= in");
         return NULL;
     }
     fine = add_positions(env, one, on_left ? relation : etch_mirrored(relation),

@@ -80,9 +80,8 @@ static void declare_type(etch_spec *spec, const etch_symbol *symbol, etch_range 
         return;
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_PARAM_TYPE, type->span, "params have no type '%s'", type->text);
-    etch_help(diag, "a param is an integer, or `param %s real`: any number above 0; `text` and `list` are "
-                    "several in one",
-              symbol->name);
+    etch_help(diag, "a param is an integer, or `param %s real`: any number above 0", symbol->name);
+    etch_help(diag, "several in one are a `text` or a `list`");
 }
 
 /* A number for a default that is below 1 says that the param may be as small: `param past = 0`. */
@@ -206,11 +205,11 @@ static void report_contradiction(etch_spec *spec, const etch_claim *claim, int64
                 used = used || vars[k] == spec->params.at[i].var;
         }
         if (used)
-            etch_note(diag, spec->params.at[i].span, "%s is declared here: %s", spec->params.at[i].name,
-                      spec->ranges[i].type == ETCH_PARAM_REAL
-                          ? "a number above 0"
-                                           : etch_text(spec->arena, "an integer from %lld on",
-                                                       (long long)spec->ranges[i].least));
+            etch_note(
+                diag, spec->params.at[i].span, "%s is declared here: %s", spec->params.at[i].name,
+                spec->ranges[i].type == ETCH_PARAM_REAL
+                    ? "a number above 0"
+                    : etch_text(spec->arena, "an integer from %lld on", (long long)spec->ranges[i].least));
     }
 }
 

@@ -73,8 +73,8 @@ static const etch_series *read_list(etch_spec *spec, const etch_ast_exprs *items
         if (!numbers[i])
             return NULL;
         if (!etch_is_constant(numbers[i])) {
-            etch_error(spec->diags, ETCH_E_SERIES, items->at[i]->span, "a list of a param is of numbers, not '%s'",
-                       etch_written(spec, items->at[i]->span));
+            etch_error(spec->diags, ETCH_E_SERIES, items->at[i]->span,
+                       "a list of a param is of numbers, not '%s'", etch_written(spec, items->at[i]->span));
             return NULL;
         }
         etch_buf_printf(&name, "%s%s", i ? ", " : "[", etch_expr_text(spec->sym, numbers[i]));
@@ -94,7 +94,8 @@ const etch_series *etch_series_read(etch_spec *spec, etch_param_type type, const
         return read_list(spec, &expr->items, lookup);
     etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, expr->span, "%s is needed here, not '%s'",
                                  etch_series_kind(type), etch_written(spec, expr->span));
-    etch_help(diag, type == ETCH_PARAM_TEXT ? "one letter for each layer: \"M-M*\"" : "numbers in [ ]: [64, 128]");
+    etch_help(diag,
+              type == ETCH_PARAM_TEXT ? "one letter for each layer: \"M-M*\"" : "numbers in [ ]: [64, 128]");
     return NULL;
 }
 
@@ -113,8 +114,9 @@ const etch_param *etch_series_named(etch_spec *spec, const etch_ast_expr *call, 
         fine = !call->args.at[i].name.text;
     if (!fine) {
         etch_error(spec->diags, ETCH_E_FUNCTION_ARGUMENTS, call->span,
-                   arguments == 2 ? "%s takes two arguments: a param that is a text or a list, and which of it"
-                                  : "%s takes one argument: a param that is a text or a list",
+                   arguments == 2
+                       ? "%s takes two arguments: a param that is a text or a list, and which of it"
+                       : "%s takes one argument: a param that is a text or a list",
                    call->name.text);
         return NULL;
     }

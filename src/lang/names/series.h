@@ -1,7 +1,7 @@
 /* Texts and lists: the values of `param kinds text` and `param widths list`, several in one. A text is of
- * letters and signs, a list of numbers. Such a value is held as a variable that is called as it is written, so
- * that it goes wherever a value goes, from configs to answers; how many there are is a number, `len(kinds)`,
- * and each of them is read by `at(kinds, layer)`. */
+ * letters and signs, a list of numbers. Such a value is held as a variable that is called as it is written,
+ * so that it goes wherever a value goes, from configs to manifests. How many there are is a number,
+ * `len(kinds)`; each of them is read by `at(kinds, layer)`. */
 #ifndef ETCH_LANG_NAMES_SERIES_H
 #define ETCH_LANG_NAMES_SERIES_H
 

@@ -172,8 +172,9 @@ static etch_expr evaluate_call(etch_spec *spec, const etch_ast_expr *call, const
         return param ? param->length : NULL;
     }
     if (etch_is_at(call)) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_SERIES, call->span,
-                                     "at(..) is read in modules and models, where it is known which layer is meant");
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_SERIES, call->span,
+                       "at(..) is read in modules and models, where it is known which layer is meant");
         etch_help(diag, "how many there are is len(..)");
         return NULL;
     }
@@ -304,9 +305,8 @@ static etch_expr membership(etch_spec *spec, const etch_ast_expr *expr, const et
     etch_expr left = etch_value_of(spec, expr->left, lookup), product = etch_int(spec->sym, 1);
     for (uint32_t i = 0; i < expr->right->items.count; i++) {
         etch_expr value = etch_value_of(spec, expr->right->items.at[i], lookup);
-        product = left && product && value
-                      ? etch_mul(spec->sym, product, etch_sub(spec->sym, left, value))
-                      : NULL;
+        product =
+            left && product && value ? etch_mul(spec->sym, product, etch_sub(spec->sym, left, value)) : NULL;
     }
     return product;
 }
