@@ -143,6 +143,37 @@ static void check_kinds(etch_config *config, const etch_field_row *row)
     }
 }
 
+static void check_letters(etch_config *config, const etch_field_row *row)
+{
+    const etch_config_field *field = etch_config_said(config, row);
+    const etch_config_answer *a = etch_config_answer_of(config, row);
+    const uint64_t layers = layers_of(config);
+    const int name = (int)strcspn(row->names, " ");
+    if (field && field->value.kind != ETCH_CONFIG_TEXT) {
+        etch_error(config->diags, ETCH_E_CONFIG_VALUE, field->value.span,
+                   "'%s' takes a text with a letter for each layer", field->name);
+        return;
+    }
+    if (!a->text || (layers > 0 && strlen(a->text) != layers)) {
+        etch_error(config->diags, ETCH_E_CONFIG_DISAGREE, a->span,
+                   "'%.*s' has %zu letters for %" PRIu64 " layers", name, row->names,
+                   a->text ? strlen(a->text) : 0, layers);
+        return;
+    }
+    for (const char *at = a->text; *at; at++) {
+        const char letter[2] = {*at, '\0'};
+        if (etch_has_word(row->fits, letter))
+            continue;
+        etch_diag *diag = etch_error(
+            config->diags, ETCH_E_CONFIG_FEATURE, a->span, "layer %td is %s, and %s %s", at - a->text,
+            etch_text(config->arena, *at >= ' ' && *at <= '~' ? "'%c'" : "of byte 0x%02x",
+                      (unsigned char)*at),
+            config->file, row->why);
+        etch_help(diag, "its layers are: %s", row->fits);
+        return;
+    }
+}
+
 static void check_steps(etch_config *config, const etch_field_row *row)
 {
     const etch_config_field *field = list_of(config, row);
@@ -351,6 +382,8 @@ void etch_config_check(etch_config *config)
             check_fits(config, row);
         else if (row->kind == ETCH_FIELD_KINDS)
             check_kinds(config, row);
+        else if (row->kind == ETCH_FIELD_LETTERS)
+            check_letters(config, row);
         else if (row->kind == ETCH_FIELD_STEPS)
             check_steps(config, row);
         else if (row->kind == ETCH_FIELD_SET)

@@ -216,27 +216,22 @@ static void choose_file(etch_config *config)
 
 /* ---- the spec ------------------------------------------------------------------------------------------ */
 
-static void add_param(etch_buf *out, bool *more, const char *name, uint64_t value)
-{
-    etch_buf_printf(out, "%s%s = %" PRIu64, *more ? ", " : "", name, value);
-    *more = true;
-}
-
 static void write_params(etch_config *config, etch_buf *out)
 {
-    bool more = false;
     for (uint32_t i = 0; i < config->rows.count; i++) {
         const etch_field_row *row = config->rows.at[i];
         const etch_config_answer *a = row->param ? etch_config_answer_of(config, row) : NULL;
-        if (a && !a->none && row->kind != ETCH_FIELD_DTYPE)
-            add_param(out, &more, row->param, a->number);
+        if (a && row->kind == ETCH_FIELD_LETTERS)
+            etch_buf_printf(out, "%s%s = \"%s\"", out->length ? ", " : "", row->param, a->text);
+        else if (a && !a->none && row->kind != ETCH_FIELD_DTYPE)
+            etch_buf_printf(out, "%s%s = %" PRIu64, out->length ? ", " : "", row->param, a->number);
     }
     for (int i = 0; i < ETCH_FAMILY_BINDINGS && config->family->bindings[i].param; i++) {
         const etch_family_binding *b = &config->family->bindings[i];
         uint64_t value;
         if (etch_config_binding(config, b->param, strlen(b->param)) == b &&
             etch_config_compute(config, b->value, NULL, &value))
-            add_param(out, &more, b->param, value);
+            etch_buf_printf(out, "%s%s = %" PRIu64, out->length ? ", " : "", b->param, value);
     }
 }
 

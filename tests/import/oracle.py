@@ -230,14 +230,18 @@ def deepseek_v3(given):
     return decoder(c, layer, c.tie_word_embeddings)
 
 
-def mixers(layers, h, inner, head_dim, groups, state, conv):
+def mixer(name, h, inner, head_dim, groups, state, conv):
     heads, wide = inner // head_dim, inner + 2 * groups * state
+    for part, shape in (("in_proj.weight", (inner + wide + heads, h)), ("conv1d.weight", (wide, 1, conv)),
+                        ("conv1d.bias", (wide,)), ("A_log", (heads,)), ("D", (heads,)), ("dt_bias", (heads,)),
+                        ("norm.weight", (inner,)), ("out_proj.weight", (h, inner))):
+        yield f"{name}.{part}", shape
+
+
+def mixers(layers, h, *sizes):
     for i in range(layers):
-        for name, shape in (("in_proj.weight", (inner + wide + heads, h)), ("conv1d.weight", (wide, 1, conv)),
-                            ("conv1d.bias", (wide,)), ("A_log", (heads,)), ("D", (heads,)),
-                            ("dt_bias", (heads,)),
-                            ("norm.weight", (inner,)), ("out_proj.weight", (h, inner)), ("ln.weight", (h,))):
-            yield f"layers.{i}.{name}", shape
+        yield from mixer(f"layers.{i}", h, *sizes)
+        yield f"layers.{i}.ln.weight", (h,)
     yield "norm_f.weight", (h,)
 
 
@@ -248,6 +252,31 @@ def mamba2(given):
         yield name, (c.vocab_size, c.hidden_size)
     yield from mixers(c.num_hidden_layers, c.hidden_size, c.expand * c.hidden_size, c.head_dim, c.n_groups,
                       c.state_size, c.conv_kernel)
+
+
+def nemotron_h(given):
+    c = Config(given, vocab_size=131072, hidden_size=4096, intermediate_size=21504, num_attention_heads=32,
+               num_key_value_heads=8, attention_head_dim=128, mamba_num_heads=128, mamba_head_dim=64,
+               n_groups=8, ssm_state_size=128, conv_kernel=4,
+               hybrid_override_pattern="M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-")
+    h, heads = c.hidden_size, c.attention_head_dim
+    for name in ("embeddings.weight", "lm_head.weight"):
+        yield name, (c.vocab_size, h)
+    for i, kind in enumerate(c.hybrid_override_pattern):
+        name = f"layers.{i}.mixer"
+        yield f"layers.{i}.norm.weight", (h,)
+        if kind == "M":
+            yield from mixer(name, h, c.mamba_num_heads * c.mamba_head_dim, c.mamba_head_dim, c.n_groups,
+                             c.ssm_state_size, c.conv_kernel)
+        elif kind == "*":
+            for part, count in (("q", c.num_attention_heads), ("k", c.num_key_value_heads),
+                                ("v", c.num_key_value_heads)):
+                yield f"{name}.{part}_proj.weight", (count * heads, h)
+            yield f"{name}.o_proj.weight", (h, c.num_attention_heads * heads)
+        else:
+            yield f"{name}.up_proj.weight", (c.intermediate_size, h)
+            yield f"{name}.down_proj.weight", (h, c.intermediate_size)
+    yield "norm_f.weight", (h,)
 
 
 def mamba2_ssm(given):
@@ -531,7 +560,8 @@ FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwe
             "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
             "t5": t5, "falcon": falcon, "phi3": phi3, "bloom": bloom, "gpt_neox": gpt_neox,
             "deepseek_v2": deepseek_v2, "kimi_k2": deepseek_v3, "glm4_moe": glm4_moe, "llama4_text": llama4,
-            "llama4": llama4, "bert": bert, "vit": vit, "whisper": whisper, "clip": clip, "llava": llava}
+            "llama4": llama4, "bert": bert, "vit": vit, "whisper": whisper, "nemotron_h": nemotron_h,
+            "clip": clip, "llava": llava}
 
 
 def elements(config):

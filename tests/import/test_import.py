@@ -334,6 +334,12 @@ class Fields(Import):
         self.refused(plain.replace("4096", "Infinity", 1), "E0283", "'hidden_size' is Infinity")
         self.refused(plain.replace("4096", "NaN", 1), "E0283", "'hidden_size' is NaN")
 
+    def test_patterns(self):
+        """Any order of layers is counted as it stands."""
+        for pattern in ("M", "*-M", "M-" * 59, "-" * 20 + "*M"):
+            fields = config("nemotron_h_8b", hybrid_override_pattern=pattern, num_hidden_layers=len(pattern))
+            self.assertEqual(self.ask(fields)[0], oracle.elements(fields), pattern)
+
     def test_wrappers(self):
         number, messages = self.ask(config("gemma3_4b"))
         self.assertEqual([(m["kind"], "vision_config" in m["text"]) for m in messages], [("warning", True)])
@@ -437,6 +443,9 @@ class Refused(Import):
                 ("deepseek_v3", {"topk_method": "greedy"}, "with a bias"),
                 ("mamba2_130m", {"ssm_cfg": {}}, "left out, which means Mamba1"),
                 ("mamba_codestral_7b", {"use_bias": True}, "no biases"),
+                ("nemotron_h_8b", {"hybrid_override_pattern": "ME" * 26}, "layer 1 is 'E'"),
+                ("nemotron_h_8b", {"hybrid_override_pattern": "M\n" * 26}, "of byte 0x0a"),
+                ("nemotron_h_8b", {"mlp_hidden_act": "silu"}, "square of relu"),
                 ("t5_small", {"feed_forward_proj": "gated-gelu"}, "relu"),
                 ("t5_small", {"tie_word_embeddings": False}, "no head but the embedding"),
                 ("llama3_8b", {"is_encoder_decoder": True}, "no encoder"),
@@ -477,6 +486,9 @@ class Refused(Import):
                 ("mixtral_8x7b", {"num_experts_per_tok": 9}, "E0286", "is more than"),
                 ("deepseek_v3", {"first_k_dense_replace": 62}, "E0286", "is more than"),
                 ("mamba_codestral_7b", {"num_heads": 64}, "E0286", "is not"),
+                ("nemotron_h_8b", {"num_hidden_layers": 53}, "E0286", "52 letters for 53 layers"),
+                ("nemotron_h_8b", {"hybrid_override_pattern": ""}, "E0286", "0 letters for 52 layers"),
+                ("nemotron_h_8b", {"hybrid_override_pattern": ["M"]}, "E0283", "a letter for each layer"),
                 ("gpt_oss_20b", {"layer_types": ["sliding_attention"]}, "E0286", "for 24 layers"),
                 ("falcon_7b", {"num_attention_heads": 70}, "E0286", "is no whole number"),
                 ("falcon_40b", {"num_kv_heads": 7}, "E0286", "does not divide"),

@@ -22,6 +22,8 @@ typedef enum etch_field_kind {
     ETCH_FIELD_FITS,
     /* a list with a kind for each layer, which repeats the words of `fits` */
     ETCH_FIELD_KINDS,
+    /* a text with a letter for each layer, one of the words of `fits`: the value of a param that is a text */
+    ETCH_FIELD_LETTERS,
     /* a list of layers, which are the last of every so many: the field that `fits` names says of how many */
     ETCH_FIELD_STEPS,
     /* a list with the words of `fits`, in any order */

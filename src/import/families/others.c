@@ -56,6 +56,51 @@ static const etch_field_row mamba2_first[] = {
     ETCH_NO_FIELD,
 };
 
+/* Nemotron-H: Mamba-2, attention and MLPs in the order of a text. */
+static const etch_field_row nemotron_h[] = {
+    ETCH_LAYERS("num_hidden_layers", NULL, "52"),
+    {.names = "hybrid_override_pattern",
+     .kind = ETCH_FIELD_LETTERS,
+     .param = "kinds",
+     .absent = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+     .fits = "M * -",
+     .why = "has layers of Mamba-2 (M), attention (*) and MLPs (-)"},
+    ETCH_SIZE("hidden_size", "hidden", "4096"),
+    ETCH_SIZE("intermediate_size", "ffn", "21504"),
+    ETCH_SIZE("vocab_size", "vocab", "131072"),
+    ETCH_SIZE("num_attention_heads", "heads", "32"),
+    ETCH_SIZE("num_key_value_heads", "kv_heads", "8"),
+    ETCH_SIZE("attention_head_dim head_dim", "attention_dim", "128"),
+    ETCH_SIZE("mamba_num_heads", NULL, "128"),
+    ETCH_SIZE("mamba_head_dim", "head_dim", "64"),
+    ETCH_SIZE("n_groups mamba_n_groups", "groups", "8"),
+    ETCH_SIZE("ssm_state_size", "state", "128"),
+    ETCH_SIZE("conv_kernel mamba_d_conv", "conv", "4"),
+    ETCH_SIZE("chunk_size mamba_chunk_size", "chunk", "256"),
+    ETCH_ANY("expand mamba_expand"),
+    ETCH_FITS("mlp_hidden_act", "relu2", "relu2", "computes the square of relu in its MLP"),
+    ETCH_FITS("mamba_hidden_act", "silu swish", "silu", "computes silu"),
+    ETCH_FITS("attention_bias", "false", "false", "has no biases in attention"),
+    ETCH_FITS("mlp_bias", "false", "false", "has no biases in its MLP"),
+    ETCH_FITS("use_bias", "false", "false", "has no biases in its products"),
+    ETCH_FITS("mamba_proj_bias", "false", "false", "has no biases in its products"),
+    ETCH_FITS("use_conv_bias mamba_conv_bias", "true", "true", "has biases of convolutions"),
+    ETCH_FITS("tie_word_embeddings", "false", "false", "has a head of its own"),
+    ETCH_FITS("sliding_window", "null", "null", "has no windows"),
+    ETCH_ANY("use_mamba_kernels"),
+    ETCH_ANY("residual_in_fp32"),
+    ETCH_ANY("rescale_prenorm_residual"),
+    ETCH_ANY("num_logits_to_keep"),
+    ETCH_ANY("hidden_dropout"),
+    ETCH_ANY("attention_dropout"),
+    ETCH_ANY("time_step_rank"),
+    ETCH_ANY("time_step_min mamba_dt_min"),
+    ETCH_ANY("time_step_max mamba_dt_max"),
+    ETCH_ANY("time_step_floor mamba_dt_init_floor"),
+    ETCH_ANY("time_step_limit mamba_dt_limit"),
+    ETCH_NO_FIELD,
+};
+
 /* ---- T5 ------------------------------------------------------------------------------------------------ */
 
 static const etch_field_row t5[] = {
@@ -104,6 +149,16 @@ static const etch_import_family families[] = {
         .bindings = {ETCH_BIND("inner", "ssm_cfg.expand * d_model"),
                      ETCH_BIND("vocab", "vocab_size up pad_vocab_size_multiple")},
         .rules = {"ssm_cfg.headdim * ssm_cfg.ngroups | ssm_cfg.expand * d_model"},
+    },
+    {
+        .types = "nemotron_h",
+        .architectures = "NemotronHForCausalLM",
+        .code = "configuration_nemotron_h modeling_nemotron_h",
+        .file = "nemotron_h.etch",
+        .model = "nemotron_h",
+        .fields = {nemotron_h},
+        .bindings = {ETCH_BIND("inner", "mamba_num_heads * mamba_head_dim")},
+        .rules = {"num_key_value_heads | num_attention_heads", "n_groups | mamba_num_heads"},
     },
     {
         .types = "t5",

@@ -164,6 +164,9 @@ const bool *etch_env_test_each(etch_env *env, const etch_ast_expr *test, const e
 etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call);
 /* Which of its values the position is, a number. False after an error. */
 bool etch_env_place(etch_env *env, const etch_one *one, uint32_t *at);
+/* How many a text or list has that `len(..)` names: a number, where a value or a default says which. NULL
+ * after an error. */
+etch_expr etch_env_length(etch_env *env, const etch_ast_expr *call);
 /* A value that decides structure: it must be a number under settings, or defaults. NULL after an error. */
 etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr);
 

@@ -250,7 +250,10 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 
 static etch_expr lookup_call(void *data, const etch_ast_expr *call, bool *known)
 {
-    *known = etch_is_at(call);
+    const bool length = strcmp(call->name.text, "len") == 0;
+    *known = length || etch_is_at(call);
+    if (length)
+        return etch_env_length(data, call);
     return *known ? etch_env_one_value(data, call) : NULL;
 }
 

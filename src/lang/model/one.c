@@ -27,8 +27,8 @@ etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr)
     return NULL;
 }
 
-/* What the param has by settings or defaults. NULL after an error. */
-static const etch_series *value_of_param(etch_env *env, const etch_param *param, etch_span span)
+/* What the param has by settings or defaults, which are remarked on; NULL: neither. */
+static const etch_series *known_value(etch_env *env, const etch_param *param, etch_span span)
 {
     const etch_builder *b = env->builder;
     etch_spec *spec = b->spec;
@@ -36,14 +36,29 @@ static const etch_series *value_of_param(etch_env *env, const etch_param *param,
     if (series)
         return series;
     series = etch_series_of(spec, etch_graph_with_defaults(b->graph, param->var));
-    if (series) {
+    if (series)
         etch_remark(spec->diags, ETCH_E_UNDECIDED, span, "decided by the defaults of params");
+    return series;
+}
+
+/* The same; reports a param that has none. */
+static const etch_series *value_of_param(etch_env *env, const etch_param *param, etch_span span)
+{
+    const etch_series *series = known_value(env, param, span);
+    if (series)
         return series;
-    }
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, span,
+    etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_UNDECIDED, span,
                                  "'%s' has no value, which decides what layers are", param->name);
     etch_help(diag, "bind it in a config or with --set");
     return NULL;
+}
+
+etch_expr etch_env_length(etch_env *env, const etch_ast_expr *call)
+{
+    const etch_lookup lookup = etch_env_lookup(env);
+    const etch_param *param = etch_series_named(env->builder->spec, call, 1, &lookup);
+    const etch_series *series = param ? known_value(env, param, call->span) : NULL;
+    return series ? etch_int(env->builder->spec->sym, series->count) : param ? param->length : NULL;
 }
 
 bool etch_env_one(etch_env *env, const etch_ast_expr *call, etch_one *out)
