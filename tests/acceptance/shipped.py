@@ -10,7 +10,7 @@ SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layer
              expert_ffn=32, shared=1,
              groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
              context=16, rotary_dim=4, norms=2, moe_every=2, head_norms=1, image=96, latent=128, patch=32,
-             channels=4, classes=16, kinds=16, segments=2, mels=8, waves=8,
+             channels=4, classes=16, kinds=16, pattern='"M*-M"', attention_dim=8, segments=2, mels=8, waves=8,
              blocks1=2, blocks2=1, blocks3=3, blocks4=2, width=16,
              text_hidden=32, text_heads=4, text_head_dim=8, text_ffn=48, text_layers=2, rank=4, alpha=8,
              teacher_layers=2, teacher_hidden=32, teacher_heads=8, teacher_kv_heads=4, teacher_head_dim=4,

@@ -61,7 +61,7 @@ static const etch_field_row nemotron_h[] = {
     ETCH_LAYERS("num_hidden_layers", NULL, "52"),
     {.names = "hybrid_override_pattern",
      .kind = ETCH_FIELD_LETTERS,
-     .param = "kinds",
+     .param = "pattern",
      .absent = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
      .fits = "M * -",
      .why = "has layers of Mamba-2 (M), attention (*) and MLPs (-)"},
