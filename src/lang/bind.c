@@ -459,11 +459,13 @@ static void collect(const binder *b, bool defaults, etch_settings *out)
     ETCH_VEC(etch_setting) list = {0};
     for (uint32_t i = 0; i < b->slots.count; i++) {
         const slot *s = &b->slots.at[i];
-        if (s->value && (defaults || s->from != ETCH_GIVEN_BY_DEFAULT))
-            ETCH_PUSH(b->spec->arena, &list,
-                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written, false});
         const etch_expr length = length_in(b, s);
-        if (length && (defaults || s->from != ETCH_GIVEN_BY_DEFAULT))
+        if (!s->value || (!defaults && s->from == ETCH_GIVEN_BY_DEFAULT))
+            continue;
+        ETCH_PUSH(b->spec->arena, &list,
+                  (etch_setting){s->var, s->name, s->value, s->from, s->value_span, s->written,
+                                 .several = length != NULL});
+        if (length)
             ETCH_PUSH(b->spec->arena, &list,
                       (etch_setting){s->param->length, etch_expr_text(b->spec->sym, s->param->length), length,
                                      s->from, s->value_span, length, .derived = true});

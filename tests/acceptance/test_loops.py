@@ -263,6 +263,11 @@ class Patterns(Case):
                              self.answer(spec, "matmul_flops(forward)", sets), kinds)
             self.assertEqual(str(len(kinds)), self.answer(spec, "len(kinds)", sets))
 
+    def test_no_layers(self):
+        spec = self.write("none.etch", PATTERN.replace("repeat len(kinds)", "repeat len(kinds) - 1"))
+        for widths in ([8, 8], [5, 7]):
+            self.assertEqual("0", self.answer(spec, "params(model)", self.sets("M", widths)))
+
     def test_stages(self):
         """Each stage has the weights of its own layers."""
         spec = self.write("pattern.etch", PATTERN)

@@ -37,7 +37,7 @@ static const etch_series *known_value(etch_env *env, const etch_param *param, et
         return series;
     series = etch_series_of(spec, etch_graph_with_defaults(b->graph, param->var));
     if (series)
-        etch_remark(spec->diags, ETCH_E_UNDECIDED, span, "decided by the defaults of params");
+        etch_remark(spec->diags, ETCH_E_SERIES, span, "the default of '%s' is taken", param->name);
     return series;
 }
 
@@ -181,7 +181,7 @@ static etch_expr number_of_class(etch_env *env, const etch_one *one)
         if (truth != ETCH_NO)
             return truth == ETCH_YES ? series->numbers[i] : NULL;
     }
-    return NULL; /* reported: the position is none of the list */
+    return series->numbers[0]; /* there are no iterations */
 }
 
 etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call)

@@ -49,6 +49,8 @@ typedef struct etch_setting {
     etch_span span;
     /* as written: it may speak of others that have values */
     etch_expr written;
+    /* a text or list: no number */
+    bool several;
     /* how many the text or list before it has: no value that anyone gives */
     bool derived;
 } etch_setting;

@@ -171,7 +171,7 @@ static void add_given(const compiling *c, const etch_settings *settings, etch_mu
         must.fraction = must.above = real;
         must.least = real ? 0 : must.least;
         must.subject = etch_text(c->self->arena, "%s", s->name);
-        if (!etch_is_constant(s->value))
+        if (!etch_is_constant(s->value) && !s->several)
             ETCH_PUSH(c->session->arena, out, must);
     }
 }

@@ -185,8 +185,12 @@ static const char *trouble_text(const etch_turning *c)
 
 static etch_status report_trouble(solving *s, const etch_turning *c)
 {
+    const etch_diag *wrong = c->trouble == ETCH_TURNING_DECIDES ? s->solver.frame->open_error : NULL;
+    if (wrong)
+        etch_sweep_repeat(s->session, wrong);
     etch_diag *diag = etch_error(s->session->diags, ETCH_E_SOLVE_UNKNOWN, (etch_span){0, 0},
-                                 "'%s' cannot be solved for %s: %s", s->statement, c->name, trouble_text(c));
+                                 "'%s' cannot be solved for %s: %s", s->statement, c->name,
+                                 wrong ? "the model cannot be built while it is open" : trouble_text(c));
     etch_help(diag, "name its values: --for '%s = 1, 2, 4, 8'", c->name);
     return ETCH_EUNKNOWN;
 }

@@ -195,6 +195,8 @@ typedef struct etch_sweep_frame {
     etch_reason_text reason;
     /* it is a request that no session understands; the message, to be said again */
     const etch_diag *why;
+    /* the first error of the model with all axes open, which values may end or not; NULL: it has none */
+    const etch_diag *open_error;
 } etch_sweep_frame;
 
 /* ---- columns, rows, cases ------------------------------------------------------------------------------ */
