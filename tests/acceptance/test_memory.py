@@ -136,6 +136,23 @@ class States(Case):
         self.states("act = bf16, weights = bf16, grads = bf16, optim = f32", "sgd", 4, 0)
         self.states("act = bf16, weights = bf16, grads = bf16, optim = f32", "sgd(momentum = true)", 4, 4)
 
+    def test_averages(self):
+        """An average of the weights: 4 bytes of a parameter, 3 FLOP, and 8 bytes of traffic in the update."""
+        plain = "act = bf16, weights = bf16, grads = f32, optim = f32"
+        self.states(plain, "adamw(master = true), ema = 0.9999", 6, 16)
+        self.states(plain, "sgd, ema = 1/2", 6, 4)
+        self.states(plain + ", master = bf16", "adamw, ema = 0.9999", 6, 10)
+        specs = [self.write(f"{i}.etch",
+                            gpt(plain, f"adamw(master = true){more}", ["dp | hidden"], ["dp"], PLANS))
+                 for i, more in enumerate(("", ", ema = 0.9999", ", ema = none"))]
+        sizes = dict(layers=3, hidden=8, heads=2, vocab=16, positions=8, seq=4, batch=8, micro=1, dp=2)
+        for plan, held in (("copies", 1), ("zero1", 2)):
+            params = value(specs[0], "params(model)", plan=plan, sets=sizes) // held
+            for expr, each in (("rank_flops(step)", 3), ("traffic(step)", 8), ("memory(master)", 4),
+                               ("comm(step)", 0)):
+                found = [value(spec, expr, plan=plan, sets=sizes) for spec in specs]
+                self.assertEqual([each * params, 0], [found[1] - found[0], found[2] - found[0]], (plan, expr))
+
     def test_tensor_parallelism_divides_what_it_shards(self):
         """All matrices; gains, and biases behind partial sums, are held by all ranks of tp."""
         spec = self.write("gpt.etch", gpt())

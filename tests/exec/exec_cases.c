@@ -338,6 +338,7 @@ static const exec_case cases[] = {
     {"updated by adamw", product},
     {"updated by sgd", product},
     {"updated by sgd with momentum", product},
+    {"updated and averaged", product},
     {"own lookup", own_lookup},
     {"chosen", chosen},
     {"dispatched", dispatched},
@@ -360,6 +361,7 @@ exec_case_way exec_case_way_of(const exec_case *c)
         {.name = "updated by adamw", .optimizer = "adamw"},
         {.name = "updated by sgd", .optimizer = "sgd"},
         {.name = "updated by sgd with momentum", .optimizer = "sgd", .momentum = true},
+        {.name = "updated and averaged", .optimizer = "sgd", .ema = true},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(ways[i].name, c->name) == 0)

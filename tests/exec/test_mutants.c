@@ -93,7 +93,7 @@ typedef struct mutation {
 static bool is_of_step(const etch_row *row)
 {
     return row->role == ETCH_ROLE_RESHARD || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
-           row->updates;
+           row->use == ETCH_USE_EMA || row->updates;
 }
 
 /* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that
@@ -710,6 +710,7 @@ static const struct {
     {"sgd", "flop: none", "likewise"},
     {"sgd_momentum", "flop: none", "likewise"},
     {"grad_norm", "flop: none", "likewise"},
+    {"ema", "flop: none", "likewise"},
 };
 
 static bool makes_a_difference(const char *row, const char *change)

@@ -61,7 +61,7 @@ static void options(etch_arena *arena)
         {"optimiser = adamw", NULL,
          "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
          "  help did you mean 'optimizer'?\n"
-         "  help it has model, optimizer, accumulate, recompute, clip, freeze, and binds params\n"},
+         "  help it has model, optimizer, accumulate, recompute, clip, ema, freeze, and binds params\n"},
         {"optimizer = sgd", "-/1 sgd", ""},
         {"optimizer = sgd(master = true)", "-/1 sgd+master", ""},
         {"optimizer = sgd(momentum = 0.9)", "-/1 sgd_momentum", ""},
@@ -128,7 +128,7 @@ static void options(etch_arena *arena)
         {"micro = 4, accumulate = (B, 2*micro)", "B/2*micro", ""}, /* what it binds is in the settings */
         {"nicro = 4", NULL,
          "E0220 a.etch:5:9 a train block has no option 'nicro'\n"
-         "  help it has model, optimizer, accumulate, recompute, clip, freeze, and binds params\n"},
+         "  help it has model, optimizer, accumulate, recompute, clip, ema, freeze, and binds params\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const train_case *c = &cases[i];

@@ -108,6 +108,8 @@ typedef enum etch_use {
     ETCH_USE_ACCUMULATION,
     /* sum of squares of the gradients */
     ETCH_USE_NORM,
+    /* an average of the weights over steps */
+    ETCH_USE_EMA,
     /* how choices are spread over what they choose among */
     ETCH_USE_LOAD,
     /* moves */

@@ -298,8 +298,8 @@ static uint32_t update_bytes(const etch_training *training, const etch_tensor *w
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_optimizer *optimizer = &training->train.optimizer;
     const uint32_t main_grad = optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
-    const uint32_t moments = etch_moment_bytes(training) + main_grad;
-    const uint32_t copy = etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
+    const uint32_t copy = etch_copy_bytes(training);
+    const uint32_t moments = etch_moment_bytes(training) + main_grad + (optimizer->ema ? copy : 0);
     const uint32_t own = etch_dtype_bytes(weight->dtype);
     *reads = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + moments;
     return *reads + own + (optimizer->master ? copy : 0) + moments;

@@ -3,15 +3,22 @@
 
 uint32_t etch_update_flop(const etch_training *training)
 {
-    const etch_row *row = training->train.optimizer.row;
-    return row ? row->flop.constants[0] : 0;
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    const etch_row *ema = optimizer->ema ? etch_row_for(training->graph, ETCH_USE_EMA) : NULL;
+    return (optimizer->row ? optimizer->row->flop.constants[0] : 0) + (ema ? ema->flop.constants[0] : 0);
+}
+
+uint32_t etch_copy_bytes(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    return etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
 }
 
 uint32_t etch_master_bytes(const etch_training *training)
 {
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_optimizer *optimizer = &training->train.optimizer;
-    return (optimizer->master ? etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim)) : 0) +
+    return ((uint32_t)optimizer->master + optimizer->ema) * etch_copy_bytes(training) +
            (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
 }
 

@@ -11,6 +11,8 @@ typedef struct etch_optimizer {
     bool master;
     /* works on a copy of the gradients, which it makes and keeps */
     bool main_grads;
+    /* keeps an average of the weights over steps */
+    bool ema;
 } etch_optimizer;
 
 typedef struct etch_train {

@@ -84,7 +84,7 @@ static void read_momentum(filling *f, const etch_ast_expr *value)
 static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
 {
     static const char *const known[] = {"master", "main_grads", "momentum"};
-    static const char *const others[] = {"ema", "beta1", "beta2", "decay", "nesterov"};
+    static const char *const others[] = {"beta1", "beta2", "decay", "nesterov"};
     const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
     const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
     if (!arg->name.text) {
@@ -205,6 +205,19 @@ static void read_clip(filling *f, const etch_ast_def *def)
     f->train->clip = limit != NULL;
 }
 
+static void read_ema(filling *f, const etch_ast_def *def)
+{
+    etch_sym *sym = f->spec->sym;
+    if (def->value->kind == ETCH_AST_NAME && strcmp(def->value->name.text, "none") == 0)
+        return;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    const etch_expr decay = etch_number_of(f->spec, def->value, &lookup);
+    if (decay && etch_is_constant(decay) && (etch_constant_compare(sym, decay, etch_int(sym, 0)) <= 0 ||
+                                             etch_constant_compare(sym, decay, etch_int(sym, 1)) >= 0))
+        wrong(f, def->value->span, "the decay of an average is above 0 and below 1: ema = 0.9999, or none");
+    f->train->optimizer.ema = decay != NULL;
+}
+
 /* One row per option; without a reader it has a meaning in a later version only. */
 static const struct option {
     const char *name;
@@ -215,6 +228,7 @@ static const struct option {
     {"accumulate", read_accumulate},
     {"recompute", read_recompute},
     {"clip", read_clip},
+    {"ema", read_ema},
     {"freeze", read_freeze},
     {"adapt", NULL},
     {"report", NULL},
@@ -276,5 +290,8 @@ bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
         if (etch_run_says_once(spec, symbol, i))
             read_option(&f, &defs->at[i]);
     }
+    const etch_ast_def *ema = train->optimizer.ema ? etch_run_option(symbol, "ema") : NULL;
+    if (ema && !etch_run_option(symbol, "optimizer"))
+        wrong(&f, ema->span, "an average of the weights needs an optimizer, which changes them");
     return etch_error_count(spec->diags) == errors;
 }

@@ -12,6 +12,8 @@ static const etch_row rows[] = {
         .flop = ETCH_PER_OPERAND(4), .updates = true, .states = 1),
     ETCH_ROW("grad_norm", "gradient", "sum of squares of the gradients, for clipping",
              .flop = ETCH_PER_OPERAND(2), .use = ETCH_USE_NORM),
+    ETCH_ROW("ema", "weight", "exponential moving average of a weight over steps: a = d a + (1 - d) w",
+             .flop = ETCH_PER_OPERAND(3), .use = ETCH_USE_EMA),
 };
 
 ETCH_FAMILY(optimizers);
