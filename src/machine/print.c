@@ -35,6 +35,7 @@ void etch_device_print(etch_buf *out, const etch_device *device)
     print_line(out, "  memory", device->memory, ETCH_OF_BYTES);
     print_line(out, "  bandwidth", device->bandwidth, ETCH_OF_BYTES_A_SECOND);
     print_line(out, "  slowdown", device->slowdown, ETCH_OF_NOTHING);
+    print_line(out, "  passes", device->passes, ETCH_OF_NOTHING);
     if (device->rows)
         etch_buf_printf(out, "  array rows = %u, columns = %u, dataflow = %s\n", device->rows,
                         device->columns, etch_dataflow_name(device->dataflow));

@@ -2,6 +2,7 @@
 reads. Durations come from the numbers of a plain machine, as exact fractions. Nothing here is etch's.
 
 A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None.
+What a rank receives to add, it goes through `passes` times in its memory.
 What runs on it takes `all` times as long, attention `attention` times; a host launches a node in `launch`
 picoseconds, one after the other. A computation does 1/`slowdown` of its work in a time in which a collective
 runs on its rank; it ends with the first picosecond at whose end nothing is left."""
@@ -14,8 +15,8 @@ from fractions import Fraction
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 PICO = 10**12
 
-Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch slowdown",
-                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1)))
+Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch slowdown passes",
+                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1), Fraction(0)))
 
 
 def rounded(seconds):
@@ -68,8 +69,10 @@ def collective(machine, node, ranks):
         if count > 1:
             share = Fraction(buffer * inside * count, everyone) if node.collective == "all_to_all" \
                 else Fraction(buffer, inside)
-            wire = Fraction(times * (count - 1), count) * share.__ceil__()
-            total += latency * times * (count - 1) + wire / bandwidth
+            received = Fraction(count - 1, count) * share.__ceil__()
+            total += times * (latency * (count - 1) + received / bandwidth)
+            if node.collective in ("all_reduce", "reduce_scatter"):
+                total += received * machine.passes / machine.bandwidth
         inside *= count
     return total * machine.all
 

@@ -14,14 +14,15 @@ static bool is_word(const etch_ast_line *line, const char *word)
 static const etch_machine_field device_fields[] = {
     {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
     {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
-    {"slowdown", ETCH_OF_NOTHING, false},
+    {"slowdown", ETCH_OF_NOTHING, false},         {"passes", ETCH_OF_NOTHING, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
     static const char *const lines[] = {"products", "other", "memory",   "bandwidth",
-                                        "array",    "clock", "slowdown", "fit"};
+                                        "array",    "clock", "slowdown", "passes",
+                                        "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -83,7 +84,7 @@ static void read_array(etch_machine_reader *reader, const etch_ast_line *line, e
 }
 
 /* From 1 to 100. */
-static bool is_slowdown(etch_decimal value)
+static bool is_factor(etch_decimal value)
 {
     uint64_t whole = (uint64_t)value.digits;
     for (int32_t power = value.power; power > 0 && whole <= 100; power--)
@@ -93,19 +94,28 @@ static bool is_slowdown(etch_decimal value)
     return whole >= 1 && (whole < 100 || (value.digits == 1 && value.power == 2));
 }
 
+static void check_factor(etch_machine_reader *reader, const etch_ast_def *def, etch_decimal value,
+                         const char *meaning)
+{
+    if (!is_factor(value))
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                   "'%s' is a number from 1 to 100: how many times %s", def->name.text, meaning);
+}
+
 static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
 {
-    etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory, &device->bandwidth,
-                                               &device->clock, &device->slowdown};
+    etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory,   &device->bandwidth,
+                                               &device->clock, &device->slowdown, &device->passes};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
-        if (etch_machine_say(reader, def->name.text, def->span) &&
-            etch_machine_number(reader, def, &device_fields[i], into[i]) && into[i] == &device->slowdown &&
-            !is_slowdown(device->slowdown))
-            etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
-                       "'slowdown' is a number from 1 to 100: how many times as long a kernel takes while a "
-                       "collective runs beside it");
+        if (!etch_machine_say(reader, def->name.text, def->span) ||
+            !etch_machine_number(reader, def, &device_fields[i], into[i]))
+            return;
+        if (into[i] == &device->slowdown)
+            check_factor(reader, def, *into[i], "as long a kernel takes while a collective runs beside it");
+        else if (into[i] == &device->passes)
+            check_factor(reader, def, *into[i], "the memory is gone through to add what was received");
         return;
     }
     etch_machine_unknown(reader, "line of a device", def->name, device_line_at);
