@@ -113,13 +113,13 @@ static void put_machine(etch_buf *out, const dimensions *d)
                     "\n  bandwidth = %d GB/s, passes = 3\n"
                     "}\n"
                     "cluster astra_sim {\n"
-                    "  device = astra_sim_rank\n",
+                    "  device = astra_sim_rank, eager = true\n",
                     MEMORY_BANDWIDTH);
     for (uint32_t i = 0; i < d->count; i++)
-        etch_buf_printf(
-            out, "  level %s { devices = %u, kind = ring, bandwidth = %d GiB/s, latency = %d ns }\n",
-            d->at[i]->name, (unsigned)d->at[i]->size, i ? OUTER_BANDWIDTH : INNER_BANDWIDTH,
-            (i ? OUTER_LATENCY : INNER_LATENCY) + ENDPOINT_DELAY);
+        etch_buf_printf(out,
+                        "  level %s { devices = %u, kind = ring, bandwidth = %d GiB/s, latency = %d ns }\n",
+                        d->at[i]->name, (unsigned)d->at[i]->size, i ? OUTER_BANDWIDTH : INNER_BANDWIDTH,
+                        (i ? OUTER_LATENCY : INNER_LATENCY) + ENDPOINT_DELAY);
     etch_buf_puts(out, "}\n");
 }
 

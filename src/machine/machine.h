@@ -153,6 +153,8 @@ typedef struct etch_stack {
 typedef struct etch_cluster {
     const char *name;
     const etch_device *device;
+    /* does a send end when its bytes have arrived, whether its receive is posted or not? */
+    bool eager;
     /* innermost first */
     ETCH_VEC(etch_level) levels;
     ETCH_VEC(etch_stack) stacks;

@@ -87,7 +87,8 @@ static void print_stack(etch_buf *out, const etch_stack *stack)
 
 void etch_cluster_print(etch_buf *out, const etch_cluster *cluster)
 {
-    etch_buf_printf(out, "cluster %s {\n  device = %s\n", cluster->name, cluster->device->name);
+    etch_buf_printf(out, "cluster %s {\n  device = %s\n%s", cluster->name, cluster->device->name,
+                    cluster->eager ? "  eager = true\n" : "");
     for (uint32_t i = 0; i < cluster->levels.count; i++)
         print_level(out, &cluster->levels.at[i]);
     for (uint32_t i = 0; i < cluster->stacks.count; i++)

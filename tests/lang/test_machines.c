@@ -48,7 +48,7 @@ static void print_some(etch_arena *arena)
         "fit elementwise overhead = 2900 ns, memory = 3/4\n"
         "array columns = 64, rows = 2^7, dataflow = either; clock = 940 MHz }\n"
         "cluster b { level y { devices = (2, 4), kind = torus, latency = 0.5 us; bandwidth = 7*64 GB/s }\n"
-        "level z { kind = switch }; device = a }\n",
+        "level z { kind = switch }; device = a, eager = true }\n",
         "device a {\n"
         "  products f8 = 1978.8 TFLOP/s, bf16 = 989.4 TFLOP/s\n"
         "  other = 66.9 TFLOP/s\n"
@@ -62,6 +62,7 @@ static void print_some(etch_arena *arena)
         "}\n"
         "cluster b {\n"
         "  device = a\n"
+        "  eager = true\n"
         "  level y {\n"
         "    devices = (2, 4)\n"
         "    kind = torus\n"

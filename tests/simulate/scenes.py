@@ -38,3 +38,8 @@ def slowed(machine, text, slowdown):
     """The same machine, whose kernels are slower beside collectives."""
     line = f"slowdown = {float(slowdown)}, bandwidth"
     return machine._replace(slowdown=slowdown), text.replace("bandwidth", line, 1)
+
+
+def eagerly(machine, text):
+    """The same machine, where sends wait for nobody."""
+    return machine._replace(eager=True), text.replace("  device = any", "  device = any, eager = true", 1)

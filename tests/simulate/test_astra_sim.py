@@ -1,6 +1,6 @@
-"""`etch simulate` on the machine that `etch lower --astra-sim` writes, against the cycles that ASTRA-sim took on
-the same traces (astra_sim.tsv): both of a spec and of its traces, within a hundredth. The table in docs/time.md
-is what this test finds; UPDATE=1 writes it."""
+"""`etch simulate` on the machine that `etch lower --astra-sim` writes, against the cycles that ASTRA-sim took
+on the same traces (astra_sim.tsv): both of a spec and of its traces, within a hundredth. The table in
+docs/time.md is what this test finds; UPDATE=1 writes it."""
 
 import csv
 import json

@@ -20,9 +20,8 @@ enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"products", "other", "memory",   "bandwidth",
-                                        "array",    "clock", "slowdown", "passes",
-                                        "fit"};
+    static const char *const lines[] = {"products", "other",    "memory", "bandwidth", "array",
+                                        "clock",    "slowdown", "passes", "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -174,7 +173,7 @@ static const char *level_line_at(uint32_t index)
 
 static const char *cluster_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"device", "level", "stack"};
+    static const char *const lines[] = {"device", "eager", "level", "stack"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -320,12 +319,6 @@ static void read_stack(etch_machine_reader *outer, const etch_ast_line *part, et
 
 static void read_device_name(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
 {
-    if (strcmp(def->name.text, "device") != 0) {
-        etch_machine_unknown(reader, "line of a cluster", def->name, cluster_line_at);
-        return;
-    }
-    if (!etch_machine_say(reader, "device", def->span))
-        return;
     const bool named = def->value->kind == ETCH_AST_NAME && !def->unit.text;
     const etch_symbol *symbol = named ? etch_namespace_find(reader->space, def->value->name.text) : NULL;
     if (symbol && symbol->kind == ETCH_SYMBOL_DEVICE)
@@ -335,6 +328,19 @@ static void read_device_name(etch_machine_reader *reader, const etch_ast_def *de
     else
         etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
                    "'device' takes the name of one");
+}
+
+static void read_cluster_line(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
+{
+    const bool eager = strcmp(def->name.text, "eager") == 0;
+    if (!eager && strcmp(def->name.text, "device") != 0)
+        etch_machine_unknown(reader, "line of a cluster", def->name, cluster_line_at);
+    else if (!etch_machine_say(reader, def->name.text, def->span))
+        return;
+    else if (eager)
+        read_truth(reader, def, &cluster->eager);
+    else
+        read_device_name(reader, def, cluster);
 }
 
 static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluster *cluster)
@@ -352,7 +358,7 @@ static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluste
             etch_machine_unknown(&reader, "line of a cluster", line->what.at[0], cluster_line_at);
         else
             for (uint32_t k = 0; k < line->defs.count; k++)
-                read_device_name(&reader, &line->defs.at[k], cluster);
+                read_cluster_line(&reader, &line->defs.at[k], cluster);
     }
     etch_machine_lacks(&reader, "device", "write device = NAME");
 }
