@@ -35,8 +35,8 @@ typedef struct etch_output_options {
     bool force;
     /* change nothing on disk */
     bool dry_run;
-    /* also write what ASTRA-sim needs beside traces and groups: network.yml, system.json, memory.json, and
-     * astra-sim.sh with the command */
+    /* also write what ASTRA-sim needs beside traces and groups: network.yml, system.json, memory.json,
+     * astra-sim.sh with the command, and the machine as a spec, machine.etch */
     bool astra_sim;
     /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals are those of all
      * ranks */

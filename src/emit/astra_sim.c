@@ -1,10 +1,11 @@
 /* What ASTRA-sim needs beside the traces: a machine whose network has a dimension for each axis of the mesh,
- * the same as one switch for the backend that knows one dimension only, and the command that runs it.
- * Bandwidths, latencies and the speed of a rank are round numbers for a user to edit: nothing is derived from
- * them. */
+ * the same as one switch for the backend that knows one dimension only, the same as a spec, and the command
+ * that runs it. Bandwidths, latencies and the speed of a rank are round numbers for a user to edit. */
 #include "emit/emit_int.h"
 
 #include <string.h>
+
+#include "graph/graph.h"
 
 #define NETWORK "network.yml"
 #define SYSTEM "system.json"
@@ -12,9 +13,20 @@
 #define FLAT_SYSTEM "system-1d.json"
 #define MEMORY "memory.json"
 #define COMMAND "astra-sim.sh"
+#define MACHINE "machine.etch"
 
-static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK,     SYSTEM, FLAT_NETWORK,
-                                                        FLAT_SYSTEM, MEMORY, COMMAND};
+static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK, SYSTEM,  FLAT_NETWORK, FLAT_SYSTEM,
+                                                        MEMORY,  COMMAND, MACHINE};
+
+/* The numbers of the machine, as its files have them. A dimension's bandwidth and latency, of the innermost
+ * and of those further out: GB/s and ns. */
+#define INNER_BANDWIDTH 400
+#define OUTER_BANDWIDTH 50
+#define INNER_LATENCY 500
+#define OUTER_LATENCY 1000
+#define ENDPOINT_DELAY 10 /* ns */
+#define PEAK 1000         /* TFLOP/s */
+#define MEMORY_BANDWIDTH 3000
 
 uint32_t etch_astra_sim_file(const char *file)
 {
@@ -44,11 +56,11 @@ static dimensions dimensions_of(const etch_job *job)
 }
 
 /* "key: [ a, b ]": the first value for the innermost dimension, the other for all further out. */
-static void put_row(etch_buf *out, const char *key, const dimensions *d, const char *inner, const char *outer)
+static void put_row(etch_buf *out, const char *key, const dimensions *d, int inner, int outer)
 {
     etch_buf_printf(out, "%s: [ ", key);
     for (uint32_t i = 0; i < d->count; i++)
-        etch_buf_printf(out, "%s%s", i ? ", " : "", i ? outer : inner);
+        etch_buf_printf(out, "%s%d.0", i ? ", " : "", i ? outer : inner);
     etch_buf_puts(out, " ]");
 }
 
@@ -58,14 +70,16 @@ static void put_network(etch_buf *out, const dimensions *d)
     for (uint32_t i = 0; i < d->count; i++)
         etch_buf_printf(out, " %s", d->at[i]->name);
     etch_buf_puts(out, "\n");
-    put_row(out, "topology", d, "Ring", "Ring");
-    etch_buf_puts(out, "\nnpus_count: [ ");
+    etch_buf_puts(out, "topology: [ ");
+    for (uint32_t i = 0; i < d->count; i++)
+        etch_buf_printf(out, "%sRing", i ? ", " : "");
+    etch_buf_puts(out, " ]\nnpus_count: [ ");
     for (uint32_t i = 0; i < d->count; i++)
         etch_buf_printf(out, "%s%u", i ? ", " : "", (unsigned)d->at[i]->size);
     etch_buf_puts(out, " ]\n");
-    put_row(out, "bandwidth", d, "400.0", "50.0");
+    put_row(out, "bandwidth", d, INNER_BANDWIDTH, OUTER_BANDWIDTH);
     etch_buf_puts(out, "  # GB/s\n");
-    put_row(out, "latency", d, "500.0", "1000.0");
+    put_row(out, "latency", d, INNER_LATENCY, OUTER_LATENCY);
     etch_buf_puts(out, "  # ns\n");
 }
 
@@ -77,9 +91,36 @@ static void put_flat_network(etch_buf *out, const etch_job *job, const dimension
                     "# All ranks, for the congestion-aware backend, which knows one dimension\n"
                     "topology: [ Switch ]\n"
                     "npus_count: [ %u ]\n"
-                    "bandwidth: [ %s ]  # GB/s\n"
-                    "latency: [ %s ]  # ns\n",
-                    (unsigned)job->rank_count, inner ? "400.0" : "50.0", inner ? "500.0" : "1000.0");
+                    "bandwidth: [ %d.0 ]  # GB/s\n"
+                    "latency: [ %d.0 ]  # ns\n",
+                    (unsigned)job->rank_count, inner ? INNER_BANDWIDTH : OUTER_BANDWIDTH,
+                    inner ? INNER_LATENCY : OUTER_LATENCY);
+}
+
+/* The same machine for `etch simulate`. ASTRA-sim's GB/s of networks are 2^30 bytes. A step of a ring takes
+ * the latency and what an endpoint needs; where it reduces, the next one begins when both operands have been
+ * read from the memory and the sum is there. */
+static void put_machine(etch_buf *out, const dimensions *d)
+{
+    etch_buf_puts(out, "# The machine of " NETWORK " and " SYSTEM ", for etch simulate\n"
+                       "etch 1\n"
+                       "device astra_sim_rank {\n");
+    for (uint32_t i = 0, said = 0; i < ETCH_DTYPE_COUNT; i++)
+        if (etch_dtype_is_real((etch_dtype)i))
+            etch_buf_printf(out, "%s%s = %d TFLOP/s", said++ ? ", " : "  products ",
+                            etch_dtype_name((etch_dtype)i), PEAK);
+    etch_buf_printf(out,
+                    "\n  bandwidth = %d GB/s, passes = 3\n"
+                    "}\n"
+                    "cluster astra_sim {\n"
+                    "  device = astra_sim_rank, eager = true\n",
+                    MEMORY_BANDWIDTH);
+    for (uint32_t i = 0; i < d->count; i++)
+        etch_buf_printf(out,
+                        "  level %s { devices = %u, kind = ring, bandwidth = %d GiB/s, latency = %d ns }\n",
+                        d->at[i]->name, (unsigned)d->at[i]->size, i ? OUTER_BANDWIDTH : INNER_BANDWIDTH,
+                        (i ? OUTER_LATENCY : INNER_LATENCY) + ENDPOINT_DELAY);
+    etch_buf_puts(out, "}\n");
 }
 
 /* How collectives are run: an entry for each dimension. */
@@ -121,20 +162,24 @@ static void put_algorithm(etch_buf *out, const char *collective, algorithm a)
  * that a trace has is not cut into pieces of nothing. */
 static void put_system(etch_buf *out, algorithm ring, algorithm all_to_all)
 {
-    etch_buf_puts(out, "{\n"
-                       "    \"scheduling-policy\": \"FIFO\",\n"
-                       "    \"endpoint-delay\": 10,\n"
-                       "    \"active-chunks-per-dimension\": 1,\n"
-                       "    \"preferred-dataset-splits\": 1,\n");
+    etch_buf_printf(out,
+                    "{\n"
+                    "    \"scheduling-policy\": \"FIFO\",\n"
+                    "    \"endpoint-delay\": %d,\n"
+                    "    \"active-chunks-per-dimension\": 1,\n"
+                    "    \"preferred-dataset-splits\": 1,\n",
+                    ENDPOINT_DELAY);
     put_algorithm(out, "all-reduce", ring);
     put_algorithm(out, "all-gather", ring);
     put_algorithm(out, "reduce-scatter", ring);
     put_algorithm(out, "all-to-all", all_to_all);
-    etch_buf_puts(out, "    \"collective-optimization\": \"baseline\",\n"
-                       "    \"roofline-enabled\": 1,\n"
-                       "    \"peak-perf\": 1000,\n"
-                       "    \"local-mem-bw\": 3000\n"
-                       "}\n");
+    etch_buf_printf(out,
+                    "    \"collective-optimization\": \"baseline\",\n"
+                    "    \"roofline-enabled\": 1,\n"
+                    "    \"peak-perf\": %d,\n"
+                    "    \"local-mem-bw\": %d\n"
+                    "}\n",
+                    PEAK, MEMORY_BANDWIDTH);
 }
 
 /* As a word of the shell. */
@@ -226,6 +271,8 @@ uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char
     }
     etch_buf_puts(&text[4], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
     put_command(&text[5], job, name);
+    if (job->rank_count > 1)
+        put_machine(&text[6], &d);
     uint32_t count = 0;
     for (uint32_t i = 0; i < ETCH_ASTRA_SIM_FILES; i++)
         if (text[i].length > 0)

@@ -8,9 +8,9 @@
  *                      simulators read no group
  *   manifest.json      what was lowered and what it adds up to: see `etch_emit`
  * and, where they are asked for,
- *   network.yml, system.json, memory.json, astra-sim.sh
- *                      a machine with a network of one dimension for each axis of the mesh, and the command
- *                      that runs ASTRA-sim on it and the traces
+ *   network.yml, system.json, memory.json, astra-sim.sh, machine.etch
+ *                      a machine with a network of one dimension for each axis of the mesh, the command that
+ *                      runs ASTRA-sim on it and the traces, and the machine as a spec
  *
  * The files are written into a hidden folder beside (or, see `force`, inside) the target and appear under
  * their names when all of them are complete; the manifest comes last. The bytes depend on the job and the

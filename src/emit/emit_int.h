@@ -75,9 +75,9 @@ typedef struct etch_extra_file {
     size_t length;
 } etch_extra_file;
 
-enum { ETCH_ASTRA_SIM_FILES = 6 };
+enum { ETCH_ASTRA_SIM_FILES = 7 };
 /* Makes them, in `arena`, and returns how many: where collectives are along dimensions, without the two of a
- * network of one dimension. `name`: of the traces. */
+ * network of one dimension; of one rank, without the machine as a spec. `name`: of the traces. */
 uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
                               etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
 /* Which of them has this name: an index; ETCH_ASTRA_SIM_FILES: none. */

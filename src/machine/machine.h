@@ -105,6 +105,9 @@ typedef struct etch_device {
     /* how many times as long kernels take while a collective runs on the device, 1 to 100; 0: they do not
      * take longer */
     etch_decimal slowdown;
+    /* how many times the memory is gone through to add what a step of a reduction has received, 1 to 100; 0:
+     * adding takes no time. Of levels whose collectives were not measured */
+    etch_decimal passes;
     /* a systolic array: its sides, 0 without one */
     uint32_t rows, columns;
     etch_dataflow dataflow;
@@ -150,6 +153,8 @@ typedef struct etch_stack {
 typedef struct etch_cluster {
     const char *name;
     const etch_device *device;
+    /* does a send end when its bytes have arrived, whether its receive is posted or not? */
+    bool eager;
     /* innermost first */
     ETCH_VEC(etch_level) levels;
     ETCH_VEC(etch_stack) stacks;

@@ -35,6 +35,7 @@ void etch_device_print(etch_buf *out, const etch_device *device)
     print_line(out, "  memory", device->memory, ETCH_OF_BYTES);
     print_line(out, "  bandwidth", device->bandwidth, ETCH_OF_BYTES_A_SECOND);
     print_line(out, "  slowdown", device->slowdown, ETCH_OF_NOTHING);
+    print_line(out, "  passes", device->passes, ETCH_OF_NOTHING);
     if (device->rows)
         etch_buf_printf(out, "  array rows = %u, columns = %u, dataflow = %s\n", device->rows,
                         device->columns, etch_dataflow_name(device->dataflow));
@@ -86,7 +87,8 @@ static void print_stack(etch_buf *out, const etch_stack *stack)
 
 void etch_cluster_print(etch_buf *out, const etch_cluster *cluster)
 {
-    etch_buf_printf(out, "cluster %s {\n  device = %s\n", cluster->name, cluster->device->name);
+    etch_buf_printf(out, "cluster %s {\n  device = %s\n%s", cluster->name, cluster->device->name,
+                    cluster->eager ? "  eager = true\n" : "");
     for (uint32_t i = 0; i < cluster->levels.count; i++)
         print_level(out, &cluster->levels.at[i]);
     for (uint32_t i = 0; i < cluster->stacks.count; i++)

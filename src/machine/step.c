@@ -231,9 +231,31 @@ static const char *check_level(etch_arena *arena, const etch_level *level)
     return level->bandwidth.digits ? NULL : etch_text(arena, "the level '%s' has no bandwidth", level->name);
 }
 
+static const char *check_passes(etch_arena *arena, const etch_device *device)
+{
+    const bool moves = device->passes.digits == 0 || device->bandwidth.digits != 0;
+    return moves ? NULL : etch_text(arena, "the device '%s' has no bandwidth", device->name);
+}
+
+/* Of a reduction: what each rank receives to add is gone through in the memory so many times. */
+static void add_passes(const etch_device *device, etch_node_collective op, etch_enclosure *received,
+                       etch_enclosure *out)
+{
+    etch_enclosure number;
+    if (device->passes.digits == 0 || (op != ETCH_NODE_ALL_REDUCE && op != ETCH_NODE_REDUCE_SCATTER))
+        return;
+    etch_enclosure_start(&number);
+    etch_enclosure_decimal(&number, device->passes);
+    etch_enclosure_mul(received, received, &number);
+    etch_enclosure_decimal(&number, device->bandwidth);
+    etch_enclosure_div(received, received, &number);
+    etch_enclosure_add(out, out, received);
+    etch_enclosure_end(&number);
+}
+
 /* `ranks` of them on one level; what each sends is (ranks - 1)/ranks of the buffer. */
-static void time_on_level(const etch_level *level, etch_node_collective op, uint64_t ranks, uint64_t bytes,
-                          etch_enclosure *out)
+static void time_on_level(const etch_device *device, const etch_level *level, etch_node_collective op,
+                          uint64_t ranks, uint64_t bytes, etch_enclosure *out)
 {
     const etch_kernel_call kernel = {
         .kind = ETCH_KERNEL_COLLECTIVE, .op = op, .ranks = ranks, .bytes = bytes};
@@ -242,16 +264,19 @@ static void time_on_level(const etch_level *level, etch_node_collective op, uint
         return;
     }
     const uint64_t times = op == ETCH_NODE_ALL_REDUCE ? 2 : 1;
-    etch_enclosure wire, all;
+    etch_enclosure share, wire;
+    etch_enclosure_start(&share);
     etch_enclosure_start(&wire);
-    etch_enclosure_start(&all);
-    etch_enclosure_count(&wire, bytes);
-    etch_enclosure_scale(&wire, times * (ranks - 1));
-    etch_enclosure_count(&all, ranks);
-    etch_enclosure_div(&wire, &wire, &all);
+    etch_enclosure_count(&share, bytes);
+    etch_enclosure_scale(&share, ranks - 1);
+    etch_enclosure_count(&wire, ranks);
+    etch_enclosure_div(&share, &share, &wire);
+    etch_enclosure_count(&wire, times);
+    etch_enclosure_mul(&wire, &wire, &share);
     time_plain(level, times * (ranks - 1), &wire, out);
+    add_passes(device, op, &share, out);
+    etch_enclosure_end(&share);
     etch_enclosure_end(&wire);
-    etch_enclosure_end(&all);
 }
 
 /* Bytes of the buffer on a level: what the levels inside have left to it, rounded up. Of an all-to-all what
@@ -269,7 +294,7 @@ const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster,
                                  etch_node_collective op, uint64_t bytes, const uint32_t *spread,
                                  etch_picoseconds *out)
 {
-    const char *why = NULL;
+    const char *why = check_passes(arena, cluster->device);
     etch_enclosure sum, part;
     uint64_t inside = 1, all = 1;
     etch_enclosure_start(&sum);
@@ -284,7 +309,8 @@ const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster,
         why = check_level(arena, level);
         if (why)
             continue;
-        time_on_level(level, op, spread[l], bytes_on(op, bytes, inside, spread[l], all), &part);
+        const uint64_t here = bytes_on(op, bytes, inside, spread[l], all);
+        time_on_level(cluster->device, level, op, spread[l], here, &part);
         etch_enclosure_add(&sum, &sum, &part);
     }
     etch_enclosure_end(&part);

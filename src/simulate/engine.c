@@ -176,6 +176,57 @@ static place partner_of(const etch_sim *sim, const etch_sim_run *run, place at)
         class, etch_sim_partner(run->agents[class].program, -peer, node->tag, node->type == ETCH_NODE_SEND)};
 }
 
+static etch_picoseconds message_time(etch_sim *sim, const etch_sim_agent *agent, place at)
+{
+    const uint32_t rank = sim->first_rank[at.class];
+    const etch_node *node = &agent->program->of->nodes[at.node];
+    const uint32_t peer = (uint32_t)(rank + agent->program->of->peers[node->peer]);
+    const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
+    return sim->times.at[timed]; /* which may lie elsewhere now */
+}
+
+/* A receive that is posted, of what has been sent. */
+static void receive(engine *e, place at, place sent)
+{
+    const etch_sim_agent *mine = &e->run->agents[at.class], *theirs = &e->run->agents[sent.class];
+    const bool last = mine->begins[at.node] > theirs->begins[sent.node];
+    timing t = {.begins = last ? mine->begins[at.node] : theirs->begins[sent.node],
+                .ends = theirs->arrives[sent.node],
+                .error = mine->error[at.node],
+                .cause = last ? mine->cause[at.node] : theirs->cause[sent.node]};
+    raise(&t.ends, t.begins);
+    raise(&t.error, theirs->error[sent.node]);
+    transfer(e, at, &t);
+}
+
+/* A send waits for nobody, and a receive for what is sent. */
+static void pass_eagerly(engine *e, place at)
+{
+    etch_sim *sim = e->sim;
+    const place other = partner_of(sim, e->run, at);
+    const etch_sim_agent *mine = &e->run->agents[at.class], *theirs = &e->run->agents[other.class];
+    const bool both = other.node != UINT32_MAX && theirs->is_posted[other.node];
+    mine->is_posted[at.node] = true;
+    if (mine->program->of->nodes[at.node].type == ETCH_NODE_RECV) {
+        if (both)
+            receive(e, at, other);
+        return;
+    }
+    const etch_picoseconds time = message_time(sim, mine, at);
+    const timing t = {mine->begins[at.node], end_of(e, mine->begins[at.node], &time),
+                      mine->error[at.node] + time.error, mine->cause[at.node]};
+    note_event(e, &(etch_sim_event){.begins = t.begins,
+                                    .lasts = time.count,
+                                    .launched = etch_sim_launched(sim, at.node),
+                                    .class = at.class,
+                                    .other = other.class,
+                                    .group = UINT32_MAX});
+    mine->arrives[at.node] = t.ends;
+    transfer(e, at, &t);
+    if (both)
+        receive(e, other, at);
+}
+
 /* Waits for the other side. */
 static void pass(engine *e, place at)
 {
@@ -185,11 +236,7 @@ static void pass(engine *e, place at)
     mine->is_posted[at.node] = true;
     if (other.node == UINT32_MAX || !theirs->is_posted[other.node])
         return;
-    const uint32_t rank = sim->first_rank[at.class];
-    const etch_node *node = &mine->program->of->nodes[at.node];
-    const uint32_t peer = (uint32_t)(rank + mine->program->of->peers[node->peer]);
-    const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
-    const etch_picoseconds time = sim->times.at[timed];
+    const etch_picoseconds time = message_time(sim, mine, at);
     const bool last = mine->begins[at.node] > theirs->begins[other.node];
     timing t = {.begins = last ? mine->begins[at.node] : theirs->begins[other.node],
                 .error = mine->error[at.node],
@@ -217,6 +264,8 @@ static void begin(engine *e, place at)
         compute(e, at);
     else if (node->type == ETCH_NODE_COLL)
         meet(e, at);
+    else if (e->sim->cluster->eager)
+        pass_eagerly(e, at);
     else
         pass(e, at);
 }
@@ -236,6 +285,7 @@ static void set_agents(engine *e, const etch_sim_program *programs)
         agent->ends = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         agent->cause = ETCH_NEW_ARRAY(sim->arena, count, place);
         agent->is_posted = ETCH_NEW_ARRAY(sim->arena, count, bool);
+        agent->arrives = sim->cluster->eager ? ETCH_NEW_ARRAY(sim->arena, count, uint64_t) : NULL;
         agent->error = ETCH_NEW_ARRAY(sim->arena, count, uint64_t);
         e->left += count;
         for (uint32_t i = 0; i < count; i++) {
@@ -277,8 +327,10 @@ static void report_stall(const engine *e)
             etch_diag *diag = etch_error(sim->diags, ETCH_E_VERIFY_STALL, (etch_span){0, 0},
                                          "the ranks wait for each other for ever: rank %u in node %u, '%s'",
                                          sim->first_rank[c], i, p->names + p->nodes[i].name);
-            etch_note(diag, (etch_span){0, 0}, "a send waits until its receive is posted");
-            etch_help(diag, "`etch verify DIR --rendezvous` says of written traces who waits for whom");
+            if (!sim->cluster->eager)
+                etch_note(diag, (etch_span){0, 0}, "a send waits until its receive is posted");
+            etch_help(diag, "`etch verify DIR --%s` says of written traces who waits for whom",
+                      sim->cluster->eager ? "eager" : "rendezvous");
             return;
         }
     }

@@ -170,8 +170,10 @@ typedef struct etch_sim_agent {
     /* by node: what has ended when it begins, and not before; UINT32_MAX as its class: its host launches it
      * then */
     etch_simulated_place *cause;
-    /* by node: waits for the other side of its message */
+    /* by node: waits for the other side of its message; of a send that does not wait: has begun */
     bool *is_posted;
+    /* by node, where sends are eager: when the bytes of a send have arrived; else NULL */
+    uint64_t *arrives;
 } etch_sim_agent;
 
 typedef ETCH_VEC(etch_sim_event) etch_sim_events;

@@ -257,7 +257,8 @@ class Combinations(Options):
 
 
 class AstraSim(Options):
-    FILES = {"network.yml", "system.json", "network-1d.yml", "system-1d.json", "memory.json", "astra-sim.sh"}
+    FILES = {"network.yml", "system.json", "network-1d.yml", "system-1d.json", "memory.json", "astra-sim.sh",
+             "machine.etch"}
     MIXTRAL = SOURCE / "models" / "mixtral.etch"
     EXPERTS = dict(batch=8, seq=32, layers=2, hidden=64, heads=8, kv_heads=4, head_dim=8, ffn=96, vocab=128,
                    micro=2, experts=8, topk=2, expert_ffn=32)

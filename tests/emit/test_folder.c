@@ -314,8 +314,8 @@ SCENE_TEST(force_leaves_files_of_others_alone)
 /* Files for ASTRA-sim are a starting point: what their owner has made of them is nobody else's. */
 SCENE_TEST(an_edited_machine_is_never_touched)
 {
-    static const char *const names[] = {"network.yml",  "system.json",    "memory.json",
-                                        "astra-sim.sh", "network-1d.yml", "system-1d.json"};
+    static const char *const names[] = {"network.yml",    "system.json",    "memory.json", "astra-sim.sh",
+                                        "network-1d.yml", "system-1d.json", "machine.etch"};
     size_t length;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *folder = etch_text(s->arena, "out%u", (unsigned)i);

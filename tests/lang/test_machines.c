@@ -42,24 +42,27 @@ static void print_some(etch_arena *arena)
     expect_printed(arena, "device a { }\n", "device a {\n}\n");
     expect_printed(
         arena,
-        "device a { memory = 80 GiB; slowdown = 5/4, bandwidth = 3.35 TB/s, other = 66.9 TFLOP/s\n"
+        "device a { memory = 80 GiB; passes = 3, slowdown = 5/4, bandwidth = 3.35 TB/s\n"
+        "other = 66.9 TFLOP/s\n"
         "products f8 = 2*989.4 TFLOP/s, bf16 = 0.9894 PFLOP/s\n"
         "fit elementwise overhead = 2900 ns, memory = 3/4\n"
         "array columns = 64, rows = 2^7, dataflow = either; clock = 940 MHz }\n"
         "cluster b { level y { devices = (2, 4), kind = torus, latency = 0.5 us; bandwidth = 7*64 GB/s }\n"
-        "level z { kind = switch }; device = a }\n",
+        "level z { kind = switch }; device = a, eager = true }\n",
         "device a {\n"
         "  products f8 = 1978.8 TFLOP/s, bf16 = 989.4 TFLOP/s\n"
         "  other = 66.9 TFLOP/s\n"
         "  memory = 85.89934592 GB\n"
         "  bandwidth = 3350 GB/s\n"
         "  slowdown = 1.25\n"
+        "  passes = 3\n"
         "  array rows = 128, columns = 64, dataflow = either\n"
         "  clock = 0.94 GHz\n"
         "  fit elementwise overhead = 2.9 us, memory = 0.75\n"
         "}\n"
         "cluster b {\n"
         "  device = a\n"
+        "  eager = true\n"
         "  level y {\n"
         "    devices = (2, 4)\n"
         "    kind = torus\n"

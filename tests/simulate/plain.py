@@ -2,6 +2,8 @@
 reads. Durations come from the numbers of a plain machine, as exact fractions. Nothing here is etch's.
 
 A machine has levels, innermost first, each (devices, bandwidth, latency); devices of the last may be None.
+What a rank receives to add, it goes through `passes` times in its memory. Where sends are `eager` they wait
+for nobody, and a receive lasts until what was sent has arrived.
 What runs on it takes `all` times as long, attention `attention` times; a host launches a node in `launch`
 picoseconds, one after the other. A computation does 1/`slowdown` of its work in a time in which a collective
 runs on its rank; it ends with the first picosecond at whose end nothing is left."""
@@ -14,8 +16,9 @@ from fractions import Fraction
 COMP, SEND, RECV, COLL = 4, 5, 6, 7
 PICO = 10**12
 
-Machine = collections.namedtuple("Machine", "peak bandwidth levels all attention launch slowdown",
-                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1)))
+Machine = collections.namedtuple("Machine",
+                                 "peak bandwidth levels all attention launch slowdown passes eager",
+                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1), Fraction(0), False))
 
 
 def rounded(seconds):
@@ -68,8 +71,10 @@ def collective(machine, node, ranks):
         if count > 1:
             share = Fraction(buffer * inside * count, everyone) if node.collective == "all_to_all" \
                 else Fraction(buffer, inside)
-            wire = Fraction(times * (count - 1), count) * share.__ceil__()
-            total += latency * times * (count - 1) + wire / bandwidth
+            received = Fraction(count - 1, count) * share.__ceil__()
+            total += times * (latency * (count - 1) + received / bandwidth)
+            if node.collective in ("all_reduce", "reduce_scatter"):
+                total += received * machine.passes / machine.bandwidth
         inside *= count
     return total * machine.all
 
@@ -139,6 +144,7 @@ class Events:
         self.now, self.queue, self.number = 0, [], 0
         self.begins, self.ends = {}, {}
         self.arrived = collections.defaultdict(dict)  # who has come to a meeting
+        self.sent, self.awaited = {}, {}  # by message: when it is there; the receive that waits for it
 
     def start(self, members, picoseconds):
         for rank, node in members:
@@ -184,6 +190,20 @@ class Events:
                     collective(self.machine, found, ranks))
         return ("message", found.message), 2, message(self.machine, found)
 
+    def send(self, rank, node, found):
+        lasts = min(rounded(message(self.machine, found)))
+        self.sent[found.message] = self.now + lasts
+        self.start([(rank, node)], lasts)
+        if found.message in self.awaited:
+            self.start([self.awaited.pop(found.message)], lasts)
+
+    def receive(self, rank, node, found):
+        self.ranks[rank].waiting.add(node)
+        if found.message in self.sent:
+            self.start([(rank, node)], max(self.sent[found.message] - self.now, 0))
+        else:
+            self.awaited[found.message] = (rank, node)
+
     def begin(self, rank, node):
         found = self.ranks[rank].nodes[node]
         if found.type == COMP:
@@ -191,6 +211,9 @@ class Events:
             return True
         if node in self.ranks[rank].waiting:
             return False
+        if self.machine.eager and found.type in (SEND, RECV):
+            (self.send if found.type == SEND else self.receive)(rank, node, found)
+            return True
         self.ranks[rank].waiting.add(node)
         key, needed, seconds = self.meeting(rank, node)
         self.arrived[key][rank] = node

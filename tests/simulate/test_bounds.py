@@ -15,7 +15,7 @@ from effort import effort, first_seed  # noqa: E402
 from etchtest import GPT, LLAMA, MODELS, Case, lower, main, run, settings, trace  # noqa: E402
 
 import plain  # noqa: E402
-from scenes import random_machine, slowed  # noqa: E402
+from scenes import eagerly, random_machine, slowed  # noqa: E402
 
 FIRST = 10**6 * first_seed(1)
 BOUNDED, EVENTS = effort(250), effort(4)  # 10,000 a night
@@ -186,8 +186,11 @@ class Events(Steps):
                 chance = random.Random(seed)
                 plan = plans.Plan(seed)
                 slow = (0, Fraction(chance.randint(100, 3000), 1000)) if chance.random() < 0.5 else None
-                self.check(self.write("random.etch", plan.text()), "random", plan.bound(),
-                           *random_machine(chance), slow, Fraction(chance.randint(1001, 2500), 1000))
+                machine = random_machine(chance)
+                if seed % 2:
+                    machine = eagerly(*machine)
+                self.check(self.write("random.etch", plan.text()), "random", plan.bound(), *machine, slow,
+                           Fraction(chance.randint(1001, 2500), 1000))
 
     def test_many_classes(self):
         """Tied tables, parts of causal sequences, stages near and far, shards that are not full, 64 ranks;

@@ -94,6 +94,28 @@ class Traces(Case):
         self.assertEqual(44333333, answer["step_ps"])
         self.assertEqual((None, None, "t"), (answer["plan"], answer["tokens"], answer["model"]))
 
+    def test_eager(self):
+        """As above, but the send waits for nobody; and two ranks that both send before they receive, which
+        never end otherwise."""
+        eager = self.write("e.etch", MACHINE.replace("device = d", "device = d, eager = true"))
+        first = (COMPUTE.format(id=3, more="", bytes=3000000) +
+                 MESSAGE.format(id=5, what="SEND", after=3, src=0, dst=1))
+        second = (COMPUTE.format(id=1, more="duration_micros 40", bytes=1) +
+                  MESSAGE.format(id=2, what="RECV", after=1, src=0, dst=1) +
+                  COMPUTE.format(id=9, more="ctrl_deps 2", bytes=6000000))
+        late = self.assemble(first, second)
+        crossed = self.assemble(*(
+            MESSAGE.format(id=1, what="SEND", after=0, src=a, dst=b).replace("  data_deps 0\n", "") +
+            MESSAGE.format(id=2, what="RECV", after=1, src=b, dst=a) for a, b in ((0, 1), (1, 0))))
+        self.assertEqual(1, run("simulate", crossed, "--machine", self.machine).status)
+        self.machine = eager
+        answer = self.simulate(late)
+        by_rank = [answer["classes"][c] for c in answer["class_of"]]
+        self.assertEqual([[0, 1000000], [0, 40000000, 40000000]], [c["begins"] for c in by_rank])
+        self.assertEqual([[1000000, 2333333], [40000000, 0, 2000000]], [c["lasts"] for c in by_rank])
+        self.assertEqual(42000000, answer["step_ps"])
+        self.assertEqual(2333333, self.simulate(crossed)["step_ps"])
+
     def test_refused(self):
         later = COMPUTE.format(id=1, more="data_deps 2", bytes=9) + COMPUTE.format(id=2, more="", bytes=9)
         memory = """node 1 MEM_LOAD "x"

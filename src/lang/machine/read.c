@@ -14,14 +14,14 @@ static bool is_word(const etch_ast_line *line, const char *word)
 static const etch_machine_field device_fields[] = {
     {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
     {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
-    {"slowdown", ETCH_OF_NOTHING, false},
+    {"slowdown", ETCH_OF_NOTHING, false},         {"passes", ETCH_OF_NOTHING, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"products", "other", "memory",   "bandwidth",
-                                        "array",    "clock", "slowdown", "fit"};
+    static const char *const lines[] = {"products", "other",    "memory", "bandwidth", "array",
+                                        "clock",    "slowdown", "passes", "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -83,7 +83,7 @@ static void read_array(etch_machine_reader *reader, const etch_ast_line *line, e
 }
 
 /* From 1 to 100. */
-static bool is_slowdown(etch_decimal value)
+static bool is_factor(etch_decimal value)
 {
     uint64_t whole = (uint64_t)value.digits;
     for (int32_t power = value.power; power > 0 && whole <= 100; power--)
@@ -93,19 +93,28 @@ static bool is_slowdown(etch_decimal value)
     return whole >= 1 && (whole < 100 || (value.digits == 1 && value.power == 2));
 }
 
+static void check_factor(etch_machine_reader *reader, const etch_ast_def *def, etch_decimal value,
+                         const char *meaning)
+{
+    if (!is_factor(value))
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
+                   "'%s' is a number from 1 to 100: how many times %s", def->name.text, meaning);
+}
+
 static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
 {
-    etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory, &device->bandwidth,
-                                               &device->clock, &device->slowdown};
+    etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory,   &device->bandwidth,
+                                               &device->clock, &device->slowdown, &device->passes};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
-        if (etch_machine_say(reader, def->name.text, def->span) &&
-            etch_machine_number(reader, def, &device_fields[i], into[i]) && into[i] == &device->slowdown &&
-            !is_slowdown(device->slowdown))
-            etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
-                       "'slowdown' is a number from 1 to 100: how many times as long a kernel takes while a "
-                       "collective runs beside it");
+        if (!etch_machine_say(reader, def->name.text, def->span) ||
+            !etch_machine_number(reader, def, &device_fields[i], into[i]))
+            return;
+        if (into[i] == &device->slowdown)
+            check_factor(reader, def, *into[i], "as long a kernel takes while a collective runs beside it");
+        else if (into[i] == &device->passes)
+            check_factor(reader, def, *into[i], "the memory is gone through to add what was received");
         return;
     }
     etch_machine_unknown(reader, "line of a device", def->name, device_line_at);
@@ -164,7 +173,7 @@ static const char *level_line_at(uint32_t index)
 
 static const char *cluster_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"device", "level", "stack"};
+    static const char *const lines[] = {"device", "eager", "level", "stack"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -310,12 +319,6 @@ static void read_stack(etch_machine_reader *outer, const etch_ast_line *part, et
 
 static void read_device_name(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
 {
-    if (strcmp(def->name.text, "device") != 0) {
-        etch_machine_unknown(reader, "line of a cluster", def->name, cluster_line_at);
-        return;
-    }
-    if (!etch_machine_say(reader, "device", def->span))
-        return;
     const bool named = def->value->kind == ETCH_AST_NAME && !def->unit.text;
     const etch_symbol *symbol = named ? etch_namespace_find(reader->space, def->value->name.text) : NULL;
     if (symbol && symbol->kind == ETCH_SYMBOL_DEVICE)
@@ -325,6 +328,19 @@ static void read_device_name(etch_machine_reader *reader, const etch_ast_def *de
     else
         etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, def->value->span,
                    "'device' takes the name of one");
+}
+
+static void read_cluster_line(etch_machine_reader *reader, const etch_ast_def *def, etch_cluster *cluster)
+{
+    const bool eager = strcmp(def->name.text, "eager") == 0;
+    if (!eager && strcmp(def->name.text, "device") != 0)
+        etch_machine_unknown(reader, "line of a cluster", def->name, cluster_line_at);
+    else if (!etch_machine_say(reader, def->name.text, def->span))
+        return;
+    else if (eager)
+        read_truth(reader, def, &cluster->eager);
+    else
+        read_device_name(reader, def, cluster);
 }
 
 static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluster *cluster)
@@ -342,7 +358,7 @@ static void read_cluster(etch_spec *spec, const etch_symbol *symbol, etch_cluste
             etch_machine_unknown(&reader, "line of a cluster", line->what.at[0], cluster_line_at);
         else
             for (uint32_t k = 0; k < line->defs.count; k++)
-                read_device_name(&reader, &line->defs.at[k], cluster);
+                read_cluster_line(&reader, &line->defs.at[k], cluster);
     }
     etch_machine_lacks(&reader, "device", "write device = NAME");
 }

@@ -279,7 +279,9 @@ static etch_status simulate_traces(void *data)
                                      .times = s->options->times};
     if (!options.cluster || !choose_stack(s, &options))
         return ETCH_EINPUT;
-    const etch_status status = etch_traces_job(s->session, s->options->traces, s->options->groups, &job);
+    const etch_status status =
+        etch_traces_job(s->session, s->options->traces, s->options->groups,
+                        options.cluster->eager ? ETCH_PROTOCOL_EAGER : ETCH_PROTOCOL_RENDEZVOUS, &job);
     return status == ETCH_OK ? run_job(s, job, &options) : status;
 }
 

@@ -321,15 +321,13 @@ static void fill_job(loading *l, uint32_t *class_of)
                          .message_label = "messages"};
 }
 
-etch_status etch_traces_job(etch_session *session, const char *path, const char *groups, const etch_job **job)
+etch_status etch_traces_job(etch_session *session, const char *path, const char *groups,
+                            etch_protocol protocol, const etch_job **job)
 {
     etch_trace_loader *loader;
     loading l = {.session = session, .arena = session->arena, .job = ETCH_NEW(session->arena, etch_job)};
-    const etch_verify_options checked = {.path = path,
-                                         .groups = groups,
-                                         .threads = 1,
-                                         .protocol = ETCH_PROTOCOL_RENDEZVOUS,
-                                         .cancel = &session->cancel};
+    const etch_verify_options checked = {
+        .path = path, .groups = groups, .threads = 1, .protocol = protocol, .cancel = &session->cancel};
     etch_verify_result verdict;
     etch_status status = etch_verify(session->arena, &checked, session->diags, &verdict);
     if (status == ETCH_OK || status == ETCH_EUNKNOWN)
