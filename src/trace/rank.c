@@ -248,6 +248,8 @@ static etch_status read_file(etch_rank_draft *d, const char *path)
     if (status == ETCH_OK) {
         check_head(d->job, etch_trace_head(reader));
         status = read_nodes(d, reader, &error);
+        if (d->job->set->packed[d->job->rank])
+            d->job->counts->bytes = etch_trace_position(reader);
     }
     etch_trace_close(reader);
     if (status == ETCH_EIO)

@@ -61,6 +61,8 @@ typedef struct etch_trace_set {
     const char *groups;
     /* one more than the largest rank */
     uint32_t rank_count;
+    /* by rank: its trace is compressed */
+    const bool *packed;
     /* ranks below it without a trace */
     uint32_t missing;
     /* what memory.json beside the traces says of remote memory */
