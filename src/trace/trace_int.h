@@ -58,6 +58,8 @@ typedef struct etch_unpacker etch_unpacker;
 /* NULL: memory is out. */
 etch_unpacker *etch_unpacker_new(int file);
 void etch_unpacker_free(etch_unpacker *unpacker); /* NULL is allowed */
+/* Goes on with another file. */
+void etch_unpacker_begin(etch_unpacker *unpacker, int file);
 /* Up to `room` bytes of what was compressed, at `at`; 0 at the end. ETCH_EIO: the file cannot be read, and
  * `*error` is an errno. ETCH_EINPUT: `reason`, which has room for `size` bytes, says what is wrong. ETCH_ENOMEM. */
 etch_status etch_unpacker_read(etch_unpacker *unpacker, void *at, size_t room, size_t *got, int *error,

@@ -46,6 +46,14 @@ void etch_unpacker_free(etch_unpacker *unpacker)
     free(unpacker);
 }
 
+void etch_unpacker_begin(etch_unpacker *unpacker, int file)
+{
+    (void)ZSTD_DCtx_reset(unpacker->context, ZSTD_reset_session_only); /* cannot fail */
+    unpacker->file = file;
+    unpacker->any = unpacker->within = unpacker->ended = false;
+    unpacker->in = (ZSTD_inBuffer){unpacker->bytes, 0, 0};
+}
+
 /* Returns 0 or an errno. */
 static int read_more(etch_unpacker *u)
 {
