@@ -42,6 +42,7 @@ find_missing() {
     need libmd-dev pkg-config --exists libmd
     need libmpfr-dev pkg-config --exists mpfr
     need libnlopt-dev pkg-config --exists nlopt
+    need libzstd-dev pkg-config --exists libzstd
     if [ "$wanted" != build ]; then
         need bison command -v bison
         need groff-base command -v groff

@@ -52,6 +52,8 @@ typedef struct etch_output_options {
      * them */
     bool link;
     etch_output_groups groups;
+    /* each trace is a zstd frame, <name>.<rank>.et.zst; equal ones are compressed once */
+    bool zstd;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
@@ -103,7 +105,7 @@ typedef struct etch_output_report {
     /* of the ranks written */
     uint64_t nodes;
     uint64_t files;
-    /* on disk, all files */
+    /* on disk, all files; of a dry run with `zstd` 0, since it compresses nothing */
     uint64_t bytes;
     /* stage by stage, and part by part of each */
     const etch_output_stage *stages;
@@ -114,6 +116,8 @@ typedef struct etch_output_report {
     uint32_t links;
     /* communication groups along dimensions of the network, which no file lists */
     uint32_t groups_along;
+    /* all files, before traces are compressed */
+    uint64_t unpacked_bytes;
 } etch_output_report;
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing

@@ -53,6 +53,21 @@ const char *etch_chakra_kind_name(unsigned kind)
     return kind >= ETCH_KIND_DOUBLE && kind <= ETCH_KIND_LAST ? names[kind - ETCH_KIND_DOUBLE] : NULL;
 }
 
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+static size_t before(const char *file, size_t length, const char *suffix)
+{
+    const size_t end = strlen(suffix);
+    return length > end && memcmp(file + length - end, suffix, end) == 0 ? length - end : 0;
+}
+
+size_t etch_chakra_stem(const char *file, bool *is_packed)
+{
+    const size_t length = strlen(file), packed = before(file, length, ETCH_CHAKRA_SUFFIX_ZSTD);
+    *is_packed = packed > 0;
+    return packed > 0 ? packed : before(file, length, ETCH_CHAKRA_SUFFIX);
+}
+
 /* ---- attributes ---------------------------------------------------------------------------------------- */
 
 typedef struct attribute_row {

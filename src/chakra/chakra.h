@@ -9,6 +9,8 @@
 
 #define ETCH_CHAKRA_VERSION "0.0.4" /* GlobalMetadata.version as generators write it */
 #define ETCH_CHAKRA_SUFFIX ".et"    /* of traces: <name>.<rank>.et */
+/* of one that is compressed: a zstd frame, or several */
+#define ETCH_CHAKRA_SUFFIX_ZSTD ".et.zst"
 #define ETCH_CHAKRA_GROUP_FILE "comm_group.json"
 
 /* What etch says of a run, beside its traces: no part of Chakra. */
@@ -199,6 +201,10 @@ enum {
 };
 
 /* ---- names --------------------------------------------------------------------------------------------- */
+
+/* Bytes of the name of a file before the suffix of a trace, and whether that says that it is compressed; 0:
+ * it is no name of a trace. */
+size_t etch_chakra_stem(const char *file, bool *is_packed);
 
 /* Static texts, NULL for a number that the schema does not have. */
 const char *etch_chakra_type_name(int64_t type);              /* "COMP_NODE" */

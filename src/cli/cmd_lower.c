@@ -102,6 +102,18 @@ static void print_run(const char *folder)
     printf("'/astra-sim.sh AstraSim_Analytical_Congestion_Unaware\n");
 }
 
+static void print_bytes(const etch_output_report *report, const etch_output_options *options)
+{
+    if (!options->zstd)
+        cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
+    else if (!report->written)
+        cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files, before they are compressed",
+                        report->unpacked_bytes, report->files);
+    else
+        cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files, %" PRIu64 " before they were compressed",
+                        report->bytes, report->files, report->unpacked_bytes);
+}
+
 static void print_plain(const etch_output_report *report, bool human, const etch_output_options *options)
 {
     cli_print_field("model", "%s", report->model);
@@ -126,10 +138,10 @@ static void print_plain(const etch_output_report *report, bool human, const etch
         cli_print_field("traces", "of %u of the ranks", (unsigned)report->ranks_written);
     if (options->link)
         cli_print_field("links", "%u of %u traces", (unsigned)report->links, (unsigned)report->ranks_written);
-    cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
+    print_bytes(report, options);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
-    if (options->astra_sim && can_simulate(report))
+    if (options->astra_sim && !options->zstd && can_simulate(report))
         print_run(report->folder);
     if (report->part_count > 1)
         print_parts(report, human);
@@ -185,7 +197,10 @@ static bool print_json(const etch_output_report *report, const etch_output_optio
     if (options->link)
         cli_json_set(root, "links", json_integer((json_int_t)report->links), &failed);
     cli_json_set(root, "files", json_integer((json_int_t)report->files), &failed);
-    cli_json_set(root, "bytes", json_integer((json_int_t)report->bytes), &failed);
+    const bool is_known = report->written || !options->zstd;
+    cli_json_set(root, "bytes", is_known ? json_integer((json_int_t)report->bytes) : json_null(), &failed);
+    if (options->zstd)
+        cli_json_set(root, "unpacked_bytes", json_integer((json_int_t)report->unpacked_bytes), &failed);
     cli_json_set(root, "stages", stages, &failed);
     return cli_print_json(root) && !failed;
 }

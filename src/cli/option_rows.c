@@ -130,6 +130,7 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
                    "replace a file"},
     [CLI_OPT_LINK] = {"link", 0, NULL, CLI_LOWER,
                   "traces of equal bytes are one file with several names"},
+    [CLI_OPT_ZSTD] = {"zstd", 0, NULL, CLI_LOWER, "traces are compressed: NAME.<rank>.et.zst"},
     [CLI_OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE,
                  "end before the files are on the disk"},
     [CLI_OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,

@@ -440,6 +440,9 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
     case CLI_OPT_LINK:
         a->output.link = true;
         return true;
+    case CLI_OPT_ZSTD:
+        a->output.zstd = true;
+        return true;
     case CLI_OPT_NO_SYNC:
         a->output.no_sync = true;
         return true;

@@ -65,6 +65,7 @@ typedef enum cli_option_id {
     CLI_OPT_DRY_RUN,
     CLI_OPT_FORCE,
     CLI_OPT_LINK,
+    CLI_OPT_ZSTD,
     CLI_OPT_NO_SYNC,
     CLI_OPT_JOBS,
     CLI_OPT_JSON,

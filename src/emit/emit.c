@@ -24,9 +24,9 @@ typedef struct emission {
 static etch_status check_name(const emission *e)
 {
     const char *name = e->options->name;
-    /* The longest file name ends in ".4294967295.et". */
+    /* The longest file name ends in ".4294967295" and the suffix. */
     if (*name != '\0' && *name != '.' && !strchr(name, '/') && !etch_has_control(name) &&
-        strlen(name) + 15 <= ETCH_FILE_NAME)
+        strlen(name) + 12 + strlen(etch_trace_suffix(e->options)) <= ETCH_FILE_NAME)
         return ETCH_OK;
     etch_error(e->diags, ETCH_E_OUTPUT_NAME, (etch_span){0, 0},
                "traces cannot be named '%.80s': a file name without '/', control characters and a dot in "
@@ -91,9 +91,9 @@ static etch_status prepare(emission *e)
     if (status != ETCH_OK)
         return status;
     etch_variants_find(e->arena, e->job, e->options->ranks, &e->variants);
-    for (uint32_t i = 0; e->options->links && i < e->variants.count; i++) {
+    for (uint32_t i = 0; (e->options->links || e->options->packs) && i < e->variants.count; i++) {
         etch_twins_find(e->arena, e->job, &e->variants.at[i]);
-        e->result.links += e->variants.at[i].twin_count;
+        e->result.links += e->options->links ? e->variants.at[i].twin_count : 0;
     }
     e->result.trace_bytes = count_trace_bytes(e);
     if (e->options->astra_sim)
@@ -106,7 +106,9 @@ static etch_status prepare(emission *e)
         return ETCH_EINTERNAL; /* counting has nothing that could fail */
     e->result.ranks = e->variants.written;
     e->result.files = (uint64_t)e->variants.written + 2 + e->extra_count;
-    e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
+    e->result.unpacked_bytes =
+        e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
+    e->result.bytes = e->options->packs ? 0 : e->result.unpacked_bytes;
     e->result.nodes = count_nodes(e);
     e->result.groups = etch_group_count(e->job);
     e->result.groups_along = etch_group_count_along(e->job);
@@ -123,10 +125,15 @@ static void warn_of_path(const emission *e)
                      e->options->folder);
 }
 
-static void warn_of_ranks(const emission *e)
+static void warn_of_traces(const emission *e)
 {
     if (!e->options->astra_sim)
         return;
+    if (e->options->packs)
+        etch_help(etch_warning(e->diags, ETCH_E_OUTPUT_PACKED, (etch_span){0, 0},
+                               "ASTRA-sim does not read compressed traces"),
+                  "unpack them before it runs: zstd -d --rm %s/*%s", e->options->folder,
+                  ETCH_CHAKRA_SUFFIX_ZSTD);
     if (e->job->rank_count == 1)
         etch_warning(e->diags, ETCH_E_OUTPUT_ONE_RANK, (etch_span){0, 0},
                      "there is one rank: networks of ASTRA-sim have at least two");
@@ -142,7 +149,7 @@ static void leave_out_kept(emission *e)
     for (uint32_t i = 0; i < e->extra_count; i++)
         if (e->folder.kept[i]) {
             e->result.files--;
-            e->result.bytes -= e->extras[i].length;
+            e->result.unpacked_bytes -= e->extras[i].length;
             etch_warning(e->diags, ETCH_E_OUTPUT_KEPT, (etch_span){0, 0},
                          "'%s/%s' is not as etch wrote it, and stays: see that it fits", e->folder.out.path,
                          e->extras[i].name);
@@ -183,8 +190,11 @@ static etch_status measure(void *data)
 
 static etch_status write_files(emission *e)
 {
+    etch_traces_written written;
     etch_status status =
-        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &e->result.links);
+        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &written);
+    e->result.links = written.links;
+    e->result.bytes = e->result.unpacked_bytes - e->result.trace_bytes + written.bytes;
     if (status == ETCH_OK)
         status = write_tables(e);
     return status == ETCH_OK ? check_cancel(e) : status;
@@ -197,9 +207,10 @@ static etch_status write_all(void *data)
     if (status != ETCH_OK)
         return status;
     warn_of_path(e);
-    warn_of_ranks(e);
+    warn_of_traces(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
+    e->folder.ours.suffix = etch_trace_suffix(e->options);
     e->folder.ours.astra_sim = e->options->astra_sim;
     e->folder.ranks = e->options->ranks;
     e->folder.out.syncs = e->options->syncs;

@@ -3,7 +3,8 @@
  * A finished folder holds
  *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each after its length
  *                      as a varint, in the canonical encoding (fields in the order of their numbers, shortest
- *                      varints, defaults left out)
+ *                      varints, defaults left out); or <name>.<rank>.et.zst, the same as a zstd frame with a
+ *                      checksum
  *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which
  *                      simulators read no group
  *   manifest.json      what was lowered and what it adds up to: see `etch_emit`
@@ -50,6 +51,8 @@ typedef struct etch_emit_options {
      * places one by one and all others stay as they are; so do files for ASTRA-sim that are not as an earlier
      * run wrote them. */
     bool force;
+    /* Each trace is a zstd frame, "<name>.<rank>.et.zst"; equal ones are compressed once. */
+    bool packs;
     /* Traces of equal bytes are one file with several names (hard links), as far as the file system lets
      * them; the others are written. */
     bool links;
@@ -70,9 +73,11 @@ typedef struct etch_emit_result {
     uint32_t ranks;
     /* traces that are further names of another one */
     uint32_t links;
-    /* of all files */
+    /* of all files. Where traces are compressed, 0 unless they were written */
     uint64_t bytes;
-    /* of the traces */
+    /* the same, before traces are compressed */
+    uint64_t unpacked_bytes;
+    /* of the traces, before they are compressed */
     uint64_t trace_bytes;
     /* of the ranks that are written */
     uint64_t nodes;
@@ -90,7 +95,8 @@ typedef struct etch_emit_result {
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
  * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with
- * `written`: the first and last of each run of ranks that have one, unless all have; with `astra_sim`: the
+ * `compression`, "zstd", where they are compressed; `bytes` are those before that; with `written`: the
+ * first and last of each run of ranks that have one, unless all have; with `astra_sim`: the
  * SHA-256 of each of its files, where they are there), `comm_groups` (families: one set of mesh axes,
  * groups with consecutive ids from `first_id`, or instead `dimensions` of the network, innermost 0, that
  * they are along), `classes` (ranks of one program) and `stages`. A stage holds sums over the nodes of one
@@ -102,7 +108,7 @@ etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_option
                       etch_emit_result *result) ETCH_MUST_CHECK;
 
 /* The result that `etch_emit` would have, exact to the byte, without touching the disk. `folder`,
- * `threads`, `force` and `cancel` are not read. */
+ * `threads`, `force` and `cancel` are not read. How many bytes compressed traces have is not known. */
 etch_status etch_emit_measure(etch_mem *mem, const etch_job *job, const etch_emit_options *options,
                               etch_diags *diags, etch_emit_result *result) ETCH_MUST_CHECK;
 

@@ -98,7 +98,7 @@ typedef struct etch_variant {
     /* ascending, without those of `twins` */
     uint32_t *ranks;
     uint32_t count;
-    /* with links: those of each rank beside each other, ascending */
+    /* with links, or where they are compressed once: those of each rank beside each other, ascending */
     const etch_twin *twins;
     uint32_t twin_count;
     etch_trace_size size;
@@ -133,6 +133,7 @@ typedef struct etch_run_files {
     bool known;
     /* of the traces */
     char name[ETCH_FILE_NAME];
+    const char *suffix;
     uint32_t rank_count;
     /* with what ASTRA-sim needs */
     bool astra_sim;
@@ -172,14 +173,31 @@ etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
 /* Leaves the target as it was. Allocates nothing from the arena. */
 void etch_folder_abandon(etch_folder *folder);
 
-void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME]);
+void etch_trace_name(const char *name, uint32_t rank, const char *suffix, char file_name[ETCH_FILE_NAME]);
+/* Of the traces of a run. */
+const char *etch_trace_suffix(const etch_emit_options *options);
 
 /* ---- what goes into the folder ------------------------------------------------------------------------- */
 
-/* traces.c: writes all traces into `folder`. `*links`: how many are further names of another one. */
+typedef struct etch_traces_written {
+    /* further names of another one */
+    uint32_t links;
+    /* of all traces, as they are in their files */
+    uint64_t bytes;
+} etch_traces_written;
+/* traces.c: writes all traces into `folder`. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
                               const etch_emit_options *options, const etch_folder *folder,
-                              uint32_t *links) ETCH_MUST_CHECK;
+                              etch_traces_written *written) ETCH_MUST_CHECK;
+
+/* pack.c: a frame of `bytes` bytes before compression goes into an open file. The level is that of zstd
+ * without options. NULL: memory is out. */
+typedef struct etch_packer etch_packer;
+etch_packer *etch_packer_new(int file, uint64_t bytes);
+void etch_packer_free(etch_packer *packer); /* NULL is allowed */
+/* Each returns 0 or an errno, ENOMEM where memory is out. `*written`: bytes of the whole frame. */
+int etch_packer_add(etch_packer *packer, const void *bytes, size_t length) ETCH_MUST_CHECK;
+int etch_packer_end(etch_packer *packer, uint64_t *written) ETCH_MUST_CHECK;
 
 /* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
 int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;

@@ -12,8 +12,8 @@
 
 /* ---- whose files --------------------------------------------------------------------------------------- */
 
-/* Is `text` "<rank>.et" with a rank below `count`, written as we write it? */
-static bool is_rank(const char *text, uint32_t count)
+/* Is `text` "<rank>" and the suffix, with a rank below `count`, written as we write it? */
+static bool is_rank(const char *text, uint32_t count, const char *suffix)
 {
     uint64_t rank = 0;
     if (*text == '0' && text[1] != '.')
@@ -21,7 +21,7 @@ static bool is_rank(const char *text, uint32_t count)
     const char *at = text;
     for (; *at >= '0' && *at <= '9' && rank < count; at++)
         rank = rank * 10 + (uint64_t)(*at - '0');
-    return at > text && rank < count && strcmp(at, ETCH_CHAKRA_SUFFIX) == 0;
+    return at > text && rank < count && strcmp(at, suffix) == 0;
 }
 
 /* Is it a file for ASTRA-sim that its owner has edited, or made? */
@@ -41,7 +41,7 @@ static bool run_owns(const etch_run_files *run, const char *file)
     if (run->astra_sim && etch_astra_sim_file(file) < ETCH_ASTRA_SIM_FILES)
         return true;
     return strncmp(file, run->name, length) == 0 && file[length] == '.' &&
-           is_rank(file + length + 1, run->rank_count);
+           is_rank(file + length + 1, run->rank_count, run->suffix);
 }
 
 /* Of the earlier run, and as that wrote it. */
@@ -209,7 +209,7 @@ static etch_status for_each_file(etch_folder *folder,
     for (uint32_t rank = 0; rank < folder->ours.rank_count && status == ETCH_OK; rank++) {
         if (folder->ranks && !etch_intervals_hold(folder->ranks, rank))
             continue;
-        etch_trace_name(folder->ours.name, rank, name);
+        etch_trace_name(folder->ours.name, rank, folder->ours.suffix, name);
         status = act(folder, name, name);
     }
     for (uint32_t i = 0; i < folder->extra_count && status == ETCH_OK; i++)

@@ -130,7 +130,10 @@ static json_t *traces_json(writer *w)
 {
     json_t *traces = json_object();
     set(w, traces, "name", json_string(w->options->name));
-    set(w, traces, "pattern", json_sprintf("%s.{rank}.et", w->options->name));
+    set(w, traces, "pattern",
+        json_sprintf("%s.{rank}%s", w->options->name, etch_trace_suffix(w->options)));
+    if (w->options->packs)
+        set(w, traces, "compression", json_string("zstd"));
     set(w, traces, "schema", json_string(ETCH_CHAKRA_VERSION));
     set(w, traces, "bytes", decimal(w->files->trace_bytes));
     if (w->options->ranks)
@@ -322,12 +325,14 @@ static void read_machine(json_t *machine, etch_run_files *run)
 static void read_run(const json_t *root, etch_run_files *run)
 {
     json_int_t ranks = json_integer_value(json_object_get(root, "ranks"));
-    const char *name = json_string_value(json_object_get(json_object_get(root, "traces"), "name"));
+    json_t *traces = json_object_get(root, "traces"), *packed = json_object_get(traces, "compression");
+    const char *name = json_string_value(json_object_get(traces, "name"));
     if (!is_ours(root) || !name || strlen(name) >= sizeof run->name || ranks < 1 || ranks > UINT32_MAX)
         return;
     memcpy(run->name, name, strlen(name) + 1);
     run->rank_count = (uint32_t)ranks;
-    read_machine(json_object_get(json_object_get(root, "traces"), "astra_sim"), run);
+    run->suffix = packed ? ETCH_CHAKRA_SUFFIX_ZSTD : ETCH_CHAKRA_SUFFIX;
+    read_machine(json_object_get(traces, "astra_sim"), run);
     run->known = true;
 }
 

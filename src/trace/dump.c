@@ -61,6 +61,7 @@ typedef struct entry {
     size_t stem;
     /* -1: the name says none */
     int64_t rank;
+    bool is_packed;
 } entry;
 
 typedef struct listing {
@@ -68,11 +69,12 @@ typedef struct listing {
     uint32_t count, capacity;
 } listing;
 
-/* <name>.<rank>.et, the rank as it is written without padding. */
+/* <name>.<rank>.et, or .et.zst, the rank as it is written without padding. */
 static entry parse_name(const char *name)
 {
-    size_t length = strlen(name), end = length - (sizeof ETCH_CHAKRA_SUFFIX - 1), start = end;
-    entry e = {.name = name, .stem = length, .rank = -1};
+    entry e = {.name = name, .stem = strlen(name), .rank = -1};
+    const size_t end = etch_chakra_stem(name, &e.is_packed);
+    size_t start = end;
     uint64_t rank = 0;
     while (start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9')
         start--;
@@ -90,8 +92,8 @@ static entry parse_name(const char *name)
 
 static bool is_trace_name(const char *name)
 {
-    size_t length = strlen(name), suffix = sizeof ETCH_CHAKRA_SUFFIX - 1;
-    return length > suffix && strcmp(name + length - suffix, ETCH_CHAKRA_SUFFIX) == 0;
+    bool is_packed;
+    return etch_chakra_stem(name, &is_packed) > 0;
 }
 
 static int by_name_and_rank(const void *a, const void *b)
@@ -101,7 +103,9 @@ static int by_name_and_rank(const void *a, const void *b)
     int order = memcmp(x->name, y->name, shorter);
     if (order != 0 || x->stem != y->stem)
         return order != 0 ? order : x->stem < y->stem ? -1 : 1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->is_packed - y->is_packed;
 }
 
 typedef struct scan {
@@ -206,7 +210,10 @@ static etch_status copy_rest(void *data)
 /* What is left of a file that could not be read on. */
 static etch_status add_rest(etch_dump *dump, const char *path)
 {
+    bool is_packed;
     etch_buf_puts(&dump->out, "# no message can be read from here on\n");
+    if (etch_chakra_stem(path, &is_packed) > 0 && is_packed)
+        return ETCH_OK; /* what it holds there cannot be read either, or is no trace */
     leftover l = {dump, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (l.file < 0)
         return ETCH_EIO;

@@ -12,12 +12,16 @@ static bool is_plain(const char *name)
     return true;
 }
 
+/* Of a compressed trace, the name that what it holds has by itself. */
 static void begin_file(etch_dump *dump)
 {
-    const etch_trace_text name = {dump->file, strlen(dump->file)};
+    bool is_packed;
+    const size_t stem = etch_chakra_stem(dump->file, &is_packed);
+    const size_t length = is_packed ? stem + strlen(ETCH_CHAKRA_SUFFIX) : strlen(dump->file);
+    const etch_trace_text name = {dump->file, length};
     etch_buf_puts(&dump->out, "file ");
     if (is_plain(dump->file))
-        etch_buf_puts(&dump->out, dump->file);
+        etch_buf_add(&dump->out, dump->file, length);
     else
         etch_text_escaped(&dump->out, name);
     etch_buf_puts(&dump->out, "\n");

@@ -19,6 +19,7 @@ typedef struct found {
     /* interned */
     const char *name;
     uint32_t rank;
+    bool is_packed;
 } found;
 
 typedef struct survey {
@@ -37,14 +38,11 @@ typedef struct survey {
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-/* Takes "<name>.<rank>.et" apart. A rank that is padded, or too large, makes no trace. */
+/* Takes "<name>.<rank>.et", or ".et.zst", apart. A rank that is padded, or too large, makes no trace. */
 static void add_file(survey *s, const char *file)
 {
-    const size_t suffix = strlen(ETCH_CHAKRA_SUFFIX);
-    size_t length = strlen(file);
-    if (length <= suffix || strcmp(file + length - suffix, ETCH_CHAKRA_SUFFIX) != 0)
-        return;
-    length -= suffix;
+    bool is_packed;
+    const size_t length = etch_chakra_stem(file, &is_packed);
     size_t digits = 0;
     while (digits < length && file[length - digits - 1] >= '0' && file[length - digits - 1] <= '9')
         digits++;
@@ -61,7 +59,8 @@ static void add_file(survey *s, const char *file)
     if (rank >= MOST_RANKS)
         s->too_large = true;
     else
-        ETCH_PUSH(s->arena, &s->traces, (found){etch_name(s->names, file, name - 1), (uint32_t)rank});
+        ETCH_PUSH(s->arena, &s->traces,
+                  ((found){etch_name(s->names, file, name - 1), (uint32_t)rank, is_packed}));
 }
 
 static etch_status refuse_folder(const survey *s, int error)
@@ -106,7 +105,9 @@ static int by_name_and_rank(const void *a, const void *b)
 {
     const found *x = a, *y = b;
     int order = strcmp(x->name, y->name);
-    return order != 0 ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+    if (order != 0 || x->rank != y->rank)
+        return order != 0 ? order : x->rank < y->rank ? -1 : 1;
+    return x->is_packed - y->is_packed;
 }
 
 static etch_status refuse_nothing(const survey *s)
@@ -126,6 +127,30 @@ static etch_status refuse_several(const survey *s, const char *one, const char *
                                  "'%s' holds traces of several names: '%s' and '%s'", s->folder, one, other);
     etch_help(diag, "say which: etch verify %s/%s", s->folder, one);
     return ETCH_EINPUT;
+}
+
+static etch_status refuse_both(const survey *s, const found *of)
+{
+    etch_diag *diag = etch_error(s->diags, ETCH_E_VERIFY_PREFIXES, (etch_span){0, 0},
+                                 "'%s' holds two traces of rank %u: '%s.%u%s' and '%s.%u%s'", s->folder,
+                                 (unsigned)of->rank, of->name, (unsigned)of->rank, ETCH_CHAKRA_SUFFIX,
+                                 of->name, (unsigned)of->rank, ETCH_CHAKRA_SUFFIX_ZSTD);
+    etch_help(diag, "remove one of them");
+    return ETCH_EINPUT;
+}
+
+/* Which traces are compressed. A rank has one trace. */
+static etch_status find_packed(const survey *s, etch_trace_set *set)
+{
+    bool *packed = ETCH_NEW_ARRAY(s->arena, set->rank_count, bool);
+    for (uint32_t i = 0; i < s->traces.count; i++) {
+        const found *it = &s->traces.at[i];
+        if (i > 0 && it[-1].rank == it->rank)
+            return refuse_both(s, it);
+        packed[it->rank] = it->is_packed;
+    }
+    set->packed = packed;
+    return ETCH_OK;
 }
 
 static void report_missing(const survey *s, etch_trace_set *set, const char *name)
@@ -246,6 +271,9 @@ static etch_status choose(survey *s, const etch_verify_options *options, etch_tr
     if (first->name != last->name)
         return refuse_several(s, first->name, last->name);
     set->rank_count = last->rank + 1;
+    const etch_status status = find_packed(s, set);
+    if (status != ETCH_OK)
+        return status;
     const uint64_t ranks = read_manifest(s, set);
     if (s->traces.count < ranks)
         return refuse_some(s, ranks);

@@ -123,7 +123,8 @@ etch_status etch_trace_load(etch_arena *arena, const etch_trace_loader *loader, 
                                        .rank_count = loader->set.rank_count,
                                        .protocol = ETCH_PROTOCOL_RENDEZVOUS,
                                        .findings = &findings};
-    const char *path = etch_text(arena, "%s.%u.et", loader->set.prefix, (unsigned)rank);
+    const char *path = etch_text(arena, "%s.%u%s", loader->set.prefix, (unsigned)rank,
+                                 loader->set.packed[rank] ? ETCH_CHAKRA_SUFFIX_ZSTD : ETCH_CHAKRA_SUFFIX);
     etch_trace_reader *reader;
     etch_trace_error error;
     const etch_trace_node *node = NULL;

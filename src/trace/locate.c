@@ -8,7 +8,8 @@
 
 bool etch_rank_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size)
 {
-    const int length = snprintf(path, size, "%s.%" PRIu32 ETCH_CHAKRA_SUFFIX, set->prefix, rank);
+    const int length = snprintf(path, size, "%s.%" PRIu32 "%s", set->prefix, rank,
+                                set->packed[rank] ? ETCH_CHAKRA_SUFFIX_ZSTD : ETCH_CHAKRA_SUFFIX);
     return length > 0 && (size_t)length < size;
 }
 

@@ -106,7 +106,7 @@ static void add_deps(etch_rank_draft *d, const etch_trace_node *node)
             add_dep(d, node->ctrl_deps[i]);
 }
 
-static void add_comm(etch_rank_draft *d, const etch_node_facts *facts)
+static void add_comm(etch_rank_draft *d, const etch_trace_node *node, const etch_node_facts *facts)
 {
     etch_rank *rank = d->job->result;
     etch_comm comm = {.size = facts->size,
@@ -126,6 +126,7 @@ static void add_comm(etch_rank_draft *d, const etch_node_facts *facts)
         if (!d->failed)
             rank->tags[rank->tag_count++] = facts->tag;
     }
+    etch_sketch_note(&d->sketch, node, facts, comm.local);
     if (RESERVE(d, comms, comm_count, comm_capacity))
         d->comms[d->comm_count++] = comm;
 }
@@ -156,15 +157,20 @@ static uint32_t read_label(etch_trace_text name)
     return ETCH_NONE;
 }
 
+etch_rule_context etch_rank_context(const etch_rank_job *job, etch_findings *findings)
+{
+    return (etch_rule_context){.groups = job->groups,
+                               .set = job->set,
+                               .rank = job->rank,
+                               .protocol = job->options->protocol,
+                               .rank_count = job->set->rank_count,
+                               .findings = findings};
+}
+
 static void add_node(etch_rank_draft *d, const etch_trace_node *node)
 {
     etch_node_facts facts;
-    const etch_rule_context context = {.groups = d->job->groups,
-                                       .set = d->job->set,
-                                       .rank = d->job->rank,
-                                       .protocol = d->job->options->protocol,
-                                       .rank_count = d->job->set->rank_count,
-                                       .findings = d->job->findings};
+    const etch_rule_context context = etch_rank_context(d->job, d->job->findings);
     if (!RESERVE(d, nodes, node_count, node_capacity))
         return;
     etch_rules_check(&context, node, &facts);
@@ -188,13 +194,19 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
     add_deps(d, node);
     it->dep_end = d->dep_count;
     if (facts.work >= ETCH_WORK_COLLECTIVE)
-        add_comm(d, &facts);
+        add_comm(d, node, &facts);
     d->job->counts->of[facts.work]++;
     d->dense = d->dense && node->id == d->node_count;
     d->node_count++;
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
+
+static void complain_mode(const etch_rank_job *job)
+{
+    etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_NOT_WRITABLE, whole_rank, NULL,
+              "the trace is not writable: ASTRA-sim opens it so");
+}
 
 static etch_status check_mode(const etch_rank_job *job, const char *path, etch_trace_error *error)
 {
@@ -205,8 +217,7 @@ static etch_status check_mode(const etch_rank_job *job, const char *path, etch_t
     }
     job->counts->bytes = (uint64_t)info.st_size;
     if ((info.st_mode & S_IWUSR) == 0)
-        etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_NOT_WRITABLE, whole_rank, NULL,
-                  "the trace is not writable: ASTRA-sim opens it so");
+        complain_mode(job);
     return ETCH_OK;
 }
 
@@ -238,18 +249,48 @@ static etch_status read_nodes(etch_rank_draft *d, etch_trace_reader *reader, etc
     return status;
 }
 
-static etch_status read_file(etch_rank_draft *d, const char *path)
+static etch_status read_opened(etch_rank_draft *d, etch_trace_reader *reader, etch_trace_error *error)
+{
+    check_head(d->job, etch_trace_head(reader));
+    const etch_status status = read_nodes(d, reader, error);
+    if (d->job->set->packed[d->job->rank])
+        d->job->counts->bytes = etch_trace_position(reader);
+    return status;
+}
+
+/* From the disk, message by message. */
+static etch_status read_stream(etch_rank_draft *d, const char *path, etch_trace_error *error)
 {
     etch_trace_reader *reader;
-    etch_trace_error error;
-    etch_status status = etch_trace_open(path, &reader, &error);
+    etch_status status = etch_trace_open(path, &reader, error);
     if (status == ETCH_OK)
-        status = check_mode(d->job, path, &error);
-    if (status == ETCH_OK) {
-        check_head(d->job, etch_trace_head(reader));
-        status = read_nodes(d, reader, &error);
-    }
+        status = check_mode(d->job, path, error);
+    if (status == ETCH_OK)
+        status = read_opened(d, reader, error);
     etch_trace_close(reader);
+    return status;
+}
+
+/* What is on the desk. */
+static etch_status read_loaded(etch_rank_draft *d, etch_trace_error *error)
+{
+    const etch_desk *desk = d->job->desk;
+    etch_trace_reader *reader;
+    etch_status status = etch_trace_open_bytes(desk->bytes, desk->length, &reader, error);
+    if (status != ETCH_OK)
+        return status;
+    d->job->counts->bytes = desk->length;
+    if (!desk->is_writable)
+        complain_mode(d->job);
+    status = read_opened(d, reader, error);
+    etch_trace_close(reader);
+    return status;
+}
+
+static etch_status read_file(etch_rank_draft *d, const char *path, bool is_loaded)
+{
+    etch_trace_error error;
+    const etch_status status = is_loaded ? read_loaded(d, &error) : read_stream(d, path, &error);
     if (status == ETCH_EIO)
         etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
                   "the trace cannot be read: %s", error.reason);
@@ -286,31 +327,49 @@ static void free_draft(etch_rank_draft *d)
     etch_table_free(&d->groups);
     etch_table_free(&d->peers);
     etch_tensors_free(&d->tensors);
+    etch_sketch_free(&d->sketch);
 }
 
-etch_status etch_rank_read(const etch_rank_job *job)
+/* The whole way, of a trace that fits no pattern. Without a fault it is one. */
+static etch_status read_rank(const etch_rank_job *job, const char *path, bool is_loaded)
 {
-    char path[ETCH_RANK_PATH];
     etch_rank_draft d = {.job = job, .dense = true, .runnable = true};
-    if (!etch_rank_path(job->set, job->rank, path, sizeof path)) {
-        etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
-                  "the path is too long");
-        return ETCH_EIO;
-    }
-    etch_status status = read_file(&d, path);
+    etch_sketch_begin(&d.sketch, is_loaded ? job->desk->bytes : NULL);
+    etch_status status = read_file(&d, path, is_loaded);
     if (status == ETCH_OK) {
         check_counts(&d);
         status = d.large_ids ? ETCH_OK : etch_rank_condense(&d);
     }
     job->counts->nodes = d.node_count;
+    if (status == ETCH_OK && job->result->program && job->findings->count == 0 && job->desk->is_writable)
+        etch_pattern_keep(job->patterns, &d.sketch, job, job->desk->length);
     free_draft(&d);
     return status == ETCH_EINPUT ? ETCH_OK : status;
+}
+
+etch_status etch_rank_read(const etch_rank_job *job)
+{
+    char path[ETCH_RANK_PATH];
+    bool is_known = false;
+    if (job->options->cancel && atomic_load(job->options->cancel) != 0)
+        return ETCH_ELIMIT;
+    if (!etch_rank_path(job->set, job->rank, path, sizeof path)) {
+        etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
+                  "the path is too long");
+        return ETCH_EIO;
+    }
+    const bool is_loaded = etch_desk_load(job->desk, path, job->set->packed[job->rank]);
+    etch_status status = ETCH_OK;
+    if (is_loaded && job->desk->is_writable)
+        status = etch_pattern_match(job->patterns, job, job->desk, &is_known);
+    return status == ETCH_OK && !is_known ? read_rank(job, path, is_loaded) : status;
 }
 
 void etch_rank_free(etch_rank *rank)
 {
     free(rank->groups);
     free(rank->peers);
-    free(rank->tags);
+    if (!rank->shares_tags)
+        free(rank->tags);
     *rank = (etch_rank){0};
 }

@@ -18,6 +18,8 @@ enum { BUFFER_BYTES = 1 << 17, LENGTH_BYTES = 10 };
 struct etch_trace_reader {
     /* -1: `bytes` is all there is */
     int file;
+    /* of a compressed file; else NULL */
+    etch_unpacker *unpacker;
     /* from malloc; NULL without a file */
     uint8_t *buffer;
     size_t capacity;
@@ -79,6 +81,28 @@ static etch_status make_room(etch_trace_reader *r, size_t wanted)
     return ETCH_OK;
 }
 
+/* Adds to what is there; `*got` is 0 at the end of the file. */
+static etch_status read_more(etch_trace_reader *r, size_t *got, etch_trace_error *error)
+{
+    uint8_t *at = r->buffer + r->filled;
+    const size_t room = r->capacity - r->filled;
+    int number = 0;
+    if (r->unpacker) {
+        const etch_status status =
+            etch_unpacker_read(r->unpacker, at, room, got, &number, error->reason, sizeof error->reason);
+        error->offset = r->offset + r->at;
+        return status == ETCH_EIO ? fail_system(r, number, error) : status;
+    }
+    ssize_t read_now;
+    do
+        read_now = read(r->file, at, room);
+    while (read_now < 0 && errno == EINTR);
+    if (read_now < 0)
+        return fail_system(r, errno, error);
+    *got = (size_t)read_now;
+    return ETCH_OK;
+}
+
 /* Reads until `wanted` bytes are there, or the file ends. */
 static etch_status fill(etch_trace_reader *r, size_t wanted, etch_trace_error *error)
 {
@@ -87,12 +111,11 @@ static etch_status fill(etch_trace_reader *r, size_t wanted, etch_trace_error *e
     if (make_room(r, wanted) != ETCH_OK)
         return ETCH_ENOMEM;
     while (r->filled < wanted && !r->ended) {
-        ssize_t got = read(r->file, r->buffer + r->filled, r->capacity - r->filled);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_system(r, errno, error);
-        r->filled += (size_t)got;
+        size_t got;
+        const etch_status status = read_more(r, &got, error);
+        if (status != ETCH_OK)
+            return status;
+        r->filled += got;
         r->ended = got == 0;
     }
     return ETCH_OK;
@@ -142,11 +165,15 @@ static bool is_node(const etch_trace_reader *r, size_t length)
 
 static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)
 {
+    static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
     size_t length = 0;
     bool more;
-    etch_status status = fill(r, 2, error);
+    etch_status status = fill(r, sizeof zstd, error);
     if (status == ETCH_OK && r->filled >= 2 && r->bytes[0] == 0x1f && r->bytes[1] == 0x8b)
         return fail(r, ETCH_EINPUT, error, "the file is compressed with gzip, which simulators do not read");
+    if (status == ETCH_OK && r->filled >= sizeof zstd && memcmp(r->bytes, zstd, sizeof zstd) == 0)
+        return fail(r, ETCH_EINPUT, error, "the file is compressed with zstd, and its name does not end in %s",
+                    ETCH_CHAKRA_SUFFIX_ZSTD);
     if (status == ETCH_OK)
         status = next_message(r, &length, &more, error);
     if (status != ETCH_OK)
@@ -165,13 +192,18 @@ static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)
 static etch_status open_file(etch_trace_reader *r, const char *path, etch_trace_error *error)
 {
     struct stat info;
+    bool is_packed;
+    (void)etch_chakra_stem(path, &is_packed);
     r->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r->file < 0 || fstat(r->file, &info) != 0)
         return fail_system(r, errno, error);
     if (!S_ISREG(info.st_mode))
         return fail(r, ETCH_EIO, error, "it is no regular file");
-    r->capacity = info.st_size >= 0 && info.st_size < BUFFER_BYTES ? (size_t)info.st_size + LENGTH_BYTES
-                                                                   : (size_t)BUFFER_BYTES;
+    r->capacity = !is_packed && info.st_size >= 0 && info.st_size < BUFFER_BYTES
+                      ? (size_t)info.st_size + LENGTH_BYTES
+                      : (size_t)BUFFER_BYTES;
+    if (is_packed && !(r->unpacker = etch_unpacker_new(r->file)))
+        return ETCH_ENOMEM;
     r->bytes = r->buffer = malloc(r->capacity);
     return r->buffer ? ETCH_OK : ETCH_ENOMEM;
 }
@@ -218,6 +250,7 @@ void etch_trace_close(etch_trace_reader *reader)
         return;
     if (reader->file >= 0)
         close(reader->file);
+    etch_unpacker_free(reader->unpacker);
     etch_wire_free(&reader->wire);
     free(reader->buffer);
     free(reader);
@@ -228,6 +261,11 @@ void etch_trace_close(etch_trace_reader *reader)
 const etch_trace_metadata *etch_trace_head(const etch_trace_reader *reader)
 {
     return &reader->metadata;
+}
+
+uint64_t etch_trace_position(const etch_trace_reader *reader)
+{
+    return reader->offset + reader->at;
 }
 
 etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **node, etch_trace_error *error)

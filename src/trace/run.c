@@ -303,7 +303,7 @@ static void join(etch_run *r, uint32_t rank, uint32_t node)
     r->lanes[rank].next_member = meeting->last;
     meeting->last = rank;
     meeting->count++;
-    if (meeting->count < members || members == 1) /* alone, simulators never end */
+    if (meeting->count < members)
         return;
     const uint64_t time = time_of_comm(r, comm);
     for (uint32_t member = meeting->last; member != ETCH_NONE; member = r->lanes[member].next_member)

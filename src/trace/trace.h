@@ -74,7 +74,7 @@ typedef struct etch_trace_node {
     uint32_t unknown;
 } etch_trace_node;
 
-/* Why a file cannot be read on. */
+/* Why a file cannot be read on. Where it is compressed, bytes are counted in what it holds. */
 typedef struct etch_trace_error {
     /* the first message is a Node: there is no GlobalMetadata */
     bool headless;
@@ -103,7 +103,7 @@ enum {
  * needed, unknown fields and groups. What is not valid protobuf is an error. */
 typedef struct etch_trace_reader etch_trace_reader;
 
-/* Opens a file, or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file
+/* Opens a file, which is compressed where its name ends in ".et.zst", or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file
  * cannot be opened or read; ETCH_EINPUT: it is no trace; both fill `error`. ETCH_ENOMEM. Unless ETCH_OK,
  * `*reader` is NULL. */
 etch_status etch_trace_open(const char *path, etch_trace_reader **reader,
@@ -118,6 +118,8 @@ const etch_trace_metadata *etch_trace_head(const etch_trace_reader *reader);
  * can then only be closed. */
 etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **node,
                             etch_trace_error *error) ETCH_MUST_CHECK;
+/* Bytes read so far, all messages that were handed out with their lengths. */
+uint64_t etch_trace_position(const etch_trace_reader *reader);
 
 /* ---- do the traces of all ranks run to their end? ------------------------------------------------------ */
 

@@ -51,6 +51,22 @@ etch_status etch_wire_metadata(etch_wire *wire, const uint8_t *bytes, size_t len
 etch_status etch_wire_node(etch_wire *wire, const uint8_t *bytes, size_t length, uint64_t offset,
                            etch_trace_node *node, etch_trace_error *error) ETCH_MUST_CHECK;
 
+/* ---- unpack.c: compressed traces ----------------------------------------------------------------------- */
+
+/* Reads from an open file, which stays its caller's, with a bounded window: some 8 MB at most. */
+typedef struct etch_unpacker etch_unpacker;
+/* NULL: memory is out. */
+etch_unpacker *etch_unpacker_new(int file);
+void etch_unpacker_free(etch_unpacker *unpacker); /* NULL is allowed */
+/* Goes on with another file. */
+void etch_unpacker_begin(etch_unpacker *unpacker, int file);
+/* Up to `room` bytes of what was compressed, at `at`; 0 at the end. ETCH_EIO: the file cannot be read, and
+ * `*error` is an errno. ETCH_EINPUT: `reason`, which has room for `size` bytes, says what is wrong. ETCH_ENOMEM. */
+etch_status etch_unpacker_read(etch_unpacker *unpacker, void *at, size_t room, size_t *got, int *error,
+                               char *reason, size_t size) ETCH_MUST_CHECK;
+
+/* ---- how a field is encoded ---------------------------------------------------------------------------- */
+
 /* Wire types: how a field is encoded. */
 enum {
     ETCH_WIRE_VARINT,

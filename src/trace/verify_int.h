@@ -61,6 +61,8 @@ typedef struct etch_trace_set {
     const char *groups;
     /* one more than the largest rank */
     uint32_t rank_count;
+    /* by rank: its trace is compressed */
+    const bool *packed;
     /* ranks below it without a trace */
     uint32_t missing;
     /* what memory.json beside the traces says of remote memory */
@@ -214,8 +216,10 @@ typedef struct etch_rank {
     const etch_rank_program *program;
     /* from malloc */
     uint32_t *groups, *peers;
+    /* of another rank, if `shares_tags` */
     int32_t *tags;
     uint32_t group_count, peer_count, tag_count;
+    bool shares_tags;
     /* its communication is ordered by dependencies */
     bool ordered;
     /* whether it finishes may depend on the machine all the same */
@@ -244,11 +248,19 @@ typedef struct etch_rank_counts {
     uint64_t of[ETCH_WORK_RECEIVE + 1];
 } etch_rank_counts;
 
+/* Traces that were read, for those that differ little; safe on any thread. NULL: memory is out. */
+typedef struct etch_pattern etch_pattern;
+typedef struct etch_pattern_table etch_pattern_table;
+etch_pattern_table *etch_pattern_table_new(void);
+void etch_pattern_table_free(etch_pattern_table *table);
+
 typedef struct etch_rank_job {
     const etch_verify_options *options;
     const etch_trace_set *set;
     const etch_trace_groups *groups;
     etch_program_table *programs;
+    etch_pattern_table *patterns;
+    struct etch_desk *desk;
     uint32_t rank;
     etch_findings *findings;
     etch_rank *result;
@@ -379,6 +391,25 @@ etch_status etch_run_go(etch_run *run) ETCH_MUST_CHECK;
 void etch_run_free(etch_run *run);
 uint32_t etch_program_id(const etch_rank_program *program, uint32_t node);
 etch_mail_key etch_message_key(const etch_rank *rank, uint32_t number, const etch_comm *comm);
+
+/* ---- fold.c: one rank for each class of equal ones ----------------------------------------------------- */
+
+/* From malloc. */
+typedef struct etch_fold {
+    /* by class */
+    etch_rank *ranks;
+    etch_findings *findings;
+    uint32_t rank_count;
+    etch_trace_groups groups;
+} etch_fold;
+
+/* Of ranks whose communication is ordered. False when there is nothing to be gained, or memory is out. */
+bool etch_fold_make(const etch_rank *ranks, uint32_t rank_count, const etch_trace_groups *groups,
+                    etch_fold *fold);
+/* After a run of the fold: all ranks run to their end, and there is nothing to say of it. Else all have to be
+ * run. */
+bool etch_fold_finishes(const etch_fold *fold, const etch_run *run);
+void etch_fold_free(etch_fold *fold);
 
 /* ---- explain.c: why ranks stall ------------------------------------------------------------------------ */
 

@@ -130,6 +130,7 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->bytes = result->bytes;
     report->links = result->links;
     report->groups_along = result->groups_along;
+    report->unpacked_bytes = result->unpacked_bytes;
 }
 
 _Static_assert((int)ETCH_GROUPS_FILE == (int)ETCH_OUTPUT_GROUPS_FILE &&
@@ -232,6 +233,7 @@ static etch_status lower_session(void *data)
                                        .force = o->force,
                                        .astra_sim = o->astra_sim,
                                        .links = o->link,
+                                       .packs = o->zstd,
                                        .groups = (etch_group_form)o->groups,
                                        .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
