@@ -477,10 +477,10 @@ static void add_to_whole(etch_live_run *r, const etch_live_item *item, uint32_t 
     const etch_tensor *gradient = item->step->accumulate_into[k], *weight = gradient->of;
     uint32_t size;
     etch_live_gradient now = {
-        .gradient = gradient, .turns = turns_at(r, weight->region, &size), .chunk = chunk, .pass = r->pass};
+        .gradient = gradient, .turns = turns_at(r, weight->region, &size), .chunk = chunk};
     for (uint32_t i = 0; i < r->gradients.count; i++) {
         const etch_live_gradient *made = &r->gradients.at[i];
-        const bool is_here = made->chunk == chunk && made->pass == r->pass;
+        const bool is_here = made->chunk == chunk;
         const bool is_same = is_here && made->gradient == gradient && made->turns == now.turns;
         const bool is_together = is_here && !is_apart(r, weight) && !is_apart(r, made->gradient->of) &&
                                  r->group_of[made->gradient->of->id] == r->group_of[weight->id];
@@ -662,6 +662,15 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     r->open.count--;
 }
 
+/* Gradients are reduced with the second half of backward: those that the first has added to wait for it. */
+static void take_gradients(etch_live_run *r)
+{
+    for (uint32_t i = 0; i < r->gradients.count; i++) {
+        begin_event(r, r->gradients.at[i].chunk);
+        ETCH_PUSH(r->arena, &event_now(r)->reads, r->gradients.at[i].memory);
+    }
+}
+
 static void find_groups(etch_live_run *r)
 {
     const etch_placed *placed = r->program->placed;
@@ -688,6 +697,8 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
             continue;
         r->group_begins = true;
         r->interval++;
+        if (r->pass == ETCH_PASS_WEIGHTS)
+            take_gradients(r);
         find_all_turns(r, region);
         run_region(r, region, 0);
     }

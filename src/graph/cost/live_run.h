@@ -89,7 +89,6 @@ typedef struct etch_live_copy {
 typedef struct etch_live_gradient {
     const etch_tensor *gradient;
     uint32_t turns, chunk, memory;
-    etch_live_pass pass;
 } etch_live_gradient;
 
 /* The turns at work of a loop, which stand for iterations in turn. */
