@@ -54,8 +54,9 @@ static uint64_t most_in(const exec_slots *s, uint32_t stage, const timeline *t, 
     return most;
 }
 
-/* The most of slots that a forward and a backward action share: they may be at any of their steps at once. */
-static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeline *t)
+/* The most of slots that a forward and a backward action share: they may be at any of their steps at once.
+ * `always`: what is there all the time, and once. */
+static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeline *t, uint64_t always)
 {
     const etch_action *actions = s->actions[stage];
     uint64_t most = 0;
@@ -63,7 +64,7 @@ static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeli
         uint64_t back = 0;
         const uint64_t end = etch_slot_end(actions, s->action_count, i);
         for (uint32_t k = i + 1; k < end && actions[i].kind == ETCH_ACTION_FORWARD; k++) {
-            const uint64_t own = most_in(s, stage, t, k);
+            const uint64_t own = most_in(s, stage, t, k) - always;
             back = own > back ? own : back;
         }
         const uint64_t both = back + (back > 0 ? most_in(s, stage, t, i) : 0);
@@ -128,6 +129,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
     const timeline rest = timeline_new(s->arena, ranks->now + 1),
                    all = timeline_new(s->arena, ranks->now + 1);
     exec_alive alive = {0};
+    uint64_t always = 0;
     join_kept(ranks);
     for (uint32_t i = 0; i < ranks->made.count; i++) {
         const exec_array *array = ranks->made.at[i];
@@ -141,6 +143,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
             continue;
         }
         if (!array->is_kept) {
+            always += array->born == 0 && end == ranks->now ? array->bytes : 0;
             add(&rest, array->born, end, array->bytes);
             continue;
         }
@@ -148,7 +151,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
         alive.saved += array->microbatch == 0 ? array->bytes : 0;
     }
     alive.activations = most_of(&kept);
-    alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest));
+    alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest, always));
     alive.peak = most_of(&all);
     return alive;
 }
