@@ -181,11 +181,22 @@ static void seeds(etch_arena *arena)
         /* what loops of the second half hand on, from the last iteration to the first */
         6014480,
         /* what one iteration of a loop that is repeated makes, and one of a class of several reads */
-        4002440};
+        4002440,
+        /* whole gradients that wait for the second half; parts, of which the first half reads not the first */
+        7021542, 9102882,
+        /* copies of weights that are there all the time, where actions share slots */
+        9204172};
+    /* sequences in chunks that are renamed, and padded */
+    static const uint64_t of_padding[] = {7023415};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
         check_random(own, once[i / WAYS] % 2 ? &plain : &wide, once[i / WAYS], (way)(i % WAYS), &t);
+        etch_arena_free(own);
+    }
+    for (uint32_t i = 0; i < WAYS * sizeof of_padding / sizeof *of_padding; i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_random(own, &padded, of_padding[i / WAYS], (way)(i % WAYS), &t);
         etch_arena_free(own);
     }
     ck_assert_uint_gt(t.run, t.refused);
