@@ -185,7 +185,9 @@ static void seeds(etch_arena *arena)
         /* whole gradients that wait for the second half; parts, of which the first half reads not the first */
         7021542, 9102882,
         /* copies of weights that are there all the time, where actions share slots */
-        9204172};
+        9204172,
+        /* parts of weights that are left for backward, and not read */
+        20004314};
     /* sequences in chunks that are renamed, and padded */
     static const uint64_t of_padding[] = {7023415};
     tally t = {0};

@@ -504,8 +504,11 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
     if (!gradient) {
         const uint32_t of = item->ins.count > 0 ? etch_live_memory_of(r, item->ins.at[0]) : 0;
         etch_live_memory *m = make(r, item->outs.at[k]);
-        if (item->step->outs[k]->sharded_flat && of) /* what backward gathers from: a part of each copy */
+        if (item->step->outs[k]->sharded_flat && of) { /* what backward gathers from: a part of each copy */
             m->each = m->instances = r->memories.at[of].instances;
+            if (r->program->view) /* it stays, whether something reads it or not */
+                m->copies = copies_of(r, r->open.at[r->open.count - 1], true);
+        }
         return;
     }
     bind(r, item->outs.at[k], 0);
