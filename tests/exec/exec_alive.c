@@ -83,11 +83,6 @@ static bool has_halves(const exec_slots *s)
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
 }
 
-static bool shares_slots(const exec_slots *s)
-{
-    return s->placed->stages && etch_schedule_overlaps(s->placed->stages->line->schedule);
-}
-
 /* Is what is kept said as the sum of parts that are not always the most at a time? So it is of chunks, of
  * halves of backward with too few microbatches to fill the pipe, and of those of an order that is listed. */
 static bool is_kept_at_most(const exec_slots *s, uint32_t traits)
@@ -197,7 +192,7 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
     exec_alive alive = {0};
     const etch_stage_view *view = view_of(s, stage);
     etch_placed_memory(s->placed, view, &place, &items);
-    etch_placed_workspace(s->placed, view, NULL, &items);
+    etch_placed_workspace(s->placed, view, &place, NULL, &items);
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
         if (item->measure != ETCH_RANK_SAVED && item->measure != ETCH_HELD)
@@ -224,11 +219,8 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, is_kept_at_most(s, traits)},
-        /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
-         * handed on, and not read, is not sent, but memory of the iteration all the same; of chunks that
-         * share slots those that work on most may not meet */
-        {"workspace", is.workspace, said.workspace,
-         (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0 || ((traits & EXEC_CHUNKED) && shares_slots(s))},
+        /* copies of weights are not measured from where they are gathered ahead */
+        {"workspace", is.workspace, said.workspace, (traits & EXEC_AHEAD) != 0},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
@@ -309,8 +301,8 @@ uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     uint32_t traits = traits_of(placed->training->graph->forward);
-    if ((placed->plan->zero.ahead > 0 || line) && gathers_weights(placed))
-        traits |= EXEC_SHARDED;
+    if (placed->plan->zero.ahead > 0 && gathers_weights(placed))
+        traits |= EXEC_AHEAD;
     if (line && exec_integer(line->chunks) > 1)
         traits |= EXEC_CHUNKED;
     return traits;
