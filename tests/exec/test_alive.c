@@ -187,7 +187,11 @@ static void seeds(etch_arena *arena)
         /* copies of weights that are there all the time, where actions share slots */
         9204172,
         /* parts of weights that are left for backward, and not read */
-        20004314};
+        20004314,
+        /* what iterations of an inner loop that is run again enter one another with */
+        20016402,
+        /* two parts of one value, of one size, in a message */
+        20022545};
     /* sequences in chunks that are renamed, and padded */
     static const uint64_t of_padding[] = {7023415};
     tally t = {0};

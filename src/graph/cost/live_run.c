@@ -239,7 +239,9 @@ static etch_live_level *levels_of(const etch_live_run *r)
 {
     etch_live_level *levels = ETCH_NEW_ARRAY(r->arena, r->spans.count, etch_live_level);
     for (uint32_t i = 0; i < r->spans.count; i++)
-        levels[i] = (etch_live_level){.root = r->spans.at[i].root, .begin = r->spans.at[i].begin};
+        levels[i] = (etch_live_level){.root = r->spans.at[i].root,
+                                      .turn = r->turns[r->spans.at[i].root->id]->now,
+                                      .begin = r->spans.at[i].begin};
     return levels;
 }
 
@@ -346,6 +348,38 @@ static void read_others(etch_live_run *r, uint32_t others, const etch_loop *root
     ETCH_PUSH(r->arena, &event_now(r)->reads, others);
 }
 
+/* The memory that the iterations of a turn hand on where one enters them by this name: it is what enters the
+ * first turn after those of the span. 0: they make none. */
+static uint32_t handed_on(const etch_live_run *r, uint32_t name, const etch_loop *root)
+{
+    const etch_live_slot *slot = &r->enters[etch_live_under(r->program, name)];
+    etch_live_turns *turns = r->turns[root->id];
+    const uint32_t now = turns->now;
+    if (!slot->loop || root_of(slot->loop->loop) != root)
+        return 0;
+    uint32_t after = now;
+    while (after < turns->at.count && turns->at.at[after].span == turns->at.at[now].span)
+        after++;
+    if (after == turns->at.count)
+        return 0;
+    turns->now = after;
+    const etch_live_region *body = slot->loop->bodies.at[turns->at.at[after].class];
+    const uint32_t memory = etch_live_memory_of(r, body->carries.at[slot->carry].in);
+    turns->now = now;
+    return memory;
+}
+
+/* Has a turn of the span at work made the memory? */
+static bool is_of_span(const etch_live_run *r, uint32_t id, const etch_loop *root)
+{
+    const etch_live_turns *turns = r->turns[root->id];
+    const etch_live_memory *m = &r->memories.at[id];
+    for (uint32_t i = 0; i < m->level_count; i++)
+        if (m->levels[i].root == root)
+            return turns->at.at[m->levels[i].turn].span == turns->at.at[turns->now].span;
+    return false;
+}
+
 /* Reading a name from outside of the loops that make the memory. Of what is saved it is known how much there
  * is: not when. */
 static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
@@ -361,8 +395,10 @@ static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
             continue;
         const etch_loop *root = root_of(body->loop);
         const etch_expr more = etch_mul(r->sym, etch_sub(r->sym, turns, one), copies);
-        if (is_apart)
-            read_others(r, others_of(r, id, root, more), root);
+        /* what enters the first of these iterations may be of an earlier one */
+        const uint32_t own = is_of_span(r, id, root) ? id : handed_on(r, name, root);
+        if (is_apart && is_of_span(r, own, root))
+            read_others(r, others_of(r, own, root, more), root);
         copies = etch_mul(r->sym, copies, turns);
     }
     if (copies != one && !is_apart && !r->memories.at[id].is_gathered)
@@ -617,6 +653,9 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
     if (is_top)
         begin_group(r);
     r->interval += is_top;
+    for (uint32_t b = 0; b < loop->bodies.count; b++)
+        for (uint32_t k = 0; k < first->carries.count; k++)
+            r->enters[loop->bodies.at[b]->carries.at[k].in] = (etch_live_slot){loop, k};
     for (uint32_t k = 0; k < first->carries.count; k++) {
         const etch_live_carry *carry = &first->carries.at[k];
         handed[k] = etch_live_memory_of(r, carry->init);
@@ -691,7 +730,8 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
                          .arena = p->arena,
                          .values = values,
                          .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
-                         .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *)};
+                         .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *),
+                         .enters = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_live_slot)};
     ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){.pass = ETCH_PASSES});
     find_groups(r);
     for (r->pass = ETCH_PASS_FORWARD; r->pass < ETCH_PASSES; r->pass++) {
