@@ -639,6 +639,45 @@ static void begin_span(etch_live_run *r)
     span->begin = r->events.count;
 }
 
+static const etch_cut *cut_inside(const etch_stages *stages, uint32_t segment)
+{
+    for (uint32_t i = 0; i < stages->cuts.count; i++)
+        if (stages->cuts.at[i].segment == segment && stages->cuts.at[i].inside)
+            return &stages->cuts.at[i];
+    return NULL;
+}
+
+/* Does a message take the carried value along where the stages are cut before an iteration? Zeros, which are
+ * not sent, are memory where they are read. */
+static bool is_sent(const etch_live_run *r, const etch_cut *cut, uint32_t name, etch_expr iteration)
+{
+    const bool back = r->pass != ETCH_PASS_FORWARD;
+    const etch_crossings *list = back ? &cut->backward : &cut->forward;
+    for (uint32_t i = 0; i < list->count; i++) {
+        etch_crossing crossing = list->at[i];
+        crossing.is_made = true;
+        if (crossing.value->id == name)
+            return !etch_is_zero(
+                etch_crosses(r->sym, r->program->view->stages, cut, &crossing, back, iteration));
+    }
+    return false;
+}
+
+/* What nothing behind the cut reads is not handed on over it. */
+static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_t before, uint32_t after,
+                     uint32_t *handed)
+{
+    const etch_live_turns *turns = etch_live_turns_of(r, loop->loop);
+    const etch_live_turn *later = &turns->at.at[before > after ? before : after];
+    const etch_cut *cut = cut_inside(r->program->view->stages, etch_position_segment(loop->position));
+    const bool goes_on = turns->at.at[before].chunk == turns->at.at[after].chunk;
+    if (goes_on || !cut || !later->first || r->pass == ETCH_PASS_WEIGHTS)
+        return;
+    for (uint32_t k = 0; k < loop->bodies.at[0]->carries.count; k++)
+        if (!is_sent(r, cut, loop->bodies.at[0]->carries.at[k].in, later->first))
+            handed[k] = 0;
+}
+
 static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
 {
     etch_live_turns *turns = r->turns[root_of(loop->loop)->id];
@@ -672,6 +711,8 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         if (t == 0 || turn->span != span)
             begin_span(r);
         span = turn->span;
+        if (is_staged && t > 0)
+            cut_loop(r, loop, loop->loop->forward ? turns->now + 1 : turns->now - 1, turns->now, handed);
         if (is_top) {
             r->turning = root_of(loop->loop);
             r->turn = turns->now;
