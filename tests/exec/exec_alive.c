@@ -54,8 +54,9 @@ static uint64_t most_in(const exec_slots *s, uint32_t stage, const timeline *t, 
     return most;
 }
 
-/* The most of slots that a forward and a backward action share: they may be at any of their steps at once. */
-static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeline *t)
+/* The most of slots that a forward and a backward action share: they may be at any of their steps at once.
+ * `always`: what is there all the time, and once. */
+static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeline *t, uint64_t always)
 {
     const etch_action *actions = s->actions[stage];
     uint64_t most = 0;
@@ -63,7 +64,7 @@ static uint64_t most_of_shared(const exec_slots *s, uint32_t stage, const timeli
         uint64_t back = 0;
         const uint64_t end = etch_slot_end(actions, s->action_count, i);
         for (uint32_t k = i + 1; k < end && actions[i].kind == ETCH_ACTION_FORWARD; k++) {
-            const uint64_t own = most_in(s, stage, t, k);
+            const uint64_t own = most_in(s, stage, t, k) - always;
             back = own > back ? own : back;
         }
         const uint64_t both = back + (back > 0 ? most_in(s, stage, t, i) : 0);
@@ -80,11 +81,6 @@ static uint64_t greater(uint64_t a, uint64_t b)
 static bool has_halves(const exec_slots *s)
 {
     return s->placed->stages && etch_schedule_has_halves(s->placed->stages->line->schedule);
-}
-
-static bool shares_slots(const exec_slots *s)
-{
-    return s->placed->stages && etch_schedule_overlaps(s->placed->stages->line->schedule);
 }
 
 /* Is what is kept said as the sum of parts that are not always the most at a time? So it is of chunks, of
@@ -128,6 +124,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
     const timeline rest = timeline_new(s->arena, ranks->now + 1),
                    all = timeline_new(s->arena, ranks->now + 1);
     exec_alive alive = {0};
+    uint64_t always = 0;
     join_kept(ranks);
     for (uint32_t i = 0; i < ranks->made.count; i++) {
         const exec_array *array = ranks->made.at[i];
@@ -141,6 +138,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
             continue;
         }
         if (!array->is_kept) {
+            always += array->born == 0 && end == ranks->now ? array->bytes : 0;
             add(&rest, array->born, end, array->bytes);
             continue;
         }
@@ -148,7 +146,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
         alive.saved += array->microbatch == 0 ? array->bytes : 0;
     }
     alive.activations = most_of(&kept);
-    alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest));
+    alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest, always));
     alive.peak = most_of(&all);
     return alive;
 }
@@ -194,7 +192,7 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
     exec_alive alive = {0};
     const etch_stage_view *view = view_of(s, stage);
     etch_placed_memory(s->placed, view, &place, &items);
-    etch_placed_workspace(s->placed, view, NULL, &items);
+    etch_placed_workspace(s->placed, view, &place, NULL, &items);
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
         if (item->measure != ETCH_RANK_SAVED && item->measure != ETCH_HELD)
@@ -221,11 +219,8 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, is_kept_at_most(s, traits)},
-        /* copies of weights are not measured from where they are gathered ahead, nor all of a stage; what is
-         * handed on, and not read, is not sent, but memory of the iteration all the same; of chunks that
-         * share slots those that work on most may not meet */
-        {"workspace", is.workspace, said.workspace,
-         (traits & (EXEC_SHARDED | EXEC_HANDED)) != 0 || ((traits & EXEC_CHUNKED) && shares_slots(s))},
+        /* copies of weights are not measured from where they are gathered ahead */
+        {"workspace", is.workspace, said.workspace, (traits & EXEC_AHEAD) != 0},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
@@ -306,8 +301,8 @@ uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     uint32_t traits = traits_of(placed->training->graph->forward);
-    if ((placed->plan->zero.ahead > 0 || line) && gathers_weights(placed))
-        traits |= EXEC_SHARDED;
+    if (placed->plan->zero.ahead > 0 && gathers_weights(placed))
+        traits |= EXEC_AHEAD;
     if (line && exec_integer(line->chunks) > 1)
         traits |= EXEC_CHUNKED;
     return traits;

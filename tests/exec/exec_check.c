@@ -178,7 +178,7 @@ static const char *check_rank_saved(const exec_ranks *ranks)
 /* Does it have no more at a time beside that than the formula says? */
 static const char *check_working(const exec_ranks *ranks)
 {
-    const uint64_t said = exec_integer(etch_workspace_bytes(ranks->placed, NULL, NULL));
+    const uint64_t said = exec_integer(etch_workspace_bytes(ranks->placed, NULL, NULL, NULL));
     if (ranks->working <= said)
         return NULL;
     return etch_text(ranks->placed->arena, "%llu bytes are said to be worked on at a time; there are %llu",

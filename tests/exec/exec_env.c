@@ -120,14 +120,14 @@ uint32_t exec_size(const exec_env *env, const etch_dim *dim)
     return env->size[dim->id];
 }
 
-void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t padded)
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, const uint32_t *padded)
 {
-    EXEC_REQUIRE(padded % (2 * pairs) == 0);
+    EXEC_REQUIRE(padded[dim->id] % (2 * pairs) == 0);
     const etch_graph *graph = env->training->graph;
     for (uint32_t i = 0; i < graph->dims.count; i++) {
         const etch_dim *like = graph->dims.at[i];
         const uint32_t first = first_of(env, like);
-        const uint32_t size = first == first_of(env, dim) ? padded : env->size[first];
+        const uint32_t size = padded[first == first_of(env, dim) ? dim->id : like->id];
         uint32_t fitting = pairs; /* fewer are halves, or thirds, of those, as where fewer ranks share it */
         while (fitting > 1 && (pairs % fitting || size % (2 * fitting)))
             fitting--;

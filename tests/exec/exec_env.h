@@ -30,8 +30,9 @@ double exec_real(etch_sym *sym, etch_expr constant);
 uint32_t exec_size(const exec_env *env, const etch_dim *dim);
 /* Lays a dim, and all that it was renamed to or from as a whole, out in pairs of an early and a late chunk of
  * what it is padded to: 0 7 1 6 2 5 3 4 are four of them. A range of the dim's indices is then no range of
- * positions. What it was split into, or merged from, is laid out alike where its chunks are whole there. */
-void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, uint32_t padded);
+ * positions. What it was split into, or merged from, is laid out alike where its chunks are whole there.
+ * `padded`: sizes with padding, by dim id. */
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs, const uint32_t *padded);
 /* The index of what lies in a slot, counted with the padding; of padding, of what comes next. */
 uint32_t exec_index_of_slot(const exec_env *env, const etch_dim *dim, uint32_t slot);
 /* The place in the sequence of what has this index. */

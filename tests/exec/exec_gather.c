@@ -71,6 +71,13 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
 
 /* ---- how long copies last ------------------------------------------------------------------------------ */
 
+/* It is there all the time. */
+static void stay(exec_ranks *ranks, exec_array *made)
+{
+    made->born = 0;
+    made->together = &ranks->now;
+}
+
 /* A part that forward leaves for backward. Microbatches of a stage are under way at the same time, and it is
  * the same for all of them. */
 static void begin_part(exec_ranks *ranks, const etch_value *value, exec_array *made, uint32_t rank)
@@ -84,6 +91,7 @@ static void begin_part(exec_ranks *ranks, const etch_value *value, exec_array *m
     if (made->memory)
         return;
     exec_ranks_birth(ranks, value->tensor, made, rank);
+    stay(ranks, made);
     if (rank == 0)
         ETCH_PUSH(ranks->env.arena, &ranks->parts, (exec_weight_part){value, instance, made});
 }
@@ -103,10 +111,8 @@ static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operan
     }
     made->together = step->copies ? ranks->together : NULL;
     exec_ranks_birth(ranks, step->ins[operand]->tensor, made, rank);
-    if (keep == ETCH_KEEP_STEP) {
-        made->born = 0;
-        made->together = &ranks->now;
-    }
+    if (once)
+        stay(ranks, made);
 }
 
 /* What the plan says of the copies of a weight in a run of the region: those of a root are there until

@@ -14,7 +14,10 @@ static void lay_out_queries(exec_ranks *ranks, const etch_step *step)
         sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
     if (sharing == 1 || ranks->placed->plan->contiguous)
         return;
-    const uint32_t padded = exec_mesh_padded(&ranks->mesh, query, exec_size(&ranks->env, query));
+    const etch_graph *graph = ranks->placed->training->graph;
+    uint32_t *padded = ETCH_NEW_ARRAY(ranks->env.arena, graph->dims.count, uint32_t);
+    for (uint32_t i = 0; i < graph->dims.count; i++)
+        padded[i] = exec_mesh_padded(&ranks->mesh, graph->dims.at[i], ranks->env.size[i]);
     exec_lay_out(&ranks->env, query, sharing, padded);
     exec_lay_out(&ranks->reference->env, query, sharing, padded);
 }

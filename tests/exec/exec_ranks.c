@@ -758,6 +758,8 @@ static void take_pending(exec_ranks *ranks, uint32_t id)
             (*sum)->at[k] += added->at[k];
         if (!*sum)
             *sum = ranks->pending->at[id][i];
+        if (*sum)
+            (*sum)->read = ranks->now; /* it is reduced with the second half */
     }
 }
 

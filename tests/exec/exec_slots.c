@@ -2,6 +2,7 @@
 #include "exec_sums.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- what there is ------------------------------------------------------------------------------------ */
 
@@ -272,6 +273,12 @@ static const exec_array *origin_of(const exec_array *array)
     return array;
 }
 
+/* Other parts of what one array holds may have the same size. */
+static bool has_same(const exec_array *a, const exec_array *b)
+{
+    return a->size == b->size && memcmp(a->at, b->at, a->size * sizeof *a->at) == 0;
+}
+
 /* What the first rank of a stage had last of the same value: in this message as much of it, in an earlier
  * action at least as much; NULL: nothing. */
 static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
@@ -279,7 +286,7 @@ static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
     const exec_array *origin = origin_of(sent);
     for (uint32_t i = ranks->made.count; i-- > 0;) {
         exec_array *made = ranks->made.at[i];
-        const bool has = made->born == ranks->now ? made->size == sent->size : made->size >= sent->size;
+        const bool has = has_same(made, sent) || (made->born < ranks->now && made->size > sent->size);
         if (has && origin_of(made) == origin)
             return made;
     }

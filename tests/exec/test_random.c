@@ -157,8 +157,8 @@ static const char *check_padding(etch_arena *arena, const instance *i, const etc
     if (saved_bytes(placed) != saved_bytes(large))
         return etch_text(arena, "%" PRIu64 " bytes are saved with padding, %" PRIu64 " of the larger model",
                          saved_bytes(placed), saved_bytes(large));
-    const uint32_t said = exec_integer(etch_workspace_bytes(placed, NULL, NULL)),
-                   more = exec_integer(etch_workspace_bytes(large, NULL, NULL));
+    const uint32_t said = exec_integer(etch_workspace_bytes(placed, NULL, NULL, NULL)),
+                   more = exec_integer(etch_workspace_bytes(large, NULL, NULL, NULL));
     return said == more
                ? NULL
                : etch_text(arena, "%u bytes are worked on with padding, %u of the larger model", said, more);

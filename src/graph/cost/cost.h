@@ -157,10 +157,10 @@ typedef struct etch_valuation {
  * ETCH_HELD but for the workspace. `place`: of the stage; not read where the plan has none. */
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out);
-/* The item of the workspace. `values`: where they make every amount a number it is one, without a formula
- * after it; NULL: a formula. */
+/* The item of the workspace. `place`: as above. `values`: where they make every amount a number it is one,
+ * without a formula after it; NULL: a formula. */
 void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *stage,
-                           const etch_valuation *values, etch_cost_list *out);
+                           const etch_stage_place *place, const etch_valuation *values, etch_cost_list *out);
 
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 

@@ -12,9 +12,9 @@ etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_sav
 /* The item of a weight: `each` for one copy, of `times` copies. */
 etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
                               etch_expr times);
-/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept.
- * `values`: as etch_placed_workspace takes them. */
-etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *stage,
+/* The most bytes that a rank of a stage (`view` NULL: of all) holds at a time beside states and what is kept.
+ * `stage`, which that is, and `values`: as etch_placed_workspace takes them. */
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view, etch_expr stage,
                                const etch_valuation *values);
 /* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
 etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);

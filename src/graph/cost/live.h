@@ -168,4 +168,10 @@ void etch_live_decide(etch_live_answers *answers, etch_live_fold fold, void *dat
  * what makes it on, that something reads. */
 void etch_live_kept(etch_live_program *program, etch_live_counts *out);
 
+/* ---- gradients in parts (live_gradients.c) ------------------------------------------------------------- */
+
+/* `program`: of ETCH_HOLD_INPUTS_TO_WEIGHTS. Adds gradients that the first half of backward makes, and that
+ * are whole until they are reduced with the second; the list lives in `arena`. */
+void etch_live_waiting_gradients(etch_live_program *program, etch_arena *arena, etch_saved_list *out);
+
 #endif

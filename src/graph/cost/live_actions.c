@@ -211,13 +211,19 @@ static void run_actions(etch_live_actions *w)
             if (w->view->ranges[s].at[i].chunk >= chunks)
                 chunks = w->view->ranges[s].at[i].chunk + 1;
     w->chunks = chunks;
-    for (uint32_t c = 0; c < chunks; c++)
+    for (int back = 0; back < 2; back++)
+        w->moments[back] = ETCH_NEW_ARRAY(w->arena, chunks, etch_live_moments);
+    for (uint32_t c = 0; c < chunks; c++) {
+        w->moments[0][c].begin = w->now + 1;
         run_action(w, c, ETCH_PASS_FORWARD);
-    w->turn = w->run->program->backward ? w->now + 1 : 0;
+        w->moments[0][c].end = w->now + 1;
+    }
     for (uint32_t c = chunks; w->run->program->backward && c-- > 0;) {
+        w->moments[1][c].begin = w->now + 1;
         run_action(w, c, ETCH_PASS_BACKWARD);
         if (w->run->program->weights)
             run_action(w, c, ETCH_PASS_WEIGHTS);
+        w->moments[1][c].end = w->now + 1;
     }
     for (uint32_t i = 0; i < w->intervals.count; i++)
         if (is_always(w, &w->run->memories.at[w->intervals.at[i].memory])) {

@@ -21,6 +21,11 @@ typedef struct etch_live_interval {
     bool is_received;
 } etch_live_interval;
 
+/* The moments of a chunk in one direction: from the first to before the end. */
+typedef struct etch_live_moments {
+    uint32_t begin, end;
+} etch_live_moments;
+
 typedef struct etch_live_actions {
     const etch_live_run *run;
     const etch_stage_view *view;
@@ -38,8 +43,8 @@ typedef struct etch_live_actions {
     etch_live_pass pass;
     /* of the view */
     uint32_t chunks;
-    /* the first moment of backward; 0: there is none */
-    uint32_t turn;
+    /* by chunk, forward and back */
+    etch_live_moments *moments[2];
     /* bytes of intervals, each once; numbers where the valuation makes all of them so, which `has_numbers`
      * says */
     ETCH_VEC(etch_expr) sizes;

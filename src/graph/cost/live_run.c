@@ -239,7 +239,9 @@ static etch_live_level *levels_of(const etch_live_run *r)
 {
     etch_live_level *levels = ETCH_NEW_ARRAY(r->arena, r->spans.count, etch_live_level);
     for (uint32_t i = 0; i < r->spans.count; i++)
-        levels[i] = (etch_live_level){.root = r->spans.at[i].root, .begin = r->spans.at[i].begin};
+        levels[i] = (etch_live_level){.root = r->spans.at[i].root,
+                                      .turn = r->turns[r->spans.at[i].root->id]->now,
+                                      .begin = r->spans.at[i].begin};
     return levels;
 }
 
@@ -346,6 +348,38 @@ static void read_others(etch_live_run *r, uint32_t others, const etch_loop *root
     ETCH_PUSH(r->arena, &event_now(r)->reads, others);
 }
 
+/* The memory that the iterations of a turn hand on where one enters them by this name: it is what enters the
+ * first turn after those of the span. 0: they make none. */
+static uint32_t handed_on(const etch_live_run *r, uint32_t name, const etch_loop *root)
+{
+    const etch_live_slot *slot = &r->enters[etch_live_under(r->program, name)];
+    etch_live_turns *turns = r->turns[root->id];
+    const uint32_t now = turns->now;
+    if (!slot->loop || root_of(slot->loop->loop) != root)
+        return 0;
+    uint32_t after = now;
+    while (after < turns->at.count && turns->at.at[after].span == turns->at.at[now].span)
+        after++;
+    if (after == turns->at.count)
+        return 0;
+    turns->now = after;
+    const etch_live_region *body = slot->loop->bodies.at[turns->at.at[after].class];
+    const uint32_t memory = etch_live_memory_of(r, body->carries.at[slot->carry].in);
+    turns->now = now;
+    return memory;
+}
+
+/* Has a turn of the span at work made the memory? */
+static bool is_of_span(const etch_live_run *r, uint32_t id, const etch_loop *root)
+{
+    const etch_live_turns *turns = r->turns[root->id];
+    const etch_live_memory *m = &r->memories.at[id];
+    for (uint32_t i = 0; i < m->level_count; i++)
+        if (m->levels[i].root == root)
+            return turns->at.at[m->levels[i].turn].span == turns->at.at[turns->now].span;
+    return false;
+}
+
 /* Reading a name from outside of the loops that make the memory. Of what is saved it is known how much there
  * is: not when. */
 static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
@@ -361,8 +395,10 @@ static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
             continue;
         const etch_loop *root = root_of(body->loop);
         const etch_expr more = etch_mul(r->sym, etch_sub(r->sym, turns, one), copies);
-        if (is_apart)
-            read_others(r, others_of(r, id, root, more), root);
+        /* what enters the first of these iterations may be of an earlier one */
+        const uint32_t own = is_of_span(r, id, root) ? id : handed_on(r, name, root);
+        if (is_apart && is_of_span(r, own, root))
+            read_others(r, others_of(r, own, root, more), root);
         copies = etch_mul(r->sym, copies, turns);
     }
     if (copies != one && !is_apart && !r->memories.at[id].is_gathered)
@@ -477,10 +513,10 @@ static void add_to_whole(etch_live_run *r, const etch_live_item *item, uint32_t 
     const etch_tensor *gradient = item->step->accumulate_into[k], *weight = gradient->of;
     uint32_t size;
     etch_live_gradient now = {
-        .gradient = gradient, .turns = turns_at(r, weight->region, &size), .chunk = chunk, .pass = r->pass};
+        .gradient = gradient, .turns = turns_at(r, weight->region, &size), .chunk = chunk};
     for (uint32_t i = 0; i < r->gradients.count; i++) {
         const etch_live_gradient *made = &r->gradients.at[i];
-        const bool is_here = made->chunk == chunk && made->pass == r->pass;
+        const bool is_here = made->chunk == chunk;
         const bool is_same = is_here && made->gradient == gradient && made->turns == now.turns;
         const bool is_together = is_here && !is_apart(r, weight) && !is_apart(r, made->gradient->of) &&
                                  r->group_of[made->gradient->of->id] == r->group_of[weight->id];
@@ -504,8 +540,11 @@ static void make_result(etch_live_run *r, const etch_live_item *item, uint32_t k
     if (!gradient) {
         const uint32_t of = item->ins.count > 0 ? etch_live_memory_of(r, item->ins.at[0]) : 0;
         etch_live_memory *m = make(r, item->outs.at[k]);
-        if (item->step->outs[k]->sharded_flat && of) /* what backward gathers from: a part of each copy */
+        if (item->step->outs[k]->sharded_flat && of) { /* what backward gathers from: a part of each copy */
             m->each = m->instances = r->memories.at[of].instances;
+            if (r->program->view) /* it stays, whether something reads it or not */
+                m->copies = copies_of(r, r->open.at[r->open.count - 1], true);
+        }
         return;
     }
     bind(r, item->outs.at[k], 0);
@@ -600,6 +639,45 @@ static void begin_span(etch_live_run *r)
     span->begin = r->events.count;
 }
 
+static const etch_cut *cut_inside(const etch_stages *stages, uint32_t segment)
+{
+    for (uint32_t i = 0; i < stages->cuts.count; i++)
+        if (stages->cuts.at[i].segment == segment && stages->cuts.at[i].inside)
+            return &stages->cuts.at[i];
+    return NULL;
+}
+
+/* Does a message take the carried value along where the stages are cut before an iteration? Zeros, which are
+ * not sent, are memory where they are read. */
+static bool is_sent(const etch_live_run *r, const etch_cut *cut, uint32_t name, etch_expr iteration)
+{
+    const bool back = r->pass != ETCH_PASS_FORWARD;
+    const etch_crossings *list = back ? &cut->backward : &cut->forward;
+    for (uint32_t i = 0; i < list->count; i++) {
+        etch_crossing crossing = list->at[i];
+        crossing.is_made = true;
+        if (crossing.value->id == name)
+            return !etch_is_zero(
+                etch_crosses(r->sym, r->program->view->stages, cut, &crossing, back, iteration));
+    }
+    return false;
+}
+
+/* What nothing behind the cut reads is not handed on over it. */
+static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_t before, uint32_t after,
+                     uint32_t *handed)
+{
+    const etch_live_turns *turns = etch_live_turns_of(r, loop->loop);
+    const etch_live_turn *later = &turns->at.at[before > after ? before : after];
+    const etch_cut *cut = cut_inside(r->program->view->stages, etch_position_segment(loop->position));
+    const bool goes_on = turns->at.at[before].chunk == turns->at.at[after].chunk;
+    if (goes_on || !cut || !later->first || r->pass == ETCH_PASS_WEIGHTS)
+        return;
+    for (uint32_t k = 0; k < loop->bodies.at[0]->carries.count; k++)
+        if (!is_sent(r, cut, loop->bodies.at[0]->carries.at[k].in, later->first))
+            handed[k] = 0;
+}
+
 static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
 {
     etch_live_turns *turns = r->turns[root_of(loop->loop)->id];
@@ -614,6 +692,9 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
     if (is_top)
         begin_group(r);
     r->interval += is_top;
+    for (uint32_t b = 0; b < loop->bodies.count; b++)
+        for (uint32_t k = 0; k < first->carries.count; k++)
+            r->enters[loop->bodies.at[b]->carries.at[k].in] = (etch_live_slot){loop, k};
     for (uint32_t k = 0; k < first->carries.count; k++) {
         const etch_live_carry *carry = &first->carries.at[k];
         handed[k] = etch_live_memory_of(r, carry->init);
@@ -630,6 +711,8 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         if (t == 0 || turn->span != span)
             begin_span(r);
         span = turn->span;
+        if (is_staged && t > 0)
+            cut_loop(r, loop, loop->loop->forward ? turns->now + 1 : turns->now - 1, turns->now, handed);
         if (is_top) {
             r->turning = root_of(loop->loop);
             r->turn = turns->now;
@@ -662,6 +745,15 @@ static void run_region(etch_live_run *r, const etch_live_region *region, uint32_
     r->open.count--;
 }
 
+/* Gradients are reduced with the second half of backward: those that the first has added to wait for it. */
+static void take_gradients(etch_live_run *r)
+{
+    for (uint32_t i = 0; i < r->gradients.count; i++) {
+        begin_event(r, r->gradients.at[i].chunk);
+        ETCH_PUSH(r->arena, &event_now(r)->reads, r->gradients.at[i].memory);
+    }
+}
+
 static void find_groups(etch_live_run *r)
 {
     const etch_placed *placed = r->program->placed;
@@ -679,7 +771,8 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
                          .arena = p->arena,
                          .values = values,
                          .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
-                         .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *)};
+                         .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *),
+                         .enters = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_live_slot)};
     ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){.pass = ETCH_PASSES});
     find_groups(r);
     for (r->pass = ETCH_PASS_FORWARD; r->pass < ETCH_PASSES; r->pass++) {
@@ -688,6 +781,8 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
             continue;
         r->group_begins = true;
         r->interval++;
+        if (r->pass == ETCH_PASS_WEIGHTS)
+            take_gradients(r);
         find_all_turns(r, region);
         run_region(r, region, 0);
     }

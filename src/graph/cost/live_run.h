@@ -31,8 +31,8 @@ typedef struct etch_live_turns {
 /* Of a loop around the step that has made a memory. */
 typedef struct etch_live_level {
     const etch_loop *root;
-    /* with which event the turns of the span began */
-    uint32_t begin;
+    /* its turn at work, and the event with which the turns of the span began */
+    uint32_t turn, begin;
     /* the memory of the other iterations that the turn stands for; 0: nothing has asked for it */
     uint32_t others;
 } etch_live_level;
@@ -89,7 +89,6 @@ typedef struct etch_live_copy {
 typedef struct etch_live_gradient {
     const etch_tensor *gradient;
     uint32_t turns, chunk, memory;
-    etch_live_pass pass;
 } etch_live_gradient;
 
 /* The turns at work of a loop, which stand for iterations in turn. */
@@ -101,6 +100,12 @@ typedef struct etch_live_span {
     ETCH_VEC(uint32_t) reads;
 } etch_live_span;
 
+/* Where a name is what enters the iterations of a loop. NULL: it is no such name. */
+typedef struct etch_live_slot {
+    const etch_live_loop *loop;
+    uint32_t carry;
+} etch_live_slot;
+
 typedef struct etch_live_run {
     etch_live_program *program;
     etch_sym *sym;
@@ -110,6 +115,8 @@ typedef struct etch_live_run {
     etch_live_turns **turns;
     /* by name and turns of the loops around it: its memory; 0: none */
     uint32_t **memory_of;
+    /* by name, of loops that have been run */
+    etch_live_slot *enters;
     /* bodies that are run, from the outermost on, and the spans of their loops */
     ETCH_VEC(const etch_region *) open;
     ETCH_VEC(etch_live_span) spans;

@@ -280,14 +280,15 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
 }
 
 void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *stage,
-                           const etch_valuation *values, etch_cost_list *out)
+                           const etch_stage_place *place, const etch_valuation *values, etch_cost_list *out)
 {
     const etch_graph *graph = placed->training->graph;
     const listing l = {.arena = placed->arena, .out = out};
     const etch_cost workspace = {
         .measure = ETCH_HELD,
         .memory = ETCH_MEMORY_WORKSPACE,
-        .each = etch_workspace_bytes(placed, placed->stages ? stage : NULL, values),
+        .each = placed->stages ? etch_workspace_bytes(placed, stage, place->stage, values)
+                               : etch_workspace_bytes(placed, NULL, NULL, values),
         .times = etch_int(graph->sym, 1),
         .scope = graph->scopes.at[0],
         .span = placed->plan->span,

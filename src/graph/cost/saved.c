@@ -111,6 +111,9 @@ void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, e
     if (!placed->backward)
         return;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
-    list_kept(etch_live_of_placed(scratch, placed, view, hold), placed->arena, out);
+    etch_live_program *p = etch_live_of_placed(scratch, placed, view, hold);
+    list_kept(p, placed->arena, out);
+    if (hold == ETCH_HOLD_INPUTS_TO_WEIGHTS)
+        etch_live_waiting_gradients(p, placed->arena, out);
     etch_arena_free(scratch);
 }

@@ -5,7 +5,7 @@
  *
  * A fold over the run of the program: what is made is there from the step that makes it to the last that
  * reads it, action by action (live_actions.h). What is saved for backward on the stage is counted with the
- * activations, and not here. Where a forward and a backward action share slots, what is there is the most of
+ * activations, and not here. Where a forward and a backward action share a slot, what is there is the most of
  * each: which steps meet follows from when each of them communicates, and nothing from all the numbers. */
 #include "graph/cost/live_actions.h"
 
@@ -67,11 +67,19 @@ static void find_moments(const etch_live_actions *w, uint32_t first, uint32_t en
     }
 }
 
-static etch_expr most_at_a_time(const etch_live_actions *w, uint32_t first, uint32_t end, bool always)
+/* Of an empty list: 0. */
+typedef ETCH_VEC(etch_expr) amounts;
+
+static etch_expr greatest(const etch_live_actions *w, const amounts *of)
+{
+    return of->count > 0 ? etch_max_of(w->sym, of->count, of->at) : etch_int(w->sym, 0);
+}
+
+static etch_expr most_at_a_time(const etch_live_actions *w, etch_live_moments when, bool always)
 {
     moments most = {0};
-    ETCH_VEC(etch_expr) candidates = {0};
-    find_moments(w, first, end, always, &most);
+    amounts candidates = {0};
+    find_moments(w, when.begin, when.end, always, &most);
     for (uint32_t i = 0; i < most.count; i++) {
         etch_expr sum = etch_int(w->sym, 0);
         for (uint32_t k = 0; k < w->sizes.count; k++)
@@ -80,18 +88,52 @@ static etch_expr most_at_a_time(const etch_live_actions *w, uint32_t first, uint
                     etch_add(w->sym, sum, etch_mul(w->sym, etch_int(w->sym, most.at[i][k]), w->sizes.at[k]));
         ETCH_PUSH(w->arena, &candidates, sum);
     }
-    return candidates.count > 0 ? etch_max_of(w->sym, candidates.count, candidates.at) : etch_int(w->sym, 0);
+    return greatest(w, &candidates);
 }
 
-etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *stage,
+/* The most of the chunks that share slots with this one, which goes forward; NULL: none does. */
+static etch_expr most_beside(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage,
+                             uint32_t forward)
+{
+    amounts back = {0};
+    for (uint32_t chunk = 0; chunk < w->chunks; chunk++)
+        if (etch_schedule_pairs(schedule, stage, forward, chunk))
+            ETCH_PUSH(w->arena, &back, most_at_a_time(w, w->moments[1][chunk], false));
+    return back.count > 0 ? greatest(w, &back) : NULL;
+}
+
+static bool is_paired(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage,
+                      uint32_t back)
+{
+    for (uint32_t chunk = 0; chunk < w->chunks; chunk++)
+        if (etch_schedule_pairs(schedule, stage, chunk, back))
+            return true;
+    return false;
+}
+
+/* Where two chunks share slots the most of both together, which is more than that of one. */
+static etch_expr most_in_slots(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage)
+{
+    amounts candidates = {0};
+    for (uint32_t chunk = 0; chunk < w->chunks; chunk++) {
+        const etch_expr most = most_at_a_time(w, w->moments[0][chunk], true),
+                        beside = most_beside(w, schedule, stage, chunk);
+        ETCH_PUSH(w->arena, &candidates, beside ? etch_add(w->sym, most, beside) : most);
+        if (!is_paired(w, schedule, stage, chunk))
+            ETCH_PUSH(w->arena, &candidates, most_at_a_time(w, w->moments[1][chunk], true));
+    }
+    return greatest(w, &candidates);
+}
+
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view, etch_expr stage,
                                const etch_valuation *values)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
-    const etch_live_actions *w = etch_live_actions_of(scratch, placed, stage, values);
-    const bool overlaps = stage && w->turn && etch_schedule_overlaps(placed->stages->line->schedule);
-    etch_expr most = most_at_a_time(w, 0, overlaps ? w->turn : w->now + 1, true);
-    if (overlaps)
-        most = etch_add(w->sym, most, most_at_a_time(w, w->turn, w->now + 1, false));
+    const etch_live_actions *w = etch_live_actions_of(scratch, placed, view, values);
+    const etch_schedule *schedule = view && placed->backward ? placed->stages->line->schedule : NULL;
+    const etch_expr most = schedule && etch_schedule_overlaps(schedule)
+                               ? most_in_slots(w, schedule, stage)
+                               : most_at_a_time(w, (etch_live_moments){0, w->now + 1}, true);
     etch_arena_free(scratch);
     return most;
 }

@@ -37,12 +37,19 @@ static void need(halving *h, const etch_value *value)
         set(h, &h->needed[value->step->ins[0]->id]);
 }
 
+static bool makes_needed(const halving *h, const etch_step *step)
+{
+    for (uint32_t k = 0; k < step->out_count; k++)
+        if (h->needed[step->outs[k]->id])
+            return true;
+    return false;
+}
+
 static bool is_needed(const halving *h, const etch_kernel *kernel)
 {
     for (uint32_t i = 0; i < kernel->steps.count; i++)
-        for (uint32_t k = 0; k < kernel->steps.at[i]->out_count && !is_part(kernel->steps.at[i]); k++)
-            if (h->needed[kernel->steps.at[i]->outs[k]->id])
-                return true;
+        if (!is_part(kernel->steps.at[i]) && makes_needed(h, kernel->steps.at[i]))
+            return true;
     return false;
 }
 
@@ -115,7 +122,7 @@ static void look_at_step(halving *h, etch_step *step)
 {
     if (is_part(step)) {
         const etch_value *whole = etch_value_memory(step->outs[0], NULL);
-        step->weight_half = is_of_backward(whole) ? h->is_second[whole->id] : !h->needed[step->outs[0]->id];
+        step->weight_half = is_of_backward(whole) ? h->is_second[whole->id] : !makes_needed(h, step);
     }
     for (uint32_t i = 0; i < step->out_count && step->weight_half; i++)
         set(h, &h->is_second[step->outs[i]->id]);

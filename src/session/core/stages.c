@@ -403,7 +403,7 @@ const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_com
     *made = (etch_stage_memory){.view = of->view, .place = of->place, .working = working};
     etch_placed_memory(p->placed, of->view, &of->place, &made->items);
     if (working)
-        etch_placed_workspace(p->placed, of->view, values, &made->items);
+        etch_placed_workspace(p->placed, of->view, &of->place, values, &made->items);
     const etch_cost_list *costs = etch_compiled_stage_costs(session, p, of->view, 1u << ETCH_CACHED);
     for (uint32_t i = 0; i < costs->count; i++)
         ETCH_PUSH(session->arena, &made->items, costs->at[i]);

@@ -104,6 +104,14 @@ static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stag
         etch_actions_to_and_fro(list, pipe, stage);
 }
 
+/* As in forward_and_backward. */
+static bool pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward)
+{
+    (void)schedule;
+    (void)stage;
+    return forward != backward;
+}
+
 /* ---- closed forms, of 2p microbatches and more -------------------------------------------------------- */
 
 static etch_expr twice(etch_sym *sym, etch_expr value)
@@ -152,6 +160,7 @@ const etch_schedule etch_schedule_dualpipev = {.name = "dualpipev",
                                                .map = ETCH_MAP_MIRRORED,
                                                .has_halves = true,
                                                .overlaps = true,
+                                               .pairs = pairs,
                                                .least_for_stage = 2,
                                                .actions = actions,
                                                .in_flight = in_flight,

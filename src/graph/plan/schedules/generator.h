@@ -23,6 +23,8 @@ struct etch_schedule {
     bool has_halves;
     /* forward and backward actions share slots */
     bool overlaps;
+    /* where they do: `etch_schedule_pairs` */
+    bool (*pairs)(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward);
     /* trains with at least so many microbatches for each stage; 0: with any number */
     uint32_t least_for_stage;
     /* is made for the order that a plan lists; in the table it is a name */

@@ -226,6 +226,31 @@ static void actions(etch_action_list *list, const etch_pipe *pipe, uint32_t stag
     }
 }
 
+static bool pairs_on(const etch_action_order *order, uint32_t stage, uint32_t forward, uint32_t backward)
+{
+    const etch_action *actions = order->actions[stage];
+    bool found = false;
+    for (uint64_t i = 0; i < order->counts[stage] && !found; i++) {
+        const bool begins = actions[i].kind == ETCH_ACTION_FORWARD && actions[i].chunk == forward;
+        const uint64_t end = etch_slot_end(actions, order->counts[stage], i);
+        for (uint64_t k = i + 1; k < end && begins; k++)
+            found = found || actions[k].chunk == backward;
+    }
+    return found;
+}
+
+static bool pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward)
+{
+    const etch_action_order *order = schedule->order;
+    uint64_t number;
+    if (etch_to_u64(stage, &number) && number < order->stages)
+        return pairs_on(order, (uint32_t)number, forward, backward);
+    for (uint32_t i = 0; i < order->stages; i++)
+        if (pairs_on(order, i, forward, backward))
+            return true;
+    return false;
+}
+
 const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_order *order)
 {
     etch_schedule *schedule = ETCH_NEW(arena, etch_schedule);
@@ -237,7 +262,7 @@ const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_or
     return schedule;
 }
 
-const etch_schedule etch_schedule_list = {.name = "list", .takes_order = true, .actions = actions};
+const etch_schedule etch_schedule_list = {.name = "list", .takes_order = true, .actions = actions, .pairs = pairs};
 
 /* ---- in flight ----------------------------------------------------------------------------------------- */
 

@@ -72,6 +72,11 @@ bool etch_schedule_overlaps(const etch_schedule *schedule)
     return schedule->overlaps;
 }
 
+bool etch_schedule_pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward)
+{
+    return schedule->overlaps && schedule->pairs(schedule, stage, forward, backward);
+}
+
 bool etch_schedule_takes_order(const etch_schedule *schedule)
 {
     return schedule->takes_order;

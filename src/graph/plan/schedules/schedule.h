@@ -69,6 +69,9 @@ etch_chunk_map etch_schedule_map(const etch_schedule *schedule);
 bool etch_schedule_has_halves(const etch_schedule *schedule);
 /* Do forward and backward actions share slots? */
 bool etch_schedule_overlaps(const etch_schedule *schedule);
+/* Does the stage go forward through the one of its chunks and back through the other in a slot? Of a stage
+ * without a number: may one do so? */
+bool etch_schedule_pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward);
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
