@@ -2,7 +2,7 @@
 #ifndef ETCH_TRACES_H
 #define ETCH_TRACES_H
 
-#include "etch/session.h"
+#include "etch/world.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +52,9 @@ typedef struct etch_output_options {
      * them */
     bool link;
     etch_output_groups groups;
+    /* processes that write the traces together (etch/world.h), into a folder that all see; NULL: this one
+     * writes all. The bytes written do not depend on it */
+    etch_world *world;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that

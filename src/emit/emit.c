@@ -181,21 +181,40 @@ static etch_status measure(void *data)
     return prepare(data);
 }
 
+/* The traces of this process, and where it is the first, all of the rest. */
 static etch_status write_files(emission *e)
 {
-    etch_status status =
-        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &e->result.links);
+    const bool is_helper = etch_shared_is_helper(e->options);
+    etch_status status = etch_shared_open(e->options, &e->folder.out);
     if (status == ETCH_OK)
+        status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &e->result.links);
+    if (status == ETCH_OK && is_helper)
+        status = etch_target_sync_files(&e->folder.out);
+    if (status == ETCH_OK)
+        status = etch_shared_finish(e->options, e->diags, &e->result.links);
+    if (status == ETCH_OK && !is_helper)
         status = write_tables(e);
     return status == ETCH_OK ? check_cancel(e) : status;
+}
+
+/* What another process does of a run. */
+static etch_status write_share(emission *e)
+{
+    e->folder.out.syncs = e->options->syncs;
+    etch_target_name(&e->folder.out, e->options->folder);
+    return write_files(e);
 }
 
 static etch_status write_all(void *data)
 {
     emission *e = data;
     etch_status status = prepare(e);
+    if (status == ETCH_OK)
+        status = etch_shared_begin(e->options, e->diags, e->manifest, e->manifest_length);
     if (status != ETCH_OK)
         return status;
+    if (etch_shared_is_helper(e->options))
+        return write_share(e);
     warn_of_path(e);
     warn_of_ranks(e);
     e->folder.ours.known = true;

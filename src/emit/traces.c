@@ -1,4 +1,4 @@
-/* Writing the traces of all ranks on several threads.
+/* Writing the traces of all ranks on several threads, of one process or several.
  *
  * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and
  * each goes into the files of all its ranks before the next is encoded: so a program of any length needs
@@ -161,21 +161,23 @@ static unsigned thread_count(const etch_emit_options *options)
     return options->threads < OPEN_FILES ? options->threads : OPEN_FILES;
 }
 
-/* Ranks of a batch: enough batches for all threads, few enough open files. */
-static uint32_t batch_ranks(uint32_t rank_count, unsigned threads)
+/* Ranks of a batch: enough batches for the threads of all processes, few enough open files. */
+static uint32_t batch_ranks(uint32_t rank_count, unsigned threads, uint64_t all_threads)
 {
     uint32_t most = BATCH_RANKS;
-    uint32_t share = (rank_count + threads - 1) / threads;
+    const uint64_t share = (rank_count + all_threads - 1) / all_threads;
     if (share < most)
-        most = share;
+        most = (uint32_t)share;
     if (OPEN_FILES / threads < most)
         most = OPEN_FILES / threads;
     return most;
 }
 
-static size_t make_batches(etch_arena *arena, const etch_variants *variants, uint32_t ranks, batch **batches)
+/* Those of this process. */
+static size_t make_batches(etch_arena *arena, const etch_variants *variants, const etch_emit_options *options,
+                           uint32_t ranks, batch **batches)
 {
-    size_t count = 0, made = 0;
+    size_t count = 0, made = 0, number = 0;
     for (uint32_t i = 0; i < variants->count; i++)
         count += (variants->at[i].count + ranks - 1) / ranks;
     *batches = ETCH_NEW_ARRAY(arena, count, batch);
@@ -183,11 +185,12 @@ static size_t make_batches(etch_arena *arena, const etch_variants *variants, uin
         const etch_variant *variant = &variants->at[i];
         for (uint32_t first = 0; first < variant->count; first += ranks) {
             uint32_t left = variant->count - first;
-            (*batches)[made++] = (batch){
-                .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
+            if (etch_shared_has(options, number++))
+                (*batches)[made++] = (batch){
+                    .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
         }
     }
-    return count;
+    return made;
 }
 
 /* The diagnostic of the first batch that failed. */
@@ -226,12 +229,17 @@ static etch_status link_twins(writing *w, const etch_variant *variant, const etc
                               uint32_t *links)
 {
     uint32_t file = 0;
+    size_t files = 0;
     for (uint32_t i = 0; i < variant->twin_count; i++) {
         const etch_twin *twin = &variant->twins[i];
         if (w->options->cancel && atomic_load(w->options->cancel) != 0)
             return etch_cancelled(folder->out.diags, folder->out.path);
-        if (i == 0 || twin->of != twin[-1].of)
+        if (i == 0 || twin->of != twin[-1].of) {
             file = twin->of;
+            files++;
+        }
+        if (!etch_shared_has(w->options, files))
+            continue;
         if (link_trace(w, file, twin->rank)) {
             ++*links;
             continue;
@@ -250,16 +258,38 @@ static etch_status link_twins(writing *w, const etch_variant *variant, const etc
 
 /* ---- all of them --------------------------------------------------------------------------------------- */
 
+/* Some batches at a time where others may end the run. */
+static etch_status write_batches(writing *w, unsigned threads, size_t count, const etch_folder *folder)
+{
+    enum { BATCHES = 16 }; /* of a thread */
+    const bool alone = etch_world_size(w->options->world) == 1;
+    const size_t most = alone ? count : (size_t)BATCHES * threads;
+    batch *const all = w->batches;
+    etch_status status = ETCH_OK;
+    for (size_t first = 0; status == ETCH_OK && first < count; first += most) {
+        const size_t some = count - first < most ? count - first : most;
+        if (etch_shared_is_stopped(w->options))
+            return etch_cancelled(folder->out.diags, folder->out.path);
+        w->batches = all + first;
+        status = etch_parallel(threads, some, write_batch, w);
+        if (status != ETCH_OK && status != ETCH_ENOMEM)
+            report(w, some, folder);
+    }
+    return status;
+}
+
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
                               const etch_emit_options *options, const etch_folder *folder, uint32_t *links)
 {
-    unsigned threads = thread_count(options);
+    const unsigned threads = thread_count(options);
+    const uint64_t all_threads = (uint64_t)threads * etch_world_size(options->world);
     writing w = {.job = job, .options = options, .folder = folder->out.files};
-    size_t count = make_batches(arena, variants, batch_ranks(job->rank_count, threads), &w.batches);
-    etch_status status = etch_parallel(threads, count, write_batch, &w);
-    if (status != ETCH_OK && status != ETCH_ENOMEM)
-        report(&w, count, folder);
+    const uint32_t ranks = batch_ranks(job->rank_count, threads, all_threads);
+    const size_t count = make_batches(arena, variants, options, ranks, &w.batches);
+    etch_status status = write_batches(&w, threads, count, folder);
     *links = 0;
+    if (status == ETCH_OK && options->links)
+        status = etch_shared_meet(options, folder->out.diags); /* a file is linked that another may write */
     for (uint32_t i = 0; i < variants->count && status == ETCH_OK; i++)
         status = link_twins(&w, &variants->at[i], folder, links);
     return status;
