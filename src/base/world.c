@@ -191,8 +191,7 @@ static void repeat(const etch_world *w, etch_diags *diags, unsigned from)
     const char *text = next_line(&at);
     if (!text || !*text)
         return;
-    etch_diag *diag =
-        etch_error(diags, (etch_code)(code ? atoi(code) : 0), (etch_span){0, 0}, "%s", text);
+    etch_diag *diag = etch_error(diags, (etch_code)(code ? atoi(code) : 0), (etch_span){0, 0}, "%s", text);
     for (const char *help; (help = next_line(&at)) != NULL;)
         etch_help(diag, "%s", help);
     etch_note(diag, (etch_span){0, 0}, "said by process %u of %u", from, w->transport.size);

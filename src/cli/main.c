@@ -1,6 +1,6 @@
 /* etch: formulas of what a model and its plan cost, and traces of every rank. */
-#include "cli_int.h"
 #include "cli/world.h"
+#include "cli_int.h"
 
 #include <signal.h>
 #include <stdio.h>

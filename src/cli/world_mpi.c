@@ -53,8 +53,8 @@ static const char *probe(void *data, unsigned from, bool *there, size_t *length)
 
 static const char *receive(void *data, unsigned from, void *bytes, size_t length)
 {
-    return reason(data, MPI_Recv(bytes, (int)length, MPI_BYTE, (int)from, TAG, MPI_COMM_WORLD,
-                                 MPI_STATUS_IGNORE));
+    return reason(data,
+                  MPI_Recv(bytes, (int)length, MPI_BYTE, (int)from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
 /* Starting MPI without a launcher takes time, and a process more. */

@@ -1,5 +1,5 @@
-/* A run whose traces several processes write: process 0 makes the hidden folder, all write traces into it, and
- * process 0 the rest, once the others have done theirs. */
+/* A run whose traces several processes write: process 0 makes the hidden folder, all write traces into it,
+ * and process 0 the rest, once the others have done theirs. */
 #define _XOPEN_SOURCE 700 /* realpath */
 
 #include "emit/emit_int.h"

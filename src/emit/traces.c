@@ -185,9 +185,10 @@ static size_t make_batches(etch_arena *arena, const etch_variants *variants, con
         const etch_variant *variant = &variants->at[i];
         for (uint32_t first = 0; first < variant->count; first += ranks) {
             uint32_t left = variant->count - first;
-            if (etch_shared_has(options, number++))
-                (*batches)[made++] = (batch){
-                    .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
+            if (!etch_shared_has(options, number++))
+                continue;
+            (*batches)[made++] = (batch){
+                .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
         }
     }
     return made;

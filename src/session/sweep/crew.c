@@ -105,8 +105,8 @@ bool etch_crew_is_own(const etch_crew *crew, uint64_t chunk)
 
 static etch_status flush(etch_crew *crew)
 {
-    const etch_status status = etch_world_send(crew->world, crew->sweep->session->diags, 0, crew->out.text,
-                                               crew->out.length);
+    const etch_status status =
+        etch_world_send(crew->world, crew->sweep->session->diags, 0, crew->out.text, crew->out.length);
     etch_arena_free(crew->scratch);
     crew->scratch = NULL;
     crew->out = (etch_buf){0};
