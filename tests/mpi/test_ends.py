@@ -37,10 +37,14 @@ def processes_of(parent):
     return sorted(found)
 
 
+def has_rows():
+    return any(path.stat().st_size for path in pathlib.Path(".").glob(".etch-rows-*"))
+
+
 def end_one(words, kill, wait):
-    """Sends a signal to one process, once all have begun; how mpirun ended."""
+    """Sends a signal to one process, once all have begun, or have written: how mpirun ended."""
     job = world.start(3, *words)
-    while len(processes_of(job.pid)) < 3 and job.poll() is None:
+    while (len(processes_of(job.pid)) < 3 if wait else not has_rows()) and job.poll() is None:
         time.sleep(0.005)
     time.sleep(wait)
     those = processes_of(job.pid)
@@ -54,15 +58,15 @@ def end_one(words, kill, wait):
 
 
 def killed(checks):
-    for _ in range(effort.effort(2)):
+    for _ in range(effort.effort(1)):
         clean()
-        status, _ = end_one(LOWER, signal.SIGKILL, random.uniform(0, 0.4))
+        status, _ = end_one(LOWER, signal.SIGKILL, random.uniform(0.01, 0.8))
         checks.holds("lower: whole, or nothing that looks so",
                      status == 0 if pathlib.Path("out").exists() else status != 0)
         checks.same("lower: the next run works", 0, world.run(2, *LOWER, "--no-sync")[0])
         checks.same("lower: and clears", [], list(pathlib.Path(".").glob(".etch-*")))
         clean()
-        status, _ = end_one(SWEEP, signal.SIGKILL, random.uniform(0, 0.4))
+        status, _ = end_one(SWEEP, signal.SIGKILL, random.uniform(0.01, 0.8))
         checks.holds("sweep: whole, or nothing that looks so",
                      status == 0 if pathlib.Path("rows").exists() else status != 0)
 
@@ -70,12 +74,13 @@ def killed(checks):
 def stopped(checks):
     """A process that is told to end tells the others; rows that are complete are kept."""
     clean()
-    status, err = end_one(SWEEP, signal.SIGTERM, 0.3)
+    status, err = end_one(SWEEP, signal.SIGTERM, 0)
     partial = pathlib.Path("rows.partial")
     checks.holds(f"stopped: {status} {err}", status == 0 or (status == 4 and "E0656" in err))
     if status:
         rows = partial.read_bytes()
-        checks.holds("whole lines", rows.endswith(b"\n") and not pathlib.Path("rows").exists())
+        checks.holds("whole lines", not rows or rows.endswith(b"\n"))
+        checks.holds("no result", not pathlib.Path("rows").exists())
         world.run(0, *SWEEP)
         checks.holds("the first rows of all", pathlib.Path("rows").read_bytes().startswith(rows))
 
@@ -105,11 +110,11 @@ def closed(checks):
 def differing(checks):
     """A process that reads another spec is found."""
     clean()
-    text = (world.MODELS / "llama.etch").read_text()
     for name, more in (("a", ""), ("b", "# other\n")):
-        folder = pathlib.Path(name)
-        folder.mkdir(exist_ok=True)
-        (folder / "llama.etch").write_text(text + more)
+        shutil.rmtree(name, ignore_errors=True)
+        shutil.copytree(world.MODELS, name)
+        with open(f"{name}/llama.etch", "a", encoding="utf-8") as spec:
+            spec.write(more)
     for words in (LOWER, SWEEP):
         command = [world.MPIRUN]
         for name in ("a", "b"):
@@ -121,10 +126,24 @@ def differing(checks):
         checks.holds("nothing is written", not pathlib.Path(words[-1]).exists())
 
 
+def refused(checks):
+    """Without MPI all would do all of it; and standard input is one process's."""
+    clean()
+    many = subprocess.run([world.MPIRUN, "-n", "2", world.PLAIN, *map(str, SWEEP)], capture_output=True,
+                          text=True, env={**os.environ, **world.SETTINGS}, stdin=subprocess.DEVNULL,
+                          check=False)
+    checks.holds(f"without MPI: {many.stderr}", world.JOINED == world.PLAIN or
+                 (many.returncode == 2 and "built without MPI" in many.stderr))
+    status, _, said = world.run(2, "sweep", "-", *SWEEP[2:])
+    checks.holds(f"a spec on standard input: {said}", status == 2 and "from a file" in said)
+    checks.holds("nothing is written", not pathlib.Path("rows").exists())
+    checks.same("a share is one process's own", 0, world.run(1, *SWEEP, "--shard", "1/3")[0])
+
+
 def main():
     checks = world.Checks()
     random.seed(effort.first_seed(1))
-    for check in (killed, stopped, full, closed, differing):
+    for check in (killed, stopped, full, closed, differing, refused):
         check(checks)
     clean()
     checks.finish()
