@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh build      what the program needs
 #   scripts/setup.sh test       what the tests need as well
+#   scripts/setup.sh mpi        what the program needs with -DETCH_MPI=ON
 #   scripts/setup.sh bench      what etch is measured against
 #   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind, clang
 #                               with libFuzzer)
@@ -14,9 +15,9 @@ exec </dev/null
 
 wanted=${1:-test}
 case $wanted in
-build | test | check | bench) ;;
+build | mpi | test | check | bench) ;;
 *)
-    echo "usage: scripts/setup.sh [build|test|check|bench]" >&2
+    echo "usage: scripts/setup.sh [build|mpi|test|check|bench]" >&2
     exit 2
     ;;
 esac
@@ -43,7 +44,11 @@ find_missing() {
     need libmpfr-dev pkg-config --exists mpfr
     need libnlopt-dev pkg-config --exists nlopt
     need libzstd-dev pkg-config --exists libzstd
-    if [ "$wanted" != build ]; then
+    if [ "$wanted" = mpi ] || [ "$wanted" = check ]; then
+        need libopenmpi-dev pkg-config --exists ompi-c
+        need openmpi-bin command -v mpirun
+    fi
+    if [ "$wanted" != build ] && [ "$wanted" != mpi ]; then
         need bison command -v bison
         need groff-base command -v groff
         need check pkg-config --exists check

@@ -47,5 +47,6 @@
 #include "etch/traces.h"
 #include "etch/version.h"
 #include "etch/view.h"
+#include "etch/world.h"
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ETCH_SWEEP_H
 #define ETCH_SWEEP_H
 
-#include "etch/session.h"
+#include "etch/world.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,6 +84,9 @@ typedef struct etch_sweep_options {
     bool verify;
     /* train and infer blocks, "a,b" or "all"; NULL: that of the session */
     const char *runs;
+    /* processes that share the rows (etch/world.h), not with `shard`; NULL: this one has all. The bytes
+     * written do not depend on it */
+    etch_world *world;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

@@ -2,7 +2,7 @@
 #ifndef ETCH_TRACES_H
 #define ETCH_TRACES_H
 
-#include "etch/session.h"
+#include "etch/world.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +54,9 @@ typedef struct etch_output_options {
     etch_output_groups groups;
     /* each trace is a zstd frame, <name>.<rank>.et.zst; equal ones are compressed once */
     bool zstd;
+    /* processes that write the traces together (etch/world.h), into a folder that all see; NULL: this one
+     * writes all. The bytes written do not depend on it */
+    etch_world *world;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that

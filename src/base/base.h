@@ -11,6 +11,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@
 #include "etch/kinds.h"    /* etch_severity: of a message */
 #include "etch/relation.h" /* etch_truth: an answer */
 #include "etch/status.h"   /* etch_status: how a call ended */
+#include "etch/world.h"    /* etch_world: processes that work together */
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
@@ -335,6 +337,27 @@ void etch_target_abandon(etch_target *target);
  * waits. Returns the status of the smallest i whose status is not ETCH_OK; items after it may not run. */
 etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
                           void *data) ETCH_MUST_CHECK;
+
+/* ---- processes ----------------------------------------------------------------------------------------- */
+
+/* 1 where `world` is NULL. */
+unsigned etch_world_size(const etch_world *world);
+/* Sends bytes to process 0, or from it to another one; from process 0 to all others. Like all below, with a
+ * message in `diags` where others cannot be reached. */
+etch_status etch_world_send(etch_world *world, etch_diags *diags, unsigned to, const void *bytes,
+                            size_t length) ETCH_MUST_CHECK;
+etch_status etch_world_send_all(etch_world *world, etch_diags *diags, const void *bytes,
+                                size_t length) ETCH_MUST_CHECK;
+/* Waits for bytes of another process, with a NUL behind them, which stay until the next that it sends. Where
+ * that process ended instead: its status, with its message if it had one; where process 0 says that all end,
+ * ETCH_ELIMIT. `cancel` not 0: process 0 tells the others to end, and waits on; others return ETCH_ELIMIT. */
+etch_status etch_world_receive(etch_world *world, etch_diags *diags, unsigned from, const atomic_int *cancel,
+                               const char **bytes, size_t *length) ETCH_MUST_CHECK;
+/* Process 0 tells all others to end. Has it? Others ask this now and then. */
+void etch_world_stop(etch_world *world, etch_status status);
+bool etch_world_is_stopped(etch_world *world);
+/* The end: see `etch_world_end`. `diags` may be NULL. */
+etch_status etch_world_gather(etch_world *world, etch_diags *diags, etch_status status) ETCH_MUST_CHECK;
 
 /* ---- lists of numbers ---------------------------------------------------------------------------------- */
 

@@ -91,6 +91,10 @@ typedef struct cli_arguments {
     /* a pipeline as a picture; likewise */
     bool svg;
     bool human, json, quiet, verbose, help, version;
+    /* it says how many threads there are */
+    bool has_jobs;
+    /* processes that do this together; NULL: this one alone does it */
+    etch_world *world;
 } cli_arguments;
 
 /* ---- commands --------------------------------------------------------------------------------------- */

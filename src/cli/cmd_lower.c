@@ -230,13 +230,14 @@ cli_exit cli_lower(const cli_arguments *arguments)
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
     options.struct_size = sizeof options;
+    options.world = arguments->world;
     const etch_output_report *report;
     if (status == ETCH_OK) {
         cli_catch_signals(session);
         status = etch_session_lower(session, &options, &report);
         cli_forget_signals();
     }
-    if (status == ETCH_OK) {
+    if (status == ETCH_OK && report) {
         if (arguments->format == ETCH_PLAIN)
             print_plain(report, arguments->human, &arguments->output);
         else if (!print_json(report, &arguments->output))

@@ -61,7 +61,7 @@ cli_exit cli_sweep(const cli_arguments *arguments)
     machine_list machines = {0};
     if (named && !read_machines(named, arguments->machines != NULL, &machines)) {
         free_machines(&machines);
-        return cli_exit_of(ETCH_ENOMEM);
+        return cli_close(arguments, NULL, ETCH_ENOMEM);
     }
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
@@ -79,6 +79,7 @@ cli_exit cli_sweep(const cli_arguments *arguments)
     options.file = arguments->output.folder;
     options.threads = arguments->output.threads;
     options.write = write_out;
+    options.world = arguments->world;
     if (status == ETCH_OK) {
         cli_catch_signals(session);
         status = etch_session_sweep(session, &options, &report);

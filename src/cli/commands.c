@@ -72,7 +72,8 @@ static const cli_command commands[] = {
      "is replaced as a whole once this one succeeds; files of others need --force, and\n"
      "stay. After a failure everything is as it was before; a run that was killed leaves\n"
      "a hidden folder, which the next run removes. Files are on the disk before\n"
-     "manifest.json says that they are there.\n"
+     "manifest.json says that they are there. Processes that mpirun starts share the\n"
+     "traces, in a build with MPI.\n"
      "\n"
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n"},
@@ -96,7 +97,8 @@ static const cli_command commands[] = {
      "writes the traces of these.\n"
      "\n"
      "Values are exact, and those of a query; rows do not depend on --jobs. -o FILE appears\n"
-     "when all rows are in it. Ctrl-C ends a sweep with the rows that are complete.\n"
+     "when all rows are in it. Ctrl-C ends a sweep with the rows that are complete. Processes\n"
+     "that mpirun starts share the rows, in a build with MPI.\n"
      "\n"
      "  etch sweep models/llama.etch --config llama3_8b --plan megatron --set batch=64,seq=4096\n"
      "      --where 'ranks == 64, memory(peak) <= 80 GB' --best 'comm(step)' --top 5\n"},

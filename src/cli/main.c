@@ -1,4 +1,5 @@
 /* etch: formulas of what a model and its plan cost, and traces of every rank. */
+#include "cli/world.h"
 #include "cli_int.h"
 
 #include <signal.h>
@@ -51,6 +52,26 @@ static cli_exit run_command(const cli_arguments *arguments)
     }
 }
 
+/* Joins the processes that mpirun has started, for what they can do together. A share of a sweep is one
+ * process's own. */
+static cli_exit join(cli_arguments *a, cli_world *world)
+{
+    const unsigned bit = a->command && !a->help && !a->version ? a->command->bit : 0;
+    if (!(bit & (CLI_SWEEP | CLI_LOWER)) || a->sweep.shard)
+        return CLI_DONE;
+    const char *why = cli_world_open(world);
+    if (why) {
+        fprintf(stderr, "etch: %s\n", why);
+        return CLI_USAGE;
+    }
+    a->world = world->processes;
+    if (a->world && cli_is_piped(a->words[0]))
+        return cli_usage_error(a->command, "several processes read a spec from a file");
+    if (!a->has_jobs)
+        a->output.threads = (a->output.threads + world->neighbours - 1) / world->neighbours;
+    return CLI_DONE;
+}
+
 static cli_exit run(const cli_arguments *arguments)
 {
     if (arguments->version) {
@@ -71,6 +92,7 @@ int main(int argc, char **argv)
 #endif
     const char **sets = calloc(6 * ((size_t)argc + 1), sizeof *sets);
     cli_arguments arguments;
+    cli_world world = {.neighbours = 1};
     if (!sets) {
         fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));
         return CLI_IO;
@@ -78,7 +100,11 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing, not the end */
     cli_exit status = cli_parse(argc, argv, sets, &arguments);
     if (status == CLI_DONE)
+        status = join(&arguments, &world);
+    if (status == CLI_DONE)
         status = run(&arguments);
     free(sets);
-    return (int)cli_finish(status);
+    status = cli_finish(status);
+    cli_world_close(&world);
+    return (int)status;
 }

@@ -447,6 +447,7 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
         a->output.no_sync = true;
         return true;
     case CLI_OPT_JOBS:
+        a->has_jobs = true;
         return store_number(a, id, value);
     case CLI_OPT_JSON:
         a->json = true;

@@ -190,6 +190,11 @@ static size_t count_errors(const etch_message *messages, size_t count)
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status)
 {
     size_t count = 0;
+    status = etch_world_end(arguments->world, session, status);
+    if (etch_world_rank(arguments->world) > 0) {
+        etch_session_close(session);
+        return cli_exit_of(status); /* process 0 says it */
+    }
     if (!session && status == ETCH_EIO)
         return cli_exit_of(status); /* its cause has been said */
     const etch_message *messages = session ? etch_session_messages(session, &count) : NULL;

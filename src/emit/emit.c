@@ -188,24 +188,43 @@ static etch_status measure(void *data)
     return prepare(data);
 }
 
+/* The traces of this process, and where it is the first, all of the rest. */
 static etch_status write_files(emission *e)
 {
-    etch_traces_written written;
-    etch_status status =
-        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &written);
+    const bool is_helper = etch_shared_is_helper(e->options);
+    etch_traces_written written = {0};
+    etch_status status = etch_shared_open(e->options, &e->folder.out);
+    if (status == ETCH_OK)
+        status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &written);
+    if (status == ETCH_OK && is_helper)
+        status = etch_target_sync_files(&e->folder.out);
+    if (status == ETCH_OK)
+        status = etch_shared_finish(e->options, e->diags, &written.links);
     e->result.links = written.links;
     e->result.bytes = e->result.unpacked_bytes - e->result.trace_bytes + written.bytes;
-    if (status == ETCH_OK)
+    if (status == ETCH_OK && !is_helper)
         status = write_tables(e);
     return status == ETCH_OK ? check_cancel(e) : status;
+}
+
+/* What another process does of a run. */
+static etch_status write_share(emission *e)
+{
+    e->folder.out.syncs = e->options->syncs;
+    etch_target_name(&e->folder.out, e->options->folder);
+    return write_files(e);
 }
 
 static etch_status write_all(void *data)
 {
     emission *e = data;
     etch_status status = prepare(e);
+    if (status == ETCH_OK)
+        status = etch_shared_begin(e->options, e->diags, e->manifest, e->manifest_length);
     if (status != ETCH_OK)
         return status;
+    if (etch_shared_is_helper(e->options))
+        return write_share(e);
     warn_of_path(e);
     warn_of_traces(e);
     e->folder.ours.known = true;

@@ -64,6 +64,9 @@ typedef struct etch_emit_options {
     /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set
      * it. */
     const atomic_int *cancel;
+    /* Processes that write the traces together, each some, into a folder that all see; each makes the same
+     * call. Process 0 does what is to be done once. NULL: this one does all. */
+    etch_world *world;
 } etch_emit_options;
 
 /* What was written, or would be. */

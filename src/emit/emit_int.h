@@ -177,6 +177,25 @@ void etch_trace_name(const char *name, uint32_t rank, const char *suffix, char f
 /* Of the traces of a run. */
 const char *etch_trace_suffix(const etch_emit_options *options);
 
+/* ---- shared.c: several processes ----------------------------------------------------------------------- */
+
+/* Does process 0 write the rest? Is the i-th piece of what they divide this process's own? Both without a
+ * world, too: all below does nothing then. */
+bool etch_shared_is_helper(const etch_emit_options *options);
+bool etch_shared_has(const etch_emit_options *options, size_t i);
+/* All have the same manifest. */
+etch_status etch_shared_begin(const etch_emit_options *options, etch_diags *diags, const char *manifest,
+                              size_t length) ETCH_MUST_CHECK;
+/* All have the hidden folder open that process 0 has created. */
+etch_status etch_shared_open(const etch_emit_options *options, etch_target *target) ETCH_MUST_CHECK;
+/* Goes on when all are here. */
+etch_status etch_shared_meet(const etch_emit_options *options, etch_diags *diags) ETCH_MUST_CHECK;
+/* Has process 0 ended the run? */
+bool etch_shared_is_stopped(const etch_emit_options *options);
+/* The traces of all are there. `*links`: of this process; process 0 then has the sum. */
+etch_status etch_shared_finish(const etch_emit_options *options, etch_diags *diags,
+                               uint32_t *links) ETCH_MUST_CHECK;
+
 /* ---- what goes into the folder ------------------------------------------------------------------------- */
 
 typedef struct etch_traces_written {
@@ -185,7 +204,7 @@ typedef struct etch_traces_written {
     /* of all traces, as they are in their files */
     uint64_t bytes;
 } etch_traces_written;
-/* traces.c: writes all traces into `folder`. */
+/* traces.c: writes all traces of this process into `folder`. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
                               const etch_emit_options *options, const etch_folder *folder,
                               etch_traces_written *written) ETCH_MUST_CHECK;

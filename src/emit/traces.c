@@ -1,4 +1,4 @@
-/* Writing the traces of all ranks on several threads.
+/* Writing the traces of all ranks on several threads, of one process or several.
  *
  * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and
  * each goes into the files of all its ranks before the next is encoded: so a program of any length needs
@@ -238,21 +238,23 @@ static unsigned thread_count(const etch_emit_options *options)
     return options->threads < OPEN_FILES ? options->threads : OPEN_FILES;
 }
 
-/* Ranks of a batch: enough batches for all threads, few enough open files. */
-static uint32_t batch_ranks(uint32_t rank_count, unsigned threads)
+/* Ranks of a batch: enough batches for the threads of all processes, few enough open files. */
+static uint32_t batch_ranks(uint32_t rank_count, unsigned threads, uint64_t all_threads)
 {
     uint32_t most = BATCH_RANKS;
-    uint32_t share = (rank_count + threads - 1) / threads;
+    const uint64_t share = (rank_count + all_threads - 1) / all_threads;
     if (share < most)
-        most = share;
+        most = (uint32_t)share;
     if (OPEN_FILES / threads < most)
         most = OPEN_FILES / threads;
     return most;
 }
 
-static size_t make_batches(etch_arena *arena, const etch_variants *variants, uint32_t ranks, batch **batches)
+/* Those of this process. */
+static size_t make_batches(etch_arena *arena, const etch_variants *variants, const etch_emit_options *options,
+                           uint32_t ranks, batch **batches)
 {
-    size_t count = 0, made = 0;
+    size_t count = 0, made = 0, number = 0;
     for (uint32_t i = 0; i < variants->count; i++)
         count += (variants->at[i].count + ranks - 1) / ranks;
     *batches = ETCH_NEW_ARRAY(arena, count, batch);
@@ -260,11 +262,13 @@ static size_t make_batches(etch_arena *arena, const etch_variants *variants, uin
         const etch_variant *variant = &variants->at[i];
         for (uint32_t first = 0; first < variant->count; first += ranks) {
             uint32_t left = variant->count - first;
+            if (!etch_shared_has(options, number++))
+                continue;
             (*batches)[made++] = (batch){
                 .variant = variant, .ranks = variant->ranks + first, .count = left < ranks ? left : ranks};
         }
     }
-    return count;
+    return made;
 }
 
 /* The diagnostic of the first batch that failed. */
@@ -303,12 +307,17 @@ static etch_status link_twins(writing *w, const etch_variant *variant, const etc
                               uint32_t *links)
 {
     uint32_t file = 0;
+    size_t files = 0;
     for (uint32_t i = 0; i < variant->twin_count; i++) {
         const etch_twin *twin = &variant->twins[i];
         if (w->options->cancel && atomic_load(w->options->cancel) != 0)
             return etch_cancelled(folder->out.diags, folder->out.path);
-        if (i == 0 || twin->of != twin[-1].of)
+        if (i == 0 || twin->of != twin[-1].of) {
             file = twin->of;
+            files++;
+        }
+        if (!etch_shared_has(w->options, files))
+            continue;
         if (link_trace(w, file, twin->rank)) {
             if (w->packed)
                 w->packed[twin->rank] = w->packed[file];
@@ -413,8 +422,8 @@ static etch_status copy_twins(etch_arena *arena, writing *w, unsigned threads, c
     w->batches = ETCH_NEW_ARRAY(arena, count, batch);
     for (size_t i = 0; i < count; i++) {
         const uint32_t first = (uint32_t)i * BATCH_RANKS, left = variant->twin_count - first;
-        w->batches[i] = (batch){
-            .twins = variant->twins + first, .count = left < BATCH_RANKS ? left : (uint32_t)BATCH_RANKS};
+        w->batches[i] = (batch){.twins = variant->twins + first,
+                                .count = left < BATCH_RANKS ? left : (uint32_t)BATCH_RANKS};
     }
     const etch_status status = etch_parallel(threads, count, copy_batch, w);
     if (status != ETCH_OK && status != ETCH_ENOMEM)
@@ -423,6 +432,26 @@ static etch_status copy_twins(etch_arena *arena, writing *w, unsigned threads, c
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------- */
+
+/* Some batches at a time where others may end the run. */
+static etch_status write_batches(writing *w, unsigned threads, size_t count, const etch_folder *folder)
+{
+    enum { BATCHES = 16 }; /* of a thread */
+    const bool alone = etch_world_size(w->options->world) == 1;
+    const size_t most = alone ? count : (size_t)BATCHES * threads;
+    batch *const all = w->batches;
+    etch_status status = ETCH_OK;
+    for (size_t first = 0; status == ETCH_OK && first < count; first += most) {
+        const size_t some = count - first < most ? count - first : most;
+        if (etch_shared_is_stopped(w->options))
+            return etch_cancelled(folder->out.diags, folder->out.path);
+        w->batches = all + first;
+        status = etch_parallel(threads, some, write_batch, w);
+        if (status != ETCH_OK && status != ETCH_ENOMEM)
+            report(w, some, folder);
+    }
+    return status;
+}
 
 static uint64_t count_bytes(const writing *w, const etch_variants *variants)
 {
@@ -441,15 +470,17 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
                               const etch_emit_options *options, const etch_folder *folder,
                               etch_traces_written *written)
 {
-    unsigned threads = thread_count(options);
+    const unsigned threads = thread_count(options);
+    const uint64_t all_threads = (uint64_t)threads * etch_world_size(options->world);
     writing w = {.job = job, .options = options, .folder = folder->out.files};
     if (options->packs)
         w.packed = ETCH_NEW_ARRAY(arena, job->rank_count, uint64_t);
-    size_t count = make_batches(arena, variants, batch_ranks(job->rank_count, threads), &w.batches);
-    etch_status status = etch_parallel(threads, count, write_batch, &w);
-    if (status != ETCH_OK && status != ETCH_ENOMEM)
-        report(&w, count, folder);
+    const uint32_t ranks = batch_ranks(job->rank_count, threads, all_threads);
+    const size_t count = make_batches(arena, variants, options, ranks, &w.batches);
+    etch_status status = write_batches(&w, threads, count, folder);
     *written = (etch_traces_written){0};
+    if (status == ETCH_OK && options->links)
+        status = etch_shared_meet(options, folder->out.diags); /* a file is linked that another may write */
     for (uint32_t i = 0; i < variants->count && status == ETCH_OK; i++)
         status = options->links ? link_twins(&w, &variants->at[i], folder, &written->links)
                                 : copy_twins(arena, &w, threads, &variants->at[i], folder);

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "E_TRACE_VALUE": "lowering refuses larger values first (E0912); tests/emit",
     "E_TRACE_RULE": "only a bug of etch breaks a rule; tests/emit",
     "E_SWEEP_STOPPED": "takes a signal; tests/acceptance/test_sweeps.py",
+    "E_WORLD": "takes several processes; tests/mpi/test_ends.py",
     "E_SOURCES_TOO_LARGE": "takes 2 GiB of specs",
     "E_SPEC_TOO_LARGE": "takes 500 plans; tests/acceptance/test_limits.py",
     "E_PROGRAM_MEMORY": "takes all memory of a session; tests/lower has a smaller one",

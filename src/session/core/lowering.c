@@ -237,7 +237,8 @@ static etch_status lower_session(void *data)
                                        .groups = (etch_group_form)o->groups,
                                        .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
-                                       .cancel = &session->cancel};
+                                       .cancel = &session->cancel,
+                                       .world = o->world};
     etch_emit_result result;
     l->report = summarize(l, job);
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
@@ -257,6 +258,6 @@ etch_status etch_session_lower(etch_session *session, const etch_output_options 
     lowering l = {.session = session, .options = &own};
     const etch_status status =
         unfit ? etch_session_refuse(session, unfit) : etch_session_run_bound(session, lower_session, &l);
-    *report = status == ETCH_OK ? l.report : NULL;
+    *report = status == ETCH_OK && etch_world_rank(own.world) == 0 ? l.report : NULL;
     return status;
 }

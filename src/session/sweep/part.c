@@ -261,26 +261,63 @@ void etch_part_put_row(etch_buf *out, const etch_sweep *sweep, const etch_kept_r
     etch_buf_puts(out, "\n");
 }
 
+/* The line before the bytes of a record. */
+static void put_line_of(etch_buf *out, const etch_part_record *record)
+{
+    etch_buf line = {.arena = out->arena};
+    etch_buf_printf(&line, "record %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, record->chunk,
+                    record->rows, record->unmet, record->written, record->length);
+    const uint64_t sum = etch_part_sum(line.text, line.length, record->bytes, (size_t)record->length);
+    etch_buf_printf(out, "%s %016" PRIx64 "\n", line.text, sum);
+}
+
+/* `out` has its bytes. */
+static etch_part_record make_record(etch_buf *out, const etch_sweep_block *b, const etch_buf *kept)
+{
+    for (uint32_t i = 0; i < b->sweep->request.where.count; i++)
+        etch_buf_printf(out, "asked %" PRIu64 " %" PRIu64 "\n", b->asked[i], b->met[i]);
+    for (uint32_t i = 0; i < b->tallies.count; i++)
+        put_tally(out, b->arena, &b->tallies.at[i]);
+    if (kept->length)
+        etch_buf_add(out, kept->text, kept->length);
+    etch_buf_puts(out, "rows\n");
+    if (b->text.length)
+        etch_buf_add(out, b->text.text, b->text.length);
+    return (etch_part_record){b->chunk, b->count, b->unmet, b->written, out->length, out->text};
+}
+
+void etch_part_put_record(etch_buf *out, const etch_sweep_block *b, const etch_buf *kept)
+{
+    etch_buf bytes = {.arena = b->arena};
+    const etch_part_record record = make_record(&bytes, b, kept);
+    put_line_of(out, &record);
+    etch_buf_add(out, record.bytes, (size_t)record.length);
+}
+
+etch_status etch_part_add_record(etch_part *p, const etch_part_record *record)
+{
+    etch_arena *scratch = etch_arena_new(p->sweep->mem);
+    etch_buf line = {.arena = scratch};
+    put_line_of(&line, record);
+    int error = etch_file_write(p->file, line.text, line.length);
+    etch_arena_free(scratch);
+    if (error == 0)
+        error = etch_file_write(p->file, record->bytes, (size_t)record->length);
+    return error ? fail(p, "write", error) : ETCH_OK;
+}
+
 etch_status etch_part_add(etch_part *p, const etch_sweep_block *b, const etch_buf *kept)
 {
-    etch_buf out = {.arena = b->arena}, line = {.arena = b->arena};
-    for (uint32_t i = 0; i < p->sweep->request.where.count; i++)
-        etch_buf_printf(&out, "asked %" PRIu64 " %" PRIu64 "\n", b->asked[i], b->met[i]);
-    for (uint32_t i = 0; i < b->tallies.count; i++)
-        put_tally(&out, b->arena, &b->tallies.at[i]);
-    if (kept->length)
-        etch_buf_add(&out, kept->text, kept->length);
-    etch_buf_puts(&out, "rows\n");
-    if (b->text.length)
-        etch_buf_add(&out, b->text.text, b->text.length);
-    etch_buf_printf(&line, "record %" PRIu64 " %u %" PRIu64 " %" PRIu64 " %zu", b->chunk, b->count, b->unmet,
-                    b->written, out.length);
-    const uint64_t sum = etch_part_sum(line.text, line.length, out.text, out.length);
-    etch_buf_printf(&line, " %016" PRIx64 "\n", sum);
-    int error = etch_file_write(p->file, line.text, line.length);
-    if (error == 0)
-        error = etch_file_write(p->file, out.text, out.length);
-    return error ? fail(p, "write", error) : ETCH_OK;
+    etch_buf bytes = {.arena = b->arena};
+    const etch_part_record record = make_record(&bytes, b, kept);
+    return etch_part_add_record(p, &record);
+}
+
+void etch_part_put_done(etch_buf *out, const etch_sweep *sweep)
+{
+    etch_buf line = {.arena = sweep->arena};
+    etch_buf_printf(&line, "done %" PRIu64 " %" PRIu64, sweep->chunk, sweep->walked);
+    etch_buf_printf(out, "%s %016" PRIx64 "\n", line.text, etch_part_sum(line.text, line.length, NULL, 0));
 }
 
 etch_status etch_part_finish(etch_part *p)
@@ -289,8 +326,7 @@ etch_status etch_part_finish(etch_part *p)
     if (p->finished)
         return ETCH_OK;
     etch_buf line = {.arena = sweep->arena};
-    etch_buf_printf(&line, "done %" PRIu64 " %" PRIu64, sweep->chunk, sweep->walked);
-    etch_buf_printf(&line, " %016" PRIx64 "\n", etch_part_sum(line.text, line.length, NULL, 0));
+    etch_part_put_done(&line, sweep);
     int error = etch_file_write(p->file, line.text, line.length);
     if (error == 0 && fsync(p->file) != 0 && errno != EINVAL)
         error = errno;

@@ -48,7 +48,7 @@ typedef struct etch_part_record {
 
 typedef enum etch_part_next { ETCH_PART_RECORD, ETCH_PART_DONE, ETCH_PART_TORN } etch_part_next;
 
-/* A part that is read from its beginning. */
+/* A part that is read from its beginning, or records of one. */
 typedef struct etch_part_reader {
     int file;
     const char *path;
@@ -61,6 +61,11 @@ typedef struct etch_part_reader {
     const char *head;
     /* of `done` */
     uint64_t chunks, rows;
+    /* where bytes come from instead of the file: sets `bytes`, `at` and `end`. False: there are no more */
+    bool (*more)(struct etch_part_reader *reader);
+    void *data;
+    /* those at hand: at..end of `bytes` */
+    const char *bytes;
     size_t at, end;
     char buffer[16384];
 } etch_part_reader;
@@ -72,6 +77,11 @@ void etch_part_put(etch_buf *out, const char *text);
 #define ETCH_PART_NOTHING "\\-"
 /* Of the sweep's request and frames. */
 const char *etch_part_head(const etch_sweep *sweep);
+/* What came of a block, `kept` the rows that are kept of it, as a record; and the last line of a part. */
+void etch_part_put_record(etch_buf *out, const etch_sweep_block *block, const etch_buf *kept);
+void etch_part_put_done(etch_buf *out, const etch_sweep *sweep);
+/* Adds a record that another process has made. */
+etch_status etch_part_add_record(etch_part *part, const etch_part_record *record) ETCH_MUST_CHECK;
 
 /* ---- part_read.c --------------------------------------------------------------------------------------- */
 

@@ -17,9 +17,12 @@ enum { LONGEST_LINE = 1 << 20 };
 static bool fill(etch_part_reader *r)
 {
     ssize_t got;
+    if (r->more)
+        return r->more(r);
     do
         got = read(r->file, r->buffer, sizeof r->buffer);
     while (got < 0 && errno == EINTR);
+    r->bytes = r->buffer;
     r->at = 0;
     r->end = got > 0 ? (size_t)got : 0;
     return r->end > 0;
@@ -31,7 +34,7 @@ static char *read_line(etch_part_reader *r, etch_arena *arena)
     etch_buf out = {.arena = arena};
     etch_buf_puts(&out, "");
     while (out.length < LONGEST_LINE && (r->at < r->end || fill(r))) {
-        const char *from = r->buffer + r->at, *end = memchr(from, '\n', r->end - r->at);
+        const char *from = r->bytes + r->at, *end = memchr(from, '\n', r->end - r->at);
         const size_t length = end ? (size_t)(end - from) : r->end - r->at;
         etch_buf_add(&out, from, length);
         r->at += length + (end != NULL);
@@ -46,7 +49,7 @@ static char *read_bytes(etch_part_reader *r, etch_arena *arena, uint64_t count)
     etch_buf out = {.arena = arena}; /* grows with what is there, whatever a line says */
     while (out.length < count && (r->at < r->end || fill(r))) {
         const uint64_t rest = count - out.length, here = r->end - r->at;
-        etch_buf_add(&out, r->buffer + r->at, (size_t)(here < rest ? here : rest));
+        etch_buf_add(&out, r->bytes + r->at, (size_t)(here < rest ? here : rest));
         r->at += (size_t)(here < rest ? here : rest);
     }
     if (out.length < count)

@@ -1,6 +1,6 @@
 /* Sweeps: frames, one after the other; their rows in blocks, some blocks at a time; and what comes of them,
  * in the order of the rows. */
-#include "session/sweep/part_int.h"
+#include "session/sweep/crew_int.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +13,12 @@
 enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
 
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
+
+/* Does another process write? */
+static bool is_helper(const etch_sweep *sweep)
+{
+    return sweep->crew && sweep->crew->rank > 0;
+}
 
 /* Keeps what is to be kept of the rows of a block; these go to `log`, where there is one, for a part. */
 static void take_rows(etch_sweep *sweep, const etch_sweep_block *block, etch_buf *log)
@@ -42,7 +48,9 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
     sweep->report->unmet += b->unmet;
     sweep->report->written += b->written;
     if (!etch_sweep_streams(sweep))
-        take_rows(sweep, b, sweep->part ? &kept : NULL);
+        take_rows(sweep, b, sweep->part || is_helper(sweep) ? &kept : NULL);
+    if (is_helper(sweep))
+        return etch_crew_add(sweep->crew, b, &kept);
     return sweep->part ? etch_part_add(sweep->part, b, &kept)
                        : etch_sweep_write(sweep, b->text.text, b->text.length);
 }
@@ -55,16 +63,32 @@ static void drop_blocks(etch_sweep *sweep, uint32_t first)
     sweep->report->stopped = true;
 }
 
+static etch_status take_blocks(etch_sweep *sweep)
+{
+    etch_crew *crew = sweep->crew;
+    etch_status status = ETCH_OK;
+    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count && !sweep->report->stopped; i++) {
+        etch_sweep_block *block = &sweep->blocks[i];
+        if (crew && !is_helper(sweep) && !block->cut)
+            status = etch_crew_take(crew, block->chunk);
+        if (block->cut || sweep->report->stopped)
+            drop_blocks(sweep, i);
+        else if (status == ETCH_OK)
+            status = take_block(sweep, block);
+    }
+    return status == ETCH_OK && is_helper(sweep) ? etch_crew_flush(crew) : status;
+}
+
 static etch_status run_blocks(etch_sweep *sweep)
 {
     const unsigned threads = sweep->options->threads ? sweep->options->threads : 1;
-    etch_status status = etch_blocks_compute(sweep, threads);
-    for (uint32_t i = 0; status == ETCH_OK && i < sweep->block_count && !sweep->report->stopped; i++) {
-        if (sweep->blocks[i].cut)
-            drop_blocks(sweep, i);
-        else
-            status = take_block(sweep, &sweep->blocks[i]);
-    }
+    etch_status status = ETCH_OK;
+    if (sweep->crew && etch_crew_is_stopped(sweep->crew))
+        drop_blocks(sweep, 0);
+    else
+        status = etch_blocks_compute(sweep, threads);
+    if (status == ETCH_OK)
+        status = take_blocks(sweep);
     etch_blocks_free(sweep);
     return status;
 }
@@ -130,6 +154,13 @@ static bool pass_chunk(etch_sweep *sweep, etch_walk *walk, etch_exact *row)
     return passed == sweep->block_rows;
 }
 
+static bool is_own(const etch_sweep *sweep, uint64_t chunk)
+{
+    if (sweep->crew)
+        return etch_crew_is_own(sweep->crew, chunk);
+    return !sweep->part || etch_part_is_own(sweep->part, chunk);
+}
+
 static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                              uint32_t most_blocks)
 {
@@ -143,7 +174,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
         }
         if (status != ETCH_OK || sweep->report->stopped)
             break;
-        const bool own = !sweep->part || etch_part_is_own(sweep->part, sweep->chunk);
+        const bool own = is_own(sweep, sweep->chunk);
         if (own ? !etch_walk_next(walk, row) : !pass_chunk(sweep, walk, row))
             break;
         if (own)
@@ -216,6 +247,12 @@ static etch_status finish_part(etch_sweep *sweep)
     return status;
 }
 
+static bool refuse_part(const etch_sweep *sweep, const char *why, const char *help)
+{
+    etch_diag *diag = etch_error(sweep->session->diags, ETCH_E_SWEEP_PART, (etch_span){0, 0}, "%s", why);
+    return etch_help(diag, "%s", help) && false;
+}
+
 /* Does the sweep go into a part? False after an error. */
 static bool choose_part(etch_sweep *sweep, etch_part *part)
 {
@@ -225,20 +262,22 @@ static bool choose_part(etch_sweep *sweep, etch_part *part)
         return true;
     if (!etch_part_read_share(sweep->session, o->shard, &part->shard, &part->shards))
         return false;
-    if (!o->file) {
-        etch_diag *diag = etch_error(sweep->session->diags, ETCH_E_SWEEP_PART, (etch_span){0, 0},
-                                     "a part of a sweep needs a file, and so does what can go on later");
-        return etch_help(diag, "say -o FILE") && false;
-    }
-    sweep->part = part;
+    if (!o->file)
+        return refuse_part(sweep, "a part of a sweep needs a file, and so does what can go on later",
+                           "say -o FILE");
+    if (o->shard && sweep->crew)
+        return refuse_part(sweep, "the processes of a run share all rows of a sweep",
+                           "leave out --shard, or start one process");
     part->alone = !o->shard;
+    sweep->part = is_helper(sweep) ? NULL : part;
     return true;
 }
 
-/* Rows that are run one by one, or are shared with others, come in small blocks. */
+/* Rows that are run one by one, or are shared with others, come in small blocks; but any number of processes
+ * may go on with a part of all. */
 static void choose_blocks(etch_sweep *sweep)
 {
-    const bool shared = sweep->part && !sweep->part->alone;
+    const bool shared = sweep->part ? !sweep->part->alone : sweep->crew && !sweep->options->resume;
     sweep->block_rows = sweep->times ? BLOCK_TIMED : shared ? ETCH_PART_SHARED : ETCH_SWEEP_BLOCK;
 }
 
@@ -255,6 +294,28 @@ static etch_status run_frames(etch_sweep *sweep)
     return status == ETCH_OK && !sweep->report->stopped ? run_blocks(sweep) : status;
 }
 
+/* All rows, or those of this process; and what others have computed. */
+static etch_status run_rows(etch_sweep *sweep, bool finished)
+{
+    etch_crew *crew = sweep->crew;
+    etch_status status = crew ? etch_crew_begin(crew) : ETCH_OK;
+    if (status != ETCH_OK || (crew ? crew->finished : finished))
+        return status;
+    status = run_frames(sweep);
+    return status == ETCH_OK && crew && !sweep->report->stopped ? etch_crew_finish(crew) : status;
+}
+
+/* Are there other processes? */
+static void join_crew(etch_sweep *sweep)
+{
+    etch_world *world = sweep->options->world;
+    if (etch_world_size(world) == 1)
+        return;
+    sweep->crew = ETCH_NEW(sweep->arena, etch_crew);
+    *sweep->crew = (etch_crew){
+        .sweep = sweep, .world = world, .rank = etch_world_rank(world), .size = etch_world_size(world)};
+}
+
 static etch_status run(void *data)
 {
     etch_sweep *sweep = data;
@@ -266,6 +327,7 @@ static etch_status run(void *data)
                    (int)sweep->options->format);
         return ETCH_EINPUT;
     }
+    join_crew(sweep);
     if (!choose_part(sweep, part) || !etch_sweep_read(session, sweep->options, &sweep->request) ||
         !make_frames(sweep) || (sweep->options->plot && !etch_plot_fits(sweep)))
         return ETCH_EINPUT;
@@ -275,12 +337,15 @@ static etch_status run(void *data)
         return status;
     sweep->asked = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
     sweep->met = ETCH_NEW_ARRAY(sweep->arena, sweep->request.where.count, uint64_t);
-    status = sweep->part ? etch_part_begin(part) : etch_sink_open(&sweep->sink);
-    if (status == ETCH_OK && !part->finished)
-        status = run_frames(sweep);
+    if (!is_helper(sweep))
+        status = sweep->part ? etch_part_begin(part) : etch_sink_open(&sweep->sink);
+    if (status == ETCH_OK)
+        status = run_rows(sweep, part->finished);
     sweep->report->cases = sweep->case_count;
     if (status != ETCH_OK)
         return status;
+    if (is_helper(sweep))
+        return sweep->report->stopped ? ETCH_ELIMIT : ETCH_OK;
     return sweep->part ? finish_part(sweep) : etch_sweep_finish(sweep);
 }
 
@@ -337,6 +402,6 @@ etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *
     if (status == ETCH_OK)
         status = unfit ? etch_session_refuse(session, unfit) : etch_session_run(session, run_guarded, &sweep);
     etch_sweep_end(&sweep);
-    *report = session->broken == ETCH_OK ? sweep.report : NULL;
+    *report = session->broken == ETCH_OK && etch_world_rank(own.world) == 0 ? sweep.report : NULL;
     return status;
 }

@@ -18,6 +18,7 @@
  *     lowered.c    traces of rows
  *     output.c     what comes of rows
  *     part_int.h   rows of one of several processes, and what goes on later
+ *     crew_int.h   rows that several processes compute at a time
  *     tell.c       which rows are left out, and why
  *     sweep.c      the whole */
 #ifndef ETCH_SESSION_SWEEP_SWEEP_INT_H
@@ -393,6 +394,8 @@ typedef struct etch_sweep {
     uint32_t block_rows;
     /* what is computed goes into a part; NULL: into the sink */
     struct etch_part *part;
+    /* the processes that share its rows; NULL: this one does all */
+    struct etch_crew *crew;
     /* that are open */
     ETCH_VEC(int) files;
     /* the names of the columns are written */
