@@ -34,6 +34,8 @@ def main():
     status, _, said = world.run(3, "lower", *RUN, "-o", "out")
     checks.same("an earlier run is replaced", (0, ""), (status, said))
     files()
+    status, _, said = world.run(3, "lower", *RUN, "--zstd", "-o", "out")
+    checks.holds(f"they do not compress: {said}", status == 1 and "E0721" in said and files()[0] is None)
     checks.finish()
 
 
