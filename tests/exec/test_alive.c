@@ -191,9 +191,11 @@ static void seeds(etch_arena *arena)
         /* what iterations of an inner loop that is run again enter one another with */
         20016402,
         /* two parts of one value, of one size, in a message */
-        20022545};
-    /* sequences in chunks that are renamed, and padded */
-    static const uint64_t of_padding[] = {7023415};
+        20022545,
+        /* what iterations hand on over a cut, and nothing behind it reads */
+        20030423, 20036412, 20039833};
+    /* sequences in chunks that are renamed, and padded; what is handed on, and not read */
+    static const uint64_t of_padding[] = {7023415, 20012605};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
