@@ -291,8 +291,7 @@ static double *sorted(etch_arena *arena, const exec_array *array)
 /* Other parts of what one array holds may have the same size, views of it another order. */
 static bool has_same(etch_arena *arena, const exec_array *a, const exec_array *b)
 {
-    return a->size == b->size &&
-           memcmp(sorted(arena, a), sorted(arena, b), a->size * sizeof(double)) == 0;
+    return a->size == b->size && memcmp(sorted(arena, a), sorted(arena, b), a->size * sizeof(double)) == 0;
 }
 
 /* What the first rank of a stage had last of the same value: in this message as much of it, in an earlier

@@ -182,7 +182,7 @@ static void seeds(etch_arena *arena)
         6014480,
         /* what one iteration of a loop that is repeated makes, and one of a class of several reads */
         4002440,
-        /* whole gradients that wait for the second half; parts, of which the first half reads not the first */
+        /* whole gradients that wait for the second half; parts of which the first half reads the second */
         7021542, 9102882,
         /* copies of weights that are there all the time, where actions share slots */
         9204172,
