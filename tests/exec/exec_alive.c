@@ -267,22 +267,12 @@ static bool hands_outer(const etch_loop *loop)
     return false;
 }
 
-static bool hands_on(const etch_loop *loop)
-{
-    for (uint32_t k = 0; k < loop->bodies.count; k++)
-        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++)
-            if (!under_views(loop->bodies.at[k]->carries.at[i].out)->producer)
-                return true;
-    return false;
-}
-
 static uint32_t traits_of(const etch_region *region)
 {
     uint32_t traits = 0;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         traits |= loop && hands_outer(loop) ? EXEC_OUTER : 0;
-        traits |= loop && hands_on(loop) ? EXEC_HANDED : 0;
     }
     return traits;
 }

@@ -2,6 +2,7 @@
 #include "exec_sums.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what there is ------------------------------------------------------------------------------------ */
@@ -273,10 +274,24 @@ static const exec_array *origin_of(const exec_array *array)
     return array;
 }
 
-/* Other parts of what one array holds may have the same size. */
-static bool has_same(const exec_array *a, const exec_array *b)
+static int by_value(const void *a, const void *b)
 {
-    return a->size == b->size && memcmp(a->at, b->at, a->size * sizeof *a->at) == 0;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double *sorted(etch_arena *arena, const exec_array *array)
+{
+    double *copy = ETCH_NEW_ARRAY(arena, array->size, double);
+    memcpy(copy, array->at, array->size * sizeof *copy);
+    qsort(copy, array->size, sizeof *copy, by_value);
+    return copy;
+}
+
+/* Other parts of what one array holds may have the same size, views of it another order. */
+static bool has_same(etch_arena *arena, const exec_array *a, const exec_array *b)
+{
+    return a->size == b->size && memcmp(sorted(arena, a), sorted(arena, b), a->size * sizeof(double)) == 0;
 }
 
 /* What the first rank of a stage had last of the same value: in this message as much of it, in an earlier
@@ -286,8 +301,8 @@ static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
     const exec_array *origin = origin_of(sent);
     for (uint32_t i = ranks->made.count; i-- > 0;) {
         exec_array *made = ranks->made.at[i];
-        const bool has = has_same(made, sent) || (made->born < ranks->now && made->size > sent->size);
-        if (has && origin_of(made) == origin)
+        const bool is_part = made->born < ranks->now && made->size > sent->size;
+        if (origin_of(made) == origin && (is_part || has_same(ranks->env.arena, made, sent)))
             return made;
     }
     return NULL;

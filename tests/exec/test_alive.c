@@ -182,7 +182,7 @@ static void seeds(etch_arena *arena)
         6014480,
         /* what one iteration of a loop that is repeated makes, and one of a class of several reads */
         4002440,
-        /* whole gradients that wait for the second half; parts, of which the first half reads not the first */
+        /* whole gradients that wait for the second half; parts of which the first half reads the second */
         7021542, 9102882,
         /* copies of weights that are there all the time, where actions share slots */
         9204172,
@@ -191,9 +191,11 @@ static void seeds(etch_arena *arena)
         /* what iterations of an inner loop that is run again enter one another with */
         20016402,
         /* two parts of one value, of one size, in a message */
-        20022545};
-    /* sequences in chunks that are renamed, and padded */
-    static const uint64_t of_padding[] = {7023415};
+        20022545,
+        /* what iterations hand on over a cut, and nothing behind it reads */
+        20030423, 20036412, 20039833};
+    /* sequences in chunks that are renamed, and padded; what is handed on, and not read */
+    static const uint64_t of_padding[] = {7023415, 20012605};
     tally t = {0};
     for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

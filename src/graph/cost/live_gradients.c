@@ -1,7 +1,7 @@
 /* Gradients that wait for the second half of backward.
  *
- * Ranks that hold gradients in parts reduce them with the second half. What steps of the first half add to is
- * whole until then: once in each run of the region that has the weight, however many steps add to it there. */
+ * Ranks that hold gradients in parts reduce them with the second half. What the first half adds to is whole
+ * until then: once in each run of the region that has the weight, however many steps add to it there. */
 #include "graph/cost/live.h"
 
 /* What a region is run how often on the stage: the one at work, from the outermost on. */

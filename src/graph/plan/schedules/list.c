@@ -262,7 +262,8 @@ const etch_schedule *etch_order_schedule(etch_arena *arena, const etch_action_or
     return schedule;
 }
 
-const etch_schedule etch_schedule_list = {.name = "list", .takes_order = true, .actions = actions, .pairs = pairs};
+const etch_schedule etch_schedule_list = {
+    .name = "list", .takes_order = true, .actions = actions, .pairs = pairs};
 
 /* ---- in flight ----------------------------------------------------------------------------------------- */
 
