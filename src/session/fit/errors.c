@@ -1,7 +1,13 @@
-/* How far predictions are off. */
+/* Why nothing is fitted, and how far predictions are off. */
 #include "session/fit/fit_int.h"
 
 #include <stdlib.h>
+
+etch_status etch_fit_refuse(etch_session *session, const char *why)
+{
+    etch_error(session->diags, ETCH_E_FIT, (etch_span){0, 0}, "%s", why);
+    return ETCH_EINPUT;
+}
 
 static int by_size(const void *a, const void *b)
 {

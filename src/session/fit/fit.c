@@ -1,12 +1,6 @@
 /* Numbers of machines from measurements: which table is of what. */
 #include "session/fit/fit_int.h"
 
-etch_status etch_fit_refuse(etch_session *session, const char *why)
-{
-    etch_error(session->diags, ETCH_E_FIT, (etch_span){0, 0}, "%s", why);
-    return ETCH_EINPUT;
-}
-
 /* What the table holds; one of steps is fitted outside of this call. */
 static etch_status read_source(void *data)
 {
