@@ -120,21 +120,42 @@ typedef struct etch_fit_options {
     size_t length;
     /* keep the numbers that the machine has, and say how good they are */
     bool check;
+    /* a table of steps: the stack whose factors they are of; its `launch`, where the cluster has the stack */
+    const char *stack;
+    /* folders, as in etch_session_options, for the imports of the specs of steps; NULL: none */
+    const char *folders;
+    /* steps are run on so many threads; 0: one */
+    unsigned threads;
 } etch_fit_options;
 
+/* A row of a table of steps. Seconds. */
+typedef struct etch_fit_step {
+    uint32_t line;
+    /* used, or given */
+    etch_fit_part part;
+    double measured, predicted;
+    /* what factors say of it that were fitted without it; 0: no row was kept out */
+    double kept_out;
+} etch_fit_step;
+
 typedef struct etch_fitting {
+    /* ETCH_KERNEL_KINDS: the table is one of steps */
     etch_kernel_kind kind;
     const char *device;
-    /* the line to put into the machine: "fit products overhead = 2.9 us, ..." */
+    /* the line to put into the machine: "fit products overhead = 2.9 us, ...", "stack megatron { ... }" */
     const char *line;
     /* by etch_fit_part */
     etch_fit_errors errors[ETCH_FIT_PARTS];
     const etch_fit_line *rows;
     size_t row_count;
+    /* of a table of steps, in place of `rows` */
+    const etch_fit_step *steps;
+    size_t step_count;
 } etch_fitting;
 
 /* Finds the numbers of the session's only device, or of the first level of its only cluster, from a table of
- * measurements. The same table gives the same bytes. ETCH_EINPUT: the table, or the machine, does not do. */
+ * measurements; of steps, the factors of a stack of its only cluster. The same table gives the same bytes.
+ * ETCH_EINPUT: the table, the machine, or a step of the table, does not do. */
 ETCH_API etch_status etch_session_fit(etch_session *session, const etch_fit_options *options,
                                       const etch_fitting **fitting);
 

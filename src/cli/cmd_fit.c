@@ -1,4 +1,4 @@
-/* etch fit: the numbers of a machine from measurements. */
+/* etch fit: the numbers of a machine, or the factors of a stack, from measurements. */
 #include "cli_int.h"
 
 #include <inttypes.h>
@@ -47,16 +47,33 @@ static json_t *rows_json(const etch_fitting *f, bool *failed)
     return rows;
 }
 
+static json_t *steps_json(const etch_fitting *f, bool *failed)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < f->step_count; i++) {
+        const etch_fit_step *step = &f->steps[i];
+        json_t *row = json_object();
+        cli_json_set(row, "line", json_integer((json_int_t)step->line), failed);
+        cli_json_set(row, "part", cli_json_text(etch_fit_part_name(step->part)), failed);
+        cli_json_set(row, "measured", json_real(step->measured), failed);
+        cli_json_set(row, "predicted", json_real(step->predicted), failed);
+        if (step->kept_out > 0)
+            cli_json_set(row, "kept_out", json_real(step->kept_out), failed);
+        cli_json_append(rows, row, failed);
+    }
+    return rows;
+}
+
 static bool print_json(const etch_fitting *f)
 {
     bool failed = false;
     json_t *root = json_object();
     cli_json_set(root, "schema", json_string("etch-fit/1"), &failed);
-    cli_json_set(root, "kind", cli_json_text(etch_kernel_kind_name(f->kind)), &failed);
+    cli_json_set(root, "kind", cli_json_text(f->steps ? "steps" : etch_kernel_kind_name(f->kind)), &failed);
     cli_json_set(root, "device", cli_json_text(f->device), &failed);
     cli_json_set(root, "fit", cli_json_text(f->line), &failed);
     cli_json_set(root, "errors", errors_json(f, &failed), &failed);
-    cli_json_set(root, "rows", rows_json(f, &failed), &failed);
+    cli_json_set(root, "rows", f->steps ? steps_json(f, &failed) : rows_json(f, &failed), &failed);
     return cli_print_json(root) && !failed;
 }
 
@@ -65,6 +82,7 @@ cli_exit cli_fit(const cli_arguments *arguments)
     enum { MOST_BYTES = 64 << 20 };
     const char *path = arguments->words[0];
     char *text;
+    char folders[CLI_FOLDERS];
     size_t length;
     if (!arguments->machine)
         return cli_usage_error(arguments->command, "say which machine with --machine M");
@@ -77,7 +95,10 @@ cli_exit cli_fit(const cli_arguments *arguments)
                                   .name = path[0] == '-' && !path[1] ? CLI_PIPED_NAME : path,
                                   .text = text,
                                   .length = length,
-                                  .check = arguments->check};
+                                  .check = arguments->check,
+                                  .folders = cli_import_folders("models", folders),
+                                  .stack = arguments->simulation.stack,
+                                  .threads = arguments->output.threads};
     const etch_fitting *result = NULL;
     etch_status status;
     etch_session *session = cli_open_machine(arguments, &status);

@@ -170,7 +170,7 @@ static const cli_command commands[] = {
      "\n"
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n"},
-    {"fit", CLI_FIT, "TABLE --machine M", 1, 1, "the numbers of a machine from measurements",
+    {"fit", CLI_FIT, "TABLE --machine M", 1, 1, "the numbers of a machine, or a stack, from measurements",
      "TABLE has tabs or commas between its columns, which its first line names:\n"
      "`us`, microseconds, and those of a kind of kernel. Lines that begin with # are none.\n"
      "\n"
@@ -185,13 +185,23 @@ static const cli_command commands[] = {
      "rows of another one than the device are left out; split, rows that do not say\n"
      "calibration are not fitted. Other columns are not read.\n"
      "\n"
-     "Finds the numbers of the formula by least squares of the logarithms, from two thirds of\n"
-     "the rows. Prints the line for the machine, and the errors: half of the rows, and nine\n"
+     "  steps        spec, seconds     of a whole step; besides config, plan, run, sets,\n"
+     "                                 granularity, as options of `simulate` have them\n"
+     "\n"
+     "Of steps the two factors of a stack are found, --stack NAME: of attention, and of all\n"
+     "else. Paths of specs are from the folder of the table. Rows of another stack, where\n"
+     "there is a column `stack`, are left out. All rows of calibration are fitted; errors of\n"
+     "rows that are kept out are those of factors from two thirds of them, by turns. A cell\n"
+     "with commas stands between quotation marks.\n"
+     "\n"
+     "Finds the numbers of the formula of a kernel by least squares of the logarithms, from two\n"
+     "thirds of the rows. Prints the line for the machine, and the errors: half of the rows, and nine\n"
      "tenths of them, are not further off. Every third row that could be fitted is kept out,\n"
      "and is not known to the fit. With --check the numbers are those that the machine has.\n"
      "--format json has a line for each row as well.\n"
      "\n"
-     "  etch fit gemm.csv --machine h100_sxm\n"},
+     "  etch fit gemm.csv --machine h100_sxm\n"
+     "  etch fit steps.csv --machine h100_sxm --stack ours\n"},
     {"simulate", CLI_SIMULATE, "SPEC|DIR", 1, 1, "how long a step takes on a machine",
      "Runs the step of a plan, node by node, on the devices of a cluster: the one of M, a\n"
      "spec with a device and a cluster or the name of one that comes with etch, or that of\n"

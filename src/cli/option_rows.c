@@ -106,8 +106,9 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
-    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
-                   "of the machine: what runs on it, with its factors"},
+    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_FIT,
+                   "of the machine: what runs on it, with its factors; of\n"
+                   "`fit`: the one whose factors are found"},
     [CLI_OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
                   "the device of one rank computes so many times as long,\n17:1.2"},
     [CLI_OPT_CHECK] = {"check", 0, NULL, CLI_FIT, "fit nothing: how good are the numbers of the machine?"},
@@ -133,7 +134,7 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_ZSTD] = {"zstd", 0, NULL, CLI_LOWER, "traces are compressed: NAME.<rank>.et.zst"},
     [CLI_OPT_NO_SYNC] = {"no-sync", 0, NULL, CLI_LOWER | CLI_ASSEMBLE,
                  "end before the files are on the disk"},
-    [CLI_OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS,
+    [CLI_OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY | CLI_ROWS | CLI_FIT,
                   "threads; as many as processors when left out"},
     [CLI_OPT_JSON] = {"json", 0, NULL,
                   CLI_EVERY & ~CLI_HELP,

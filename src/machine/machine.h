@@ -252,4 +252,42 @@ etch_status etch_fit_find(etch_arena *arena, const etch_machine *machine, etch_k
 /* How rows take part in a fit, as a list by row. */
 const etch_fit_part *etch_fit_parts(etch_arena *arena, const etch_measurements *rows);
 
+/* ---- measured steps ------------------------------------------------------------------------------------ */
+
+/* A row of a table of steps. What has no column, or an empty cell, is NULL. */
+typedef struct etch_measured_step {
+    const char *spec, *config, *plan, *run, *sets, *granularity;
+    double seconds;
+    /* from 1, of the file; the cell of its spec */
+    uint32_t line;
+    etch_span span;
+    bool calibrates;
+} etch_measured_step;
+
+typedef ETCH_VEC(etch_measured_step) etch_measured_steps;
+
+/* Does the table have the columns of steps? Reports nothing. */
+bool etch_is_table_of_steps(etch_arena *arena, const etch_source *source);
+/* As etch_measurements_read; rows of another stack are left out, too. */
+bool etch_measured_steps_read(etch_arena *arena, const etch_source *source, const etch_device *device,
+                              const char *stack, etch_diags *diags, etch_measured_steps *out);
+
+/* Steps that were measured and can be run. */
+typedef struct etch_step_runs {
+    uint32_t count;
+    /* in seconds, by row */
+    const double *measured;
+    /* fills the seconds, by row, that the rows of `which` take with a stack */
+    etch_status (*run)(void *data, const etch_stack *stack, const bool *which, double *seconds);
+    void *data;
+} etch_step_runs;
+
+/* The factors `all` and `attention` for which the squares of the logarithms of measured over run are least,
+ * of the rows of `which`, to 12 digits. `stack` has those to begin with. Not `*apart`: the rows do not tell
+ * attention from all else, and its factor stays as it was. A status of `run` that is not ETCH_OK ends it. */
+etch_status etch_factors_find(etch_arena *arena, const etch_step_runs *runs, const bool *which,
+                              etch_stack *stack, bool *apart) ETCH_MUST_CHECK;
+/* Appends "stack NAME { all = 1.1, attention = 1 }". */
+void etch_stack_print_line(etch_buf *out, const etch_stack *stack);
+
 #endif

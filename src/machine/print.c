@@ -85,6 +85,19 @@ static void print_stack(etch_buf *out, const etch_stack *stack)
     etch_buf_puts(out, "  }\n");
 }
 
+void etch_stack_print_line(etch_buf *out, const etch_stack *stack)
+{
+    etch_buf_printf(out, "stack %s { all = ", stack->name);
+    etch_decimal_print(out, stack->all, ETCH_OF_NOTHING);
+    etch_buf_puts(out, ", attention = ");
+    etch_decimal_print(out, stack->attention, ETCH_OF_NOTHING);
+    if (stack->launch > 0) {
+        etch_buf_puts(out, ", launch = ");
+        etch_decimal_print(out, etch_decimal_of((int64_t)stack->launch, -12), ETCH_OF_TIME);
+    }
+    etch_buf_puts(out, " }");
+}
+
 void etch_cluster_print(etch_buf *out, const etch_cluster *cluster)
 {
     etch_buf_printf(out, "cluster %s {\n  device = %s\n%s", cluster->name, cluster->device->name,

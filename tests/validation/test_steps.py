@@ -2,9 +2,9 @@
 
 Rows are facts of steps.tsv. Of each there are: the run as it is; after the two factors of its stack, which
 stands in the machine's file; what a peer says; and FLOP of products over the peak, times one factor. Factors,
-that of FLOP too, are those that fit the rows of `calibration` best, by least squares of logarithms; the test
-holds the stacks of the files against that. Rows that are `given` are never fitted. With UPDATE=1 the page is
-written anew; with FIT=1 the test prints the factors that it would find.
+that of FLOP too, are those that fit the rows of `calibration` best, by least squares of logarithms: stacks
+are lines that `etch fit` prints. Rows that are `given` are never fitted. With UPDATE=1 the page is written
+anew.
 """
 
 import concurrent.futures
@@ -39,11 +39,14 @@ def expect(holds, what):
 
 def table():
     with open(HERE / "steps.tsv", encoding="utf-8") as file:
-        return list(csv.DictReader((line for line in file if line[0] != "#"), delimiter="\t"))
+        lines = list(enumerate(file, 1))
+    numbers = [number for number, line in lines if line[0] != "#"]
+    rows = list(csv.DictReader((line for _, line in lines if line[0] != "#"), delimiter="\t"))
+    return [{**row, "line": number} for row, number in zip(rows, numbers[1:])]
 
 
 def etch(command, row, *more):
-    spec = HERE / f"{row['spec']}_steps.etch"
+    spec = HERE / row["spec"]
     done = subprocess.run([ETCH, command, str(spec), *more, "--plan", row["plan"], "--set",
                            row["sets"], "-q"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{row}\n{done.stderr}"
@@ -95,35 +98,26 @@ def spread(logs):
     return sum((log - mean) ** 2 for log in logs)
 
 
-def find(machine, rows, folder):
-    """The factors of least squares: all, and attention where rows have any."""
-    low, high, part = math.log(0.5), math.log(5), (math.sqrt(5) - 1) / 2
-    at = {}
-
-    def value(x):
-        if x not in at:
-            at[x] = logs_at(machine, math.exp(x), rows, folder)
-        return spread(at[x])
-
-    a, b = high - part * (high - low), low + part * (high - low)
-    while high - low > 1e-4:
-        if value(a) < value(b):
-            high, b, a = b, a, b - part * (b - low)
-        else:
-            low, a, b = a, b, a + part * (high - a)
-    ratio = min(at, key=value)
-    factor = math.exp(sum(at[ratio]) / len(at[ratio]))
-    return factor, factor * math.exp(ratio)
+def fitted(machine, name):
+    """What `etch fit` makes of the table: the stack as a line, and which lines of it were fitted."""
+    done = subprocess.run([ETCH, "fit", str(HERE / "steps.tsv"), "--machine",
+                           str(SOURCE / "machines" / f"{machine}.etch"), "--stack", name, "--format", "json",
+                           "-q"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{machine}, {name}\n{done.stderr}"
+    found = json.loads(done.stdout)
+    return found["fit"], {row["line"] for row in found["rows"] if row["part"] == "used"}
 
 
 def check_stack(machine, name, rows, factors):
-    """The factors are those of least squares over the rows of calibration."""
+    """The line of the machine is what `etch fit` prints, of rows of calibration alone; and no attention near
+    it fits them better, by runs of the program one at a time."""
+    text = (SOURCE / "machines" / f"{machine}.etch").read_text(encoding="utf-8")
+    line, used = fitted(machine, name)
     rows = [row for row in rows if row["split"] == "calibration"]
+    expect(line in text, f"{machine} lacks `{line}`")
+    expect(used == {row["line"] for row in rows}, f"{machine}, {name}: lines {used} were fitted")
     all_else, attention = factors
     with tempfile.TemporaryDirectory() as folder:
-        if os.environ.get("FIT"):
-            print(machine, name, "stack {{ all = {:.4g}, attention = {:.4g} }}".format(
-                *find(machine, rows, folder)))
         here = logs_at(machine, attention / all_else, rows, folder)
         mean = sum(here) / len(here)
         expect(abs(mean - math.log(all_else)) < 2e-3, f"{machine}, {name}: all is {math.exp(mean):.4f}")
@@ -271,7 +265,7 @@ def layer():
     yield ("\n| a layer of 22B | paper | as is | products | attention's products | all else that computes | "
            "exposed communication |\n|---|---|---|---|---|---|---|\n")
     for plan, phases, what, paper in LAYER:
-        row = {"spec": "gpt", "plan": plan, "machine": "a100_sxm", "granularity": "library",
+        row = {"spec": "gpt_steps.etch", "plan": plan, "machine": "a100_sxm", "granularity": "library",
                "sets": "layers=3,hidden=6144,heads=64,vocab=51200,positions=2048,seq=2048,batch=4,micro=1,"
                        "dp=1,tp=8"}
         times = run(row, "--times")["classes"][0]

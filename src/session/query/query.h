@@ -2,6 +2,7 @@
 #ifndef ETCH_SESSION_QUERY_QUERY_H
 #define ETCH_SESSION_QUERY_QUERY_H
 
+#include "machine/machine.h"
 #include "session/core/core.h"
 
 /* ---- quantities ---------------------------------------------------------------------------------------- */
@@ -108,6 +109,9 @@ bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const e
 bool etch_timed_allow(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row);
 /* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
+/* The only device of the spec, and the first level of its only cluster, where there is one. False after a
+ * reported error. */
+bool etch_session_device(etch_session *session, bool needs_level, etch_machine *out);
 /* The stack of the cluster; NULL after a reported error. */
 const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name);
 /* Says which kinds of kernels of the job the device has no line for. */
