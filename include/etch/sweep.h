@@ -84,6 +84,9 @@ typedef struct etch_sweep_options {
     bool verify;
     /* train and infer blocks, "a,b" or "all"; NULL: that of the session */
     const char *runs;
+    /* look at each row, also where a condition fails for all that have some values in common, which are
+     * counted at once otherwise: the same output, later */
+    bool every_row;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

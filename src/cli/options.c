@@ -258,6 +258,9 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     case CLI_OPT_EXPLAIN:
         a->sweep.explain = true;
         return true;
+    case CLI_OPT_EVERY_ROW:
+        a->sweep.every_row = true;
+        return true;
     case CLI_OPT_SHARD:
         a->sweep.shard = value;
         return true;
@@ -377,6 +380,7 @@ static bool store(cli_arguments *a, cli_option_id id, char *value, const char **
     case CLI_OPT_TOP:
     case CLI_OPT_PARETO:
     case CLI_OPT_EXPLAIN:
+    case CLI_OPT_EVERY_ROW:
     case CLI_OPT_SHARD:
     case CLI_OPT_RESUME:
     case CLI_OPT_PLOT:

@@ -322,20 +322,6 @@ static void solve_one(etch_framing *f)
 
 /* ---- programs ------------------------------------------------------------------------------------------ */
 
-const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *frame,
-                                  const etch_program *program)
-{
-    const size_t count = etch_program_variables(program);
-    uint32_t *inputs = ETCH_NEW_ARRAY(arena, count + 1, uint32_t);
-    for (size_t i = 0; i < count; i++) {
-        inputs[i] = UINT32_MAX;
-        for (uint32_t k = 0; k < frame->axis_count; k++)
-            if (strcmp(frame->axes[k].name, etch_program_variable(program, i)) == 0)
-                inputs[i] = k;
-    }
-    return inputs;
-}
-
 /* Compiles formulas over the axes before `limit`. False after an error: one speaks of what has no value. */
 static bool compile(etch_framing *f, const etch_expr *formulas, uint32_t count, uint32_t limit,
                     const char *what, etch_program **program, const uint32_t **inputs)
@@ -461,6 +447,7 @@ static etch_status read_frame(void *data)
     if (!fine || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
     etch_framing_structure(f);
+    etch_framing_cuts(f);
     f->frame->axis_count = f->axes.count;
     return ETCH_OK;
 }

@@ -273,8 +273,8 @@ etch_status etch_part_add(etch_part *p, const etch_sweep_block *b, const etch_bu
     etch_buf_puts(&out, "rows\n");
     if (b->text.length)
         etch_buf_add(&out, b->text.text, b->text.length);
-    etch_buf_printf(&line, "record %" PRIu64 " %u %" PRIu64 " %" PRIu64 " %zu", b->chunk, b->count, b->unmet,
-                    b->written, out.length);
+    etch_buf_printf(&line, "record %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu", b->chunk,
+                    b->count + b->skipped, b->unmet, b->written, out.length);
     const uint64_t sum = etch_part_sum(line.text, line.length, out.text, out.length);
     etch_buf_printf(&line, " %016" PRIx64 "\n", sum);
     int error = etch_file_write(p->file, line.text, line.length);

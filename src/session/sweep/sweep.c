@@ -12,6 +12,9 @@
 /* Each may be a model of its own. */
 enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
 
+/* Of a block: Ctrl-C waits for it. */
+#define MOST_CUT (UINT64_C(1) << 20)
+
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
 
 /* Keeps what is to be kept of the rows of a block; these go to `log`, where there is one, for a part. */
@@ -24,7 +27,7 @@ static void take_rows(etch_sweep *sweep, const etch_sweep_block *block, etch_buf
         for (uint32_t a = 0; a < block->frame->axis_count; a++)
             values[a] = (etch_exact){block->numbers[a][i],
                                      block->denominators[a] ? block->denominators[a][i] : 1, NULL};
-        const etch_kept_row row = {block->first_row + i, block->frame, values, block->results[i]};
+        const etch_kept_row row = {etch_block_number(block, i), block->frame, values, block->results[i]};
         if (etch_rows_offer(sweep, &row) && log)
             etch_part_put_row(log, sweep, &row);
     }
@@ -51,7 +54,7 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
 static void drop_blocks(etch_sweep *sweep, uint32_t first)
 {
     for (uint32_t i = first; i < sweep->block_count; i++)
-        sweep->report->rows -= sweep->blocks[i].count;
+        sweep->report->rows -= sweep->blocks[i].count + sweep->blocks[i].skipped;
     sweep->report->stopped = true;
 }
 
@@ -103,19 +106,32 @@ static bool is_cancelled(const etch_sweep *sweep)
     return atomic_load(&sweep->session->cancel) != 0;
 }
 
-/* Rows from `row` on, as many as make a block. */
+/* Has a block all that it takes? What goes into a part has as many rows in each, however many are cut. */
+static bool is_full(const etch_sweep *sweep, const etch_sweep_block *block)
+{
+    const uint64_t most = sweep->part ? sweep->block_rows - block->count : MOST_CUT;
+    return block->count == sweep->block_rows || block->skipped >= most;
+}
+
+/* What comes next of a walk, as much as makes a block. */
 static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                               etch_exact *row)
 {
     etch_sweep_block *block;
     etch_status status = etch_blocks_next(sweep, frame, &block);
-    do {
-        if (status == ETCH_OK)
-            status = etch_block_add(block, row);
-    } while (status == ETCH_OK && block->count < sweep->block_rows && etch_walk_next(walk, row));
+    while (status == ETCH_OK && !is_full(sweep, block) && etch_walk_more(walk, row)) {
+        const uint64_t room = sweep->part ? sweep->block_rows - block->count - block->skipped : UINT64_MAX;
+        const uint64_t cut = etch_walk_take_cut(walk, room);
+        if (cut > 0) {
+            etch_block_add_cut(block, cut);
+            continue;
+        }
+        status = etch_block_add(block, row);
+        etch_walk_take_row(walk);
+    }
     if (status == ETCH_OK) {
-        sweep->report->rows += block->count;
-        sweep->walked += block->count;
+        sweep->report->rows += block->count + block->skipped;
+        sweep->walked += block->count + block->skipped;
         sweep->chunk++;
     }
     return status;
@@ -135,7 +151,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
 {
     etch_exact *row = ETCH_NEW_ARRAY(sweep->arena, frame->axis_count, etch_exact);
     etch_status status = ETCH_OK;
-    etch_walk_start(walk, sweep->arena, sweep->session, frame);
+    etch_walk_start(walk, sweep->arena, sweep->session, frame, sweep->options->every_row ? NULL : sweep);
     while (status == ETCH_OK) {
         if (sweep->block_count == most_blocks || is_cancelled(sweep)) {
             status = run_blocks(sweep);
@@ -144,7 +160,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
         if (status != ETCH_OK || sweep->report->stopped)
             break;
         const bool own = !sweep->part || etch_part_is_own(sweep->part, sweep->chunk);
-        if (own ? !etch_walk_next(walk, row) : !pass_chunk(sweep, walk, row))
+        if (own ? !etch_walk_more(walk, row) : !pass_chunk(sweep, walk, row))
             break;
         if (own)
             status = fill_block(sweep, frame, walk, row);
