@@ -387,20 +387,22 @@ static bool constant_values(etch_framing *f, const etch_values_list *list, const
             fine = etch_exact_of(f->session->sym, formulas[at++], &arguments[k]) && fine;
         if (!fine || !etch_piece_values(arena, list->pieces[i].kind, arguments, list->pieces[i].count,
                                         &values, &count)) {
-            etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->pieces[i].span,
-                       "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
-                       (int)ETCH_SWEEP_VALUES);
-            return false;
+            etch_diag *diag =
+                etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->pieces[i].span,
+                           "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
+                           (int)ETCH_SWEEP_VALUES);
+            return etch_help(diag, "%s", etch_piece_needs(list->pieces[i].kind));
         }
         for (uint32_t k = 0; k < count; k++)
             ETCH_PUSH(arena, &all, values[k]);
     }
     axis->values = all.at;
     axis->value_count = all.count;
-    if (all.count == 0)
-        etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->span, "the axis '%s' has no values",
-                   axis->name);
-    return all.count > 0;
+    if (all.count > 0)
+        return true;
+    etch_diag *diag = etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->span,
+                                 "the axis '%s' has no values", axis->name);
+    return etch_help(diag, "a range that falls needs its step: range(4, 1, -1)");
 }
 
 static bool compile_axis(etch_framing *f, uint32_t index)

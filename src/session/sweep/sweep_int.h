@@ -532,6 +532,8 @@ void etch_walk_end(etch_walk *walk);
 bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
                        etch_exact **values, uint32_t *value_count);
 enum { ETCH_SWEEP_VALUES = 10000000 };
+/* What a piece wants, for people. */
+const char *etch_piece_needs(etch_values_kind kind);
 
 /* ---- cases.c-------------------------------------------------------------------------------------------- */
 

@@ -91,6 +91,16 @@ bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exac
     return fine && whole;
 }
 
+const char *etch_piece_needs(etch_values_kind kind)
+{
+    static const char *const needs[] = {
+        [ETCH_VALUES_NUMBER] = "write numbers, as in 'tp = 1, 2, 4'",
+        [ETCH_VALUES_RANGE] = "range(FIRST, LAST, STEP) needs integers, and a step that is not 0",
+        [ETCH_VALUES_POWERS] = "powers(BASE, FROM, TO) needs integers: BASE from 1, FROM from 0, TO up to 62",
+        [ETCH_VALUES_DIVISORS] = "divisors(NUMBER) needs an integer above 0"};
+    return needs[kind];
+}
+
 /* ---- levels -------------------------------------------------------------------------------------------- */
 
 static void add_value(etch_walk *w, etch_walk_level *level, etch_exact value)
@@ -107,11 +117,12 @@ static void add_value(etch_walk *w, etch_walk_level *level, etch_exact value)
     level->values = level->own;
 }
 
-static bool report_values(etch_walk *w, const etch_sweep_axis *axis)
+static bool report_values(etch_walk *w, const etch_sweep_axis *axis, etch_values_kind kind)
 {
-    etch_error(w->session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
-               "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
-               (int)ETCH_SWEEP_VALUES);
+    etch_diag *diag = etch_error(w->session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
+                                 "'%s' has no such values: they are numbers of 64 bits, and at most %d",
+                                 axis->name, (int)ETCH_SWEEP_VALUES);
+    etch_help(diag, "%s", etch_piece_needs(kind));
     w->failed = true;
     return false;
 }
@@ -137,7 +148,7 @@ static bool evaluate(etch_walk *w, const etch_sweep_axis *axis, const etch_exact
             fine = kinds[i] == ETCH_VALUE_INTEGER;
     }
     etch_arena_free(scratch);
-    return fine || report_values(w, axis);
+    return fine || report_values(w, axis, axis->pieces[0].kind);
 }
 
 /* Values that depend on those before. A number of which there are no divisors has none. */
@@ -155,7 +166,7 @@ static bool fill_dependent(etch_walk *w, const etch_sweep_axis *axis, etch_walk_
         if (piece->kind == ETCH_VALUES_DIVISORS && (first->denominator != 1 || first->number < 1))
             continue;
         fine = etch_piece_values(scratch, piece->kind, first, piece->count, &values, &count) ||
-               report_values(w, axis);
+               report_values(w, axis, piece->kind);
         for (uint32_t k = 0; fine && k < count; k++)
             add_value(w, level, values[k]);
     }
