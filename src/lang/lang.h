@@ -39,9 +39,6 @@ typedef struct etch_spec_source {
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,
                           etch_status *status);
 
-/* Is a name one that `plan.NAME = VALUE` sets? */
-bool etch_plan_has_option(const char *name, size_t length);
-
 /* Paths and texts of the files of the spec, the spec itself first, then imports in order of first import:
  * what its hash is made of. */
 uint32_t etch_spec_files(const etch_spec *spec, const etch_source ***files);

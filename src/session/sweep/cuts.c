@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Fewer rows are looked at as fast; more are divided. */
+/* Fewer rows are looked at as fast; more are cut by the values of the next axis. */
 #define LEAST_CUT UINT64_C(16)
 #define MOST_CUT (UINT64_C(1) << 40)
 
@@ -237,9 +237,11 @@ void etch_framing_cuts(etch_framing *f)
     cuts[count - 1].rows = 1;
     for (uint32_t i = count - 1; i-- > 0;) {
         const etch_sweep_axis *next = &f->axes.at[i + 1];
-        const bool known = next->values && !next->is_factor && cuts[i + 1].rows <= MOST_CUT;
+        const bool known = next->values && !next->is_factor;
         cuts[i].rows = known ? cuts[i + 1].rows * next->value_count : 0;
-        if (cuts[i].rows == 0 || (cuts[i].rows >= LEAST_CUT && cuts[i].rows <= MOST_CUT))
+        if (cuts[i].rows > MOST_CUT)
+            break;
+        if (cuts[i].rows == 0 || cuts[i].rows >= LEAST_CUT)
             make_level(&c, i, &cuts[i]);
     }
     f->frame->cuts = cuts;

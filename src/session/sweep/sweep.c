@@ -12,8 +12,8 @@
 /* Each may be a model of its own. */
 enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
 
-/* Of a block: Ctrl-C waits for it. */
-#define MOST_CUT (UINT64_C(1) << 20)
+/* Of a block, for which Ctrl-C waits; a block has fewer rows. */
+enum { MOST_CUTS = 1 << 16 };
 
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
 
@@ -106,28 +106,25 @@ static bool is_cancelled(const etch_sweep *sweep)
     return atomic_load(&sweep->session->cancel) != 0;
 }
 
-/* Has a block all that it takes? What goes into a part has as many rows in each, however many are cut. */
-static bool is_full(const etch_sweep *sweep, const etch_sweep_block *block)
-{
-    const uint64_t most = sweep->part ? sweep->block_rows - block->count : MOST_CUT;
-    return block->count == sweep->block_rows || block->skipped >= most;
-}
-
-/* What comes next of a walk, as much as makes a block. */
+/* What comes next of a walk, as much as makes a block. What goes into a part has as many rows in each, however
+ * many are cut. */
 static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                               etch_exact *row)
 {
     etch_sweep_block *block;
     etch_status status = etch_blocks_next(sweep, frame, &block);
-    while (status == ETCH_OK && !is_full(sweep, block) && etch_walk_more(walk, row)) {
-        const uint64_t room = sweep->part ? sweep->block_rows - block->count - block->skipped : UINT64_MAX;
-        const uint64_t cut = etch_walk_take_cut(walk, room);
+    uint64_t room = sweep->block_rows;
+    for (uint32_t cuts = 0; status == ETCH_OK && room > 0 && cuts < MOST_CUTS && etch_walk_more(walk, row);) {
+        const uint64_t cut = etch_walk_take_cut(walk, sweep->part ? room : UINT64_MAX);
+        cuts += cut > 0;
         if (cut > 0) {
             etch_block_add_cut(block, cut);
-            continue;
+            room -= sweep->part ? cut : 0;
+        } else {
+            status = etch_block_add(block, row);
+            etch_walk_take_row(walk);
+            room--;
         }
-        status = etch_block_add(block, row);
-        etch_walk_take_row(walk);
     }
     if (status == ETCH_OK) {
         sweep->report->rows += block->count + block->skipped;
