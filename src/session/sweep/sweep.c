@@ -106,15 +106,16 @@ static bool is_cancelled(const etch_sweep *sweep)
     return atomic_load(&sweep->session->cancel) != 0;
 }
 
-/* What comes next of a walk, as much as makes a block. What goes into a part has as many rows in each, however
- * many are cut. */
+/* What comes next of a walk, as much as makes a block. What goes into a part has as many rows in each,
+ * however many are cut. */
 static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                               etch_exact *row)
 {
     etch_sweep_block *block;
     etch_status status = etch_blocks_next(sweep, frame, &block);
     uint64_t room = sweep->block_rows;
-    for (uint32_t cuts = 0; status == ETCH_OK && room > 0 && cuts < MOST_CUTS && etch_walk_more(walk, row);) {
+    uint32_t cuts = 0;
+    while (status == ETCH_OK && room > 0 && cuts < MOST_CUTS && etch_walk_more(walk, row)) {
         const uint64_t cut = etch_walk_take_cut(walk, sweep->part ? room : UINT64_MAX);
         cuts += cut > 0;
         if (cut > 0) {
