@@ -65,7 +65,8 @@ typedef struct etch_session_options {
     const char *const *machine_sets;
     size_t machine_set_count;
     /* `plan_set_count` texts "plan.NAME = VALUE": options in place of those that plans say, for the whole
-     * plan: `schedule = gpipe`, `recompute = none`; commas join several */
+     * plan: `schedule = gpipe`, `recompute = none`; commas join several,
+     * and what is no option of plans goes to `sets` */
     const char *const *plan_sets;
     size_t plan_set_count;
 } etch_session_options;

@@ -87,6 +87,9 @@ typedef struct etch_sweep_options {
     /* processes that share the rows (etch/world.h), not with `shard`; NULL: this one has all. The bytes
      * written do not depend on it */
     etch_world *world;
+    /* look at each row, also where a condition fails for all that have some values in common, which are
+     * counted at once otherwise: the same output, later */
+    bool every_row;
 } etch_sweep_options;
 
 typedef struct etch_sweep_report {

@@ -45,7 +45,7 @@ typedef struct cli_arguments {
     /* after the command */
     const char **words;
     int word_count;
-    /* all but `spec`; `sets` has room for every word of the command line */
+    /* all but `spec`; `sets` has room for every setting of the command line */
     etch_session_options session;
     etch_output_options output;
     etch_query_options query;
@@ -180,8 +180,11 @@ extern const cli_topic cli_topics[];
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
-/* Takes a command line apart; `sets` has room for five times `argc` texts. Anything but CLI_DONE has been
- * said on stderr. */
+/* How many texts a list of a command line has at most, and how many lists there are. */
+enum { CLI_TEXT_LISTS = 6 };
+size_t cli_text_room(int argc, char *const *argv);
+/* Takes a command line apart, in place; `sets` has room for CLI_TEXT_LISTS lists. Anything but CLI_DONE has
+ * been said on stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */
 typedef struct cli_option {

@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 #endif
-    const char **sets = calloc(6 * ((size_t)argc + 1), sizeof *sets);
+    const char **sets = calloc(CLI_TEXT_LISTS * cli_text_room(argc, argv), sizeof *sets);
     cli_arguments arguments;
     cli_world world = {.neighbours = 1};
     if (!sets) {

@@ -44,6 +44,9 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_EXPLAIN] = {"explain", 0, NULL, CLI_SWEEP,
                  "what a query says of the first row of each reason for\n"
                      "which rows are refused"},
+    [CLI_OPT_EVERY_ROW] = {"every-row", 0, NULL, CLI_SWEEP,
+                 "look also at rows that a condition cuts off by the\n"
+                 "hundred: the same output, later"},
     [CLI_OPT_YES] = {"yes", 0, NULL, CLI_SWEEP, "also more than 100000000 rows"},
     [CLI_OPT_SHARD] = {"shard", 0, "I/N", CLI_SWEEP, "only the I-th of N shares of the rows, into a part:\n"
                    "`etch merge` makes the whole of all parts"},

@@ -258,6 +258,9 @@ static bool store_rows(cli_arguments *a, cli_option_id id, const char *value)
     case CLI_OPT_EXPLAIN:
         a->sweep.explain = true;
         return true;
+    case CLI_OPT_EVERY_ROW:
+        a->sweep.every_row = true;
+        return true;
     case CLI_OPT_SHARD:
         a->sweep.shard = value;
         return true;
@@ -296,7 +299,7 @@ static bool is_of_plan(const char *text)
     return strncmp(text, "plan.", 5) == 0;
 }
 
-static void store_set(cli_arguments *a, const char *text, const char **sets)
+static void store_setting(cli_arguments *a, const char *text, const char **sets)
 {
     if (is_of_plan(text))
         a->plan_sets[a->session.plan_set_count++] = text;
@@ -306,8 +309,48 @@ static void store_set(cli_arguments *a, const char *text, const char **sets)
         sets[a->session.set_count++] = text;
 }
 
+#define WORD_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.'"
+
+/* "plan.schedule = gpipe": does the setting of an option or of a part of a machine begin here? */
+static bool is_of_part(const char *text)
+{
+    const size_t length = strspn(text, WORD_LETTERS);
+    return (*text < '0' || *text > '9') && memchr(text, '.', length) &&
+           text[length + strspn(text + length, " ")] == '=';
+}
+
+/* The next comma that is in no brackets and no quotes; NULL: there is none. */
+static char *next_comma(char *text)
+{
+    bool quoted = false;
+    int depth = 0;
+    for (; *text; text++) {
+        quoted = quoted != (*text == '"');
+        depth += !quoted && strchr("([{", *text);
+        depth -= !quoted && strchr(")]}", *text);
+        if (!quoted && depth <= 0 && *text == ',')
+            return text;
+    }
+    return NULL;
+}
+
+/* "micro = 4, plan.schedule = gpipe": each part begins a text of its own. */
+static void store_set(cli_arguments *a, char *text, const char **sets)
+{
+    char *at = text;
+    for (char *comma; (comma = next_comma(at)) != NULL;) {
+        at = comma + 1 + strspn(comma + 1, " ");
+        if (!is_of_part(at))
+            continue;
+        *comma = '\0';
+        store_setting(a, text, sets);
+        text = at;
+    }
+    store_setting(a, text, sets);
+}
+
 /* Notes one option. False after a usage error. */
-static bool store(cli_arguments *a, cli_option_id id, const char *value, const char **sets)
+static bool store(cli_arguments *a, cli_option_id id, char *value, const char **sets)
 {
     switch (id) {
     case CLI_OPT_CONFIG:
@@ -337,6 +380,7 @@ static bool store(cli_arguments *a, cli_option_id id, const char *value, const c
     case CLI_OPT_TOP:
     case CLI_OPT_PARETO:
     case CLI_OPT_EXPLAIN:
+    case CLI_OPT_EVERY_ROW:
     case CLI_OPT_SHARD:
     case CLI_OPT_RESUME:
     case CLI_OPT_PLOT:
@@ -618,19 +662,29 @@ static unsigned processors(void)
     return count < 1 ? 1 : (unsigned)count;
 }
 
+size_t cli_text_room(int argc, char *const *argv)
+{
+    size_t room = (size_t)argc + 1;
+    for (int i = 0; i < argc; i++)
+        for (const char *c = argv[i]; *c; c++)
+            room += *c == ',';
+    return room;
+}
+
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
 {
+    const size_t room = cli_text_room(argc, argv);
     tables t;
     bool given[CLI_OPT_COUNT + 1] = {false};
     int value;
     cli_exit status = CLI_DONE;
     *a = (cli_arguments){.session.sets = sets,
-                         .session.plan_sets = sets + 5 * ((size_t)argc + 1),
-                         .over = sets + argc + 1,
-                         .where = sets + 2 * ((size_t)argc + 1),
-                         .machine_sets = sets + 3 * ((size_t)argc + 1),
-                         .words = sets + 4 * ((size_t)argc + 1),
-                         .plan_sets = sets + 5 * ((size_t)argc + 1),
+                         .session.plan_sets = sets + 5 * room,
+                         .over = sets + room,
+                         .where = sets + 2 * room,
+                         .machine_sets = sets + 3 * room,
+                         .words = sets + 4 * room,
+                         .plan_sets = sets + 5 * room,
                          .output.threads = processors()};
     make_tables(&t);
     opterr = 0;

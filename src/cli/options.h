@@ -22,6 +22,7 @@ typedef enum cli_option_id {
     CLI_OPT_TOP,
     CLI_OPT_PARETO,
     CLI_OPT_EXPLAIN,
+    CLI_OPT_EVERY_ROW,
     CLI_OPT_YES,
     CLI_OPT_SHARD,
     CLI_OPT_RESUME,

@@ -35,12 +35,27 @@ static uint32_t function_of(const etch_ast_expr *expr)
     return i;
 }
 
+/* "rang(1, 8)": nearly one of them. */
+static bool is_misspelt(etch_spec *spec, const etch_ast_expr *expr)
+{
+    const char *names[FUNCTIONS];
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        names[i] = functions[i].name;
+    const char *near = expr->kind == ETCH_AST_CALL ? etch_nearest(expr->name.text, names, FUNCTIONS) : NULL;
+    if (!near)
+        return false;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SWEEP_VALUES, expr->name.span,
+                                 "there are no values '%s'", expr->name.text);
+    etch_help(diag, "did you mean '%s'?", near);
+    return true;
+}
+
 static bool read_piece(const reading *r, const etch_ast_expr *expr, etch_values_piece *out)
 {
     const uint32_t f = function_of(expr);
     *out = (etch_values_piece){.kind = ETCH_VALUES_NUMBER, .count = 1, .span = expr->span};
     if (f == FUNCTIONS) {
-        out->at[0] = etch_number_of(r->spec, expr, &r->lookup);
+        out->at[0] = is_misspelt(r->spec, expr) ? NULL : etch_number_of(r->spec, expr, &r->lookup);
         return out->at[0] != NULL;
     }
     out->kind = functions[f].kind;

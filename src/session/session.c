@@ -61,14 +61,13 @@ static void copy_options(etch_session *session, const etch_session_options *opti
     session->options.text = copy(arena, options->text);
     session->options.folders = copy(arena, options->folders);
     session->options.machine_sets = copy_all(arena, options->machine_sets, options->machine_set_count);
-    session->options.plan_sets = copy_all(arena, options->plan_sets, options->plan_set_count);
     session->options.models = copy_models(arena, options);
     session->options.config = copy(arena, options->config);
     session->options.plan = copy(arena, options->plan);
     session->options.run = copy(arena, options->run);
     session->options.stage = copy(arena, options->stage);
     session->options.count = copy(arena, options->count);
-    session->options.sets = copy_all(arena, options->sets, options->set_count);
+    etch_session_divide_sets(arena, options, &session->options);
 }
 
 typedef struct opening {

@@ -212,6 +212,37 @@ class Solve(Case):
                 order = [Fraction(p["left"]) < Fraction(p["right"]) for p in row["answers"]]
                 self.assertEqual(2, len(set(order)))
 
+    def test_two_plans_take_equally_long(self):
+        """Over the bandwidth of links, a param of the spec: a fraction of any length, at which queries say
+        the same of both sides, and more of the one below and of the other above."""
+        spec = self.scratch / "links.etch"
+        spec.write_text(f'etch 1\nimport "{LLAMA}"\nparam bandwidth real, peak real\n', encoding="utf-8")
+        lengths = set()
+        for plan, other, sizes, peak in (("megatron", "megatron_zero", "dp=8,tp=8", 989 * 10**12),
+                                         ("context_gather", "megatron_sp", "dp=8,tp=8", 312 * 10**12),
+                                         ("megatron", "megatron_sp", "dp=2,tp=4", 7)):
+            base = ["--config", "llama3_8b", "--plan", plan]
+            sets = f"batch=16,seq=8192,{sizes},peak={peak}"
+            sides = [f"rank_flops(step{of})/peak + comm(step{of})/bandwidth"
+                     for of in ("", f", plan = {other}")]
+            done = run("solve", spec, " == ".join(sides), *base, "--set", sets, "--for", "bandwidth",
+                       "--format", "json")
+            self.assertIn(done.status, (0, 1), str(done))
+            if done.status:
+                continue
+            row = json.loads(done.out)["rows"][0]
+            root = Fraction(row["answer"]["values"]["bandwidth"])
+            lengths.add(len(str(root)) > 18)
+            self.assertEqual(row["answer"]["left"], row["answer"]["right"])
+
+            def said(at, sides=sides, base=base, sets=sets):
+                return [Fraction(succeed("query", spec, side, *base, "--set", f"{sets},bandwidth={at}", "-q",
+                                         "--defaults").out) for side in sides]
+            self.assertEqual([Fraction(row["answer"]["left"])] * 2, said(root))
+            below, above = said(root / 2), said(root * 2)
+            self.assertNotEqual(below[0] < below[1], above[0] < above[1])
+        self.assertIn(True, lengths)
+
 
 if __name__ == "__main__":
     main()

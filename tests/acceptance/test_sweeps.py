@@ -17,6 +17,7 @@ from shipped import SMALL, axes_of, params_of, runs_of
 
 SEED = first_seed(1)
 SWEEPS, ROWS = effort(100), 20
+EDGES = {"pp = 1": 20, "dp = 1": 20, "pp > layers": 5, "pp = units": 1, "batch does not divide": 20}
 
 OF_JOB = ["params(model)", "flops(step)", "flops(forward)", "matmul_flops(step)", "flops(step)/batch",
           "flops(step)/(3*params(model))"]
@@ -49,7 +50,7 @@ def is_spec(spec):
 def values_of(rng, name, axes):
     """Some values: small ones, odd ones, and of sizes some that make numbers of more than 64 bits."""
     if name in axes:
-        pool = [1, 1, 2, 2, 4, 8, 16, 3, 5, 64]
+        pool = [1, 1, 2, 2, 4, 8, 16, 3, 5, 64] + [5, 6, 6, 7] * (name == "pp")
     elif name in ("batch", "seq", "context", "src", "tgt"):
         pool = [64, 128, 1024, 8192, 96, 100, 2**20, 2**40]
     elif name == "micro":
@@ -58,6 +59,20 @@ def values_of(rng, name, axes):
         size = SMALL.get(name, 8)
         pool = [size, size, 2 * size, 4 * size, size + 1, 1]
     return sorted(set(rng.sample(pool, rng.randrange(1, 4))))
+
+
+def edges_of(spec, config, sets):
+    """Which of the cases that are easily wrong a row is: one stage, one replica, as many stages as units or
+    more than layers, microbatches that do not divide the batch."""
+    text = spec.read_text(encoding="utf-8")
+    of_config = re.search(rf"^config\s+{config}\s*\{{(.*?)\}}", text, re.M | re.S)
+    layers = re.search(r"\blayers\s*=\s*(\d+)", of_config[1]) if of_config else None
+    layers = sets.get("layers", int(layers[1]) if layers else 0)
+    stages, batch = sets.get("pp", 0), sets.get("batch", 0)
+    found = {"pp = 1": stages == 1, "dp = 1": sets.get("dp") == 1, "pp > layers": stages > layers > 0,
+             "pp = units": stages > 1 and stages == layers + 2,
+             "batch does not divide": batch % (sets.get("dp", 1) * (sets.get("micro") or 1)) != 0}
+    return [name for name, is_so in found.items() if is_so]
 
 
 class Sweeps(Case):
@@ -106,6 +121,57 @@ class Sweeps(Case):
             many = succeed("sweep", LLAMA, *self.AXES, *results, "--jobs", "7", "--explain")
             self.assertEqual(one.out, many.out)
             self.assertEqual(one.err, many.err)
+
+    STATEMENTS = ["tp <= 4", "pp*dp <= 8", "pp*dp*tp == 16", "ranks == 8", "ranks <= 16", "seq <= 100",
+                  "batch/dp/micro >= 4", "micro >= 2", "tp | 8", "dp != 2", "batch/micro > dp*pp",
+                  "seq*batch >= 10^6", "micro % 2 == 0", "seq - 512*dp >= 0", "10/micro >= 1", "tp - pp",
+                  "2*pp - 7*tp + micro/3 < 0", "memory(peak) <= 100 GB"]
+
+    def test_cut_rows_count(self):
+        """Where statements fail for all rows with some values in common: rows, counts and messages are those
+        of looking at each row, whatever the order of axes and statements, and of shares."""
+        tried = dict.fromkeys(("rows", "none"), 0)
+        for number in range(effort(40)):
+            rng = random.Random(f"{SEED} cuts {number}")
+            axes = {"pp": [1, 2, 4], "tp": [1, 2, 8, 16], "dp": [1, 2, 4, 3], "batch": [64, 32, 512],
+                    "seq": list(range(512, 512 * 40, 512)),
+                    "micro": rng.choice([[1, 2, 4, 16], [0, 1, 2, -1, 8]])}
+            names = rng.sample(sorted(axes), rng.randrange(3, 7))
+            over = [word for name in names
+                    for word in ("--over", f"{name} = {', '.join(map(str, axes[name]))}")]
+            if "micro" in names and rng.random() < 0.5:
+                over[2 * names.index("micro") + 1] = "micro = 1, divisors(batch/2)"
+                if "batch" in names[names.index("micro"):]:
+                    over[2 * names.index("micro") + 1] = "micro = divisors(48)"
+            fixed = {name: values[0] for name, values in dict(axes, micro=[2]).items()
+                     if name not in names and name in ("batch", "seq", "micro")}
+            command = ["sweep", LLAMA, "--config", "llama3_8b", "--plan", "megatron_pp",
+                       *(["--set", settings(fixed)] if fixed else []), *over, "--where",
+                       ", ".join(rng.sample(self.STATEMENTS, rng.randrange(1, 5))), "--select", "comm(step)"]
+            done, every = run(*command), run(*command, "--every-row")
+            self.assertEqual((every.status, every.out, every.err), (done.status, done.out, done.err),
+                             str(done))
+            tried["rows" if done.status == 0 else "none"] += 1
+            if done.status == 0 and number % 4 == 0:
+                parts = [self.scratch / f"cut.{i}" for i in (1, 2, 3)]
+                for i, part in enumerate(parts):
+                    succeed(*command, "--shard", f"{i + 1}/3", "-o", part)
+                merged = succeed("merge", *parts)
+                self.assertEqual((every.out, every.err.count("refused")),
+                                 (merged.out, merged.err.count("refused")), str(merged))
+                for part in parts:
+                    part.unlink()
+        self.assertGreater(min(tried.values()), 0, tried)
+
+    def test_cut_rows_are_not_looked_at(self):
+        """10^14 rows, of which a few values of the first axes leave one."""
+        done = succeed("sweep", LLAMA, "--config", "llama3_8b", "--plan", "megatron", "--over",
+                       "tp = range(1, 10000)", "--over", "batch = range(1, 100000)", "--over",
+                       "seq = range(1, 100000)", "--where", "tp*batch*2 <= 3, seq == 64", "--select",
+                       "7*seq", "--yes")
+        self.assertEqual("tp,batch,seq,7*seq\n1,1,64,448\n", done.out)
+        self.assertIn(f"1 of {10**14} rows: for {10**14 - 1} a condition does not hold, 0 are refused",
+                      done.err)
 
     def test_best_and_front(self):
         """Of the rows of a sweep, chosen here."""
@@ -196,7 +262,7 @@ class Sweeps(Case):
                          [[int(cell) for cell in line.split(",")[:2]] for line in lines[1:]])
 
     def test_rows_are_queries(self):
-        checked = {"printed": 0, "refused": 0, "large": 0}
+        checked = dict.fromkeys(("printed", "refused", "large", *EDGES), 0)
         for number in range(SWEEPS):
             rng = random.Random(f"{SEED} {number}")
             spec, common, fixed, axes, exprs = self.draw(rng)
@@ -213,6 +279,9 @@ class Sweeps(Case):
             self.assertEqual([point for point in points if point in printed], list(printed), str(sweep))
             for point in rng.sample(points, min(len(points), ROWS)):
                 sets = dict(fixed, **dict(zip(names, point)))
+                config = common[common.index("--config") + 1] if "--config" in common else None
+                for edge in edges_of(spec, config, sets):
+                    checked[edge] += 1
                 if point in printed:
                     expression = rng.choice(exprs)
                     said = self.query(spec, common, sets, expression)
@@ -227,6 +296,8 @@ class Sweeps(Case):
         self.assertGreater(checked["printed"], 250 * MULT, checked)
         self.assertGreater(checked["refused"], 200 * MULT, checked)
         self.assertGreater(checked["large"], 10 * MULT, checked)
+        for edge, least in EDGES.items():
+            self.assertGreater(checked[edge], least * MULT, checked)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
 void etch_plans_set(etch_spec *spec, const char *text);
 /* What is set, one line each, without spaces; NULL: nothing is. */
 const char *etch_plans_set_text(etch_spec *spec);
+/* Is a name one that `plan.NAME = VALUE` sets? */
+bool etch_plan_has_option(const char *name, size_t length);
 /* Has the plan that `name` says, likewise, errors that were reported before? */
 bool etch_spec_plan_is_broken(etch_spec *spec, const char *name);
 /* An imported file that declares plans, some of which the spec sees: how many it declares, and the names of

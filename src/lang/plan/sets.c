@@ -16,13 +16,24 @@ static uint32_t options_of(etch_spec *spec, const char *const **names)
     return all.count;
 }
 
+bool etch_plan_has_option(const char *text, size_t length)
+{
+    const char *name;
+    for (uint32_t i = 0; (name = etch_plan_option_at(i)) != NULL; i++)
+        if (strlen(name) == length && strncmp(name, text, length) == 0)
+            return true;
+    for (uint32_t i = 0; (name = etch_stage_option_at(i)) != NULL; i++)
+        if (strlen(name) == length && strncmp(name, text, length) == 0)
+            return true;
+    return false;
+}
+
 static bool is_option(etch_spec *spec, const etch_ast_def *def)
 {
+    if (etch_plan_has_option(def->name.text, strlen(def->name.text)))
+        return true;
     const char *const *names;
     const uint32_t count = options_of(spec, &names);
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(names[i], def->name.text) == 0)
-            return true;
     etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                  "a plan has no option '%s' that could be set", def->name.text);
     etch_suggest_name(diag, def->name.text, names, count);

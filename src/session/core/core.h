@@ -144,6 +144,11 @@ struct etch_session {
 
 /* The values in force with a plan, which may be NULL. NULL after a reported error. */
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
+/* Copies the sets of `given`, those of plans and others apart. */
+void etch_session_divide_sets(etch_arena *arena, const etch_session_options *given,
+                              etch_session_options *own);
+/* The length of the piece of a list before the next comma that is in no brackets and no quotes. */
+size_t etch_piece_of_list(const char *text);
 /* The same of a run (NULL: the spec's choice), which may bind params itself. */
 const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan);
 /* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when

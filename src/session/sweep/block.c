@@ -35,9 +35,15 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
     return &all->at[all->count - 1];
 }
 
+uint64_t etch_block_number(const etch_sweep_block *b, uint32_t row)
+{
+    return b->first_row + (b->before ? b->before[row] : row);
+}
+
 void etch_block_refuse(etch_sweep_block *b, uint32_t row, etch_reason_text reason)
 {
-    const etch_tally tally = {.reason = reason, .count = 1, .row = b->first_row + row, .frame = b->frame};
+    /* of the block, until it is finished */
+    const etch_tally tally = {.reason = reason, .count = 1, .row = row, .frame = b->frame};
     etch_tally_add(b->arena, &b->tallies, &tally);
 }
 
@@ -128,7 +134,7 @@ static etch_status find_passes(etch_sweep_block *b)
     evaluated e = {0};
     b->passes = ETCH_NEW_ARRAY(b->arena, b->count, bool);
     memset(b->passes, 1, b->count * sizeof(bool));
-    if (!frame->program)
+    if (!frame->program || b->count == 0)
         return ETCH_OK;
     uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
     for (uint32_t i = 0; i < b->count; i++)
@@ -392,8 +398,9 @@ void etch_block_finish(etch_sweep_block *b)
             etch_print_row(b->sweep, b->frame, values, b->results[row], &b->text);
     }
     for (uint32_t i = 0; i < b->tallies.count; i++) {
-        const uint64_t row = b->tallies.at[i].row - b->first_row;
-        b->tallies.at[i].values = etch_block_row(b->arena, b, (uint32_t)row);
+        const uint32_t row = (uint32_t)b->tallies.at[i].row;
+        b->tallies.at[i].row = etch_block_number(b, row);
+        b->tallies.at[i].values = etch_block_row(b->arena, b, row);
     }
 }
 

@@ -57,6 +57,13 @@ static etch_status add_row(void *data)
         if (b->denominators[i])
             b->denominators[i][b->count] = a->row[i].denominator;
     }
+    if (b->skipped > 0 && !b->before) {
+        b->before = ETCH_NEW_ARRAY(b->arena, b->capacity, uint64_t);
+        for (uint32_t k = 0; k < b->count; k++)
+            b->before[k] = k;
+    }
+    if (b->before)
+        b->before[b->count] = b->count + b->skipped;
     b->count++;
     return ETCH_OK;
 }
@@ -65,6 +72,14 @@ etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row)
 {
     adding a = {block, row};
     return etch_guard(block->mem, add_row, &a);
+}
+
+void etch_block_add_cut(etch_sweep_block *b, uint64_t count)
+{
+    for (uint32_t s = 0; s < b->sweep->request.where.count; s++)
+        b->asked[s] += b->frame->kinds[s] == ETCH_WHERE_PLAIN ? count : 0;
+    b->unmet += count;
+    b->skipped += count;
 }
 
 /* ---- some blocks at a time ----------------------------------------------------------------------------- */

@@ -322,20 +322,6 @@ static void solve_one(etch_framing *f)
 
 /* ---- programs ------------------------------------------------------------------------------------------ */
 
-const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *frame,
-                                  const etch_program *program)
-{
-    const size_t count = etch_program_variables(program);
-    uint32_t *inputs = ETCH_NEW_ARRAY(arena, count + 1, uint32_t);
-    for (size_t i = 0; i < count; i++) {
-        inputs[i] = UINT32_MAX;
-        for (uint32_t k = 0; k < frame->axis_count; k++)
-            if (strcmp(frame->axes[k].name, etch_program_variable(program, i)) == 0)
-                inputs[i] = k;
-    }
-    return inputs;
-}
-
 /* Compiles formulas over the axes before `limit`. False after an error: one speaks of what has no value. */
 static bool compile(etch_framing *f, const etch_expr *formulas, uint32_t count, uint32_t limit,
                     const char *what, etch_program **program, const uint32_t **inputs)
@@ -401,20 +387,22 @@ static bool constant_values(etch_framing *f, const etch_values_list *list, const
             fine = etch_exact_of(f->session->sym, formulas[at++], &arguments[k]) && fine;
         if (!fine || !etch_piece_values(arena, list->pieces[i].kind, arguments, list->pieces[i].count,
                                         &values, &count)) {
-            etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->pieces[i].span,
-                       "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
-                       (int)ETCH_SWEEP_VALUES);
-            return false;
+            etch_diag *diag =
+                etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->pieces[i].span,
+                           "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
+                           (int)ETCH_SWEEP_VALUES);
+            return etch_help(diag, "%s", etch_piece_needs(list->pieces[i].kind));
         }
         for (uint32_t k = 0; k < count; k++)
             ETCH_PUSH(arena, &all, values[k]);
     }
     axis->values = all.at;
     axis->value_count = all.count;
-    if (all.count == 0)
-        etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->span, "the axis '%s' has no values",
-                   axis->name);
-    return all.count > 0;
+    if (all.count > 0)
+        return true;
+    etch_diag *diag = etch_error(f->session->diags, ETCH_E_SWEEP_VALUES, list->span,
+                                 "the axis '%s' has no values", axis->name);
+    return etch_help(diag, "a range that falls needs its step: range(4, 1, -1)");
 }
 
 static bool compile_axis(etch_framing *f, uint32_t index)
@@ -461,6 +449,7 @@ static etch_status read_frame(void *data)
     if (!fine || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
     etch_framing_structure(f);
+    etch_framing_cuts(f);
     f->frame->axis_count = f->axes.count;
     return ETCH_OK;
 }

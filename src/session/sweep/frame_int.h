@@ -28,5 +28,7 @@ typedef struct etch_framing {
 bool etch_framing_is_size(const etch_framing *framing, etch_expr var);
 /* Finds the axes that decide structure, or that all do. */
 void etch_framing_structure(etch_framing *framing);
+/* Finds what statements say of all rows behind some values; the axes and statements are compiled. */
+void etch_framing_cuts(etch_framing *framing);
 
 #endif

@@ -308,9 +308,24 @@ static bool conclude_equal(const etch_solver *s, const sides *x, etch_solution_r
 
 /* ---- variables that are no integers -------------------------------------------------------------------- */
 
-static etch_status solve_real(const etch_solver *s, const etch_turning *c, etch_solution_row *row,
-                              bool *found)
+/* Is the place where both sides are equal refused? What is longer than words is asked of nobody. */
+static etch_status probe_root(const etch_solver *s, const char *root, bool *refused)
 {
+    enum { WORD_DIGITS = 18 };
+    *refused = false;
+    if (strlen(root) > WORD_DIGITS)
+        return ETCH_OK;
+    const char *slash = strchr(root, '/');
+    const int64_t below = slash ? strtoll(slash + 1, NULL, 10) : 1;
+    etch_probe at = {.value = {strtoll(root, NULL, 10), below, NULL}};
+    const etch_status status = etch_probe_all(s, &at, 1);
+    *refused = at.state == ETCH_PROBE_REFUSED;
+    return status;
+}
+
+static etch_status solve_real(const etch_solver *s, etch_turning *c, etch_solution_row *row, bool *found)
+{
+    bool refused;
     row->kind = !c->root      ? ETCH_SOLUTION_EVERY
                 : s->equation ? ETCH_SOLUTION_EQUAL
                 : c->begins   ? ETCH_SOLUTION_LARGEST
@@ -318,19 +333,22 @@ static etch_status solve_real(const etch_solver *s, const etch_turning *c, etch_
     *found = c->root || c->begins;
     if (!c->root)
         return ETCH_OK;
-    enum { WORD_DIGITS = 18 };
-    const char *slash = strchr(c->root, '/');
-    etch_probe at = {.value = {0, 1, c->root}};
-    etch_status status = ETCH_OK;
-    if (strlen(c->root) <= WORD_DIGITS) {
-        at.value = (etch_exact){strtoll(c->root, NULL, 10), slash ? strtoll(slash + 1, NULL, 10) : 1, NULL};
-        status = etch_probe_all(s, &at, 1);
+    const etch_status status = probe_root(s, c->root, &refused);
+    if (status != ETCH_OK)
+        return status;
+    if (refused || !c->left || !c->right) {
+        c->trouble = ETCH_TURNING_LOST;
+        return ETCH_EUNKNOWN;
     }
+    etch_arena *arena = s->sweep->arena;
+    const etch_probe at = {.value = {0, 1, c->root},
+                           .left = etch_exact_read(arena, c->left),
+                           .right = etch_exact_read(arena, c->right)};
     if (c->holds_at_root || s->equation)
         row->answer = point_of(s, &at);
     else
         row->fails = point_of(s, &at);
-    return status;
+    return ETCH_OK;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

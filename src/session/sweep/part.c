@@ -283,7 +283,7 @@ static etch_part_record make_record(etch_buf *out, const etch_sweep_block *b, co
     etch_buf_puts(out, "rows\n");
     if (b->text.length)
         etch_buf_add(out, b->text.text, b->text.length);
-    return (etch_part_record){b->chunk, b->count, b->unmet, b->written, out->length, out->text};
+    return (etch_part_record){b->chunk, b->count + b->skipped, b->unmet, b->written, out->length, out->text};
 }
 
 void etch_part_put_record(etch_buf *out, const etch_sweep_block *b, const etch_buf *kept)

@@ -4,26 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The piece of a list before the next comma that is in no brackets. */
-static size_t piece_length(const char *text)
-{
-    size_t length = 0;
-    for (int depth = 0; text[length]; length++) {
-        if (strchr("([{", text[length]))
-            depth++;
-        else if (strchr(")]}", text[length]))
-            depth--;
-        else if (text[length] == ',' && depth <= 0)
-            break;
-    }
-    return length;
-}
-
 /* Adds the pieces of a list, without the space around them. */
 static void split(etch_arena *arena, const char *text, etch_texts *out)
 {
     while (text) {
-        const size_t length = piece_length(text);
+        const size_t length = etch_piece_of_list(text);
         size_t begin = strspn(text, " \t\n"), end = length;
         while (end > begin && strchr(" \t\n", text[end - 1]))
             end--;

@@ -242,7 +242,7 @@ static bool has_too_many(solving *s, etch_exact *row)
     const uint32_t last = frame->axis_count - 1;
     etch_exact *before = s->solver.row;
     uint32_t count = 0;
-    etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame);
+    etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame, NULL);
     while (count <= MOST_OUTER && etch_walk_next(&s->sweep.walk, row)) {
         bool same = count > 0;
         for (uint32_t i = 0; same && i < last; i++)
@@ -266,7 +266,7 @@ static etch_status solve_all(solving *s)
         return refuse_outer(s);
     if (s->sweep.walk.failed)
         return ETCH_EINPUT;
-    etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame);
+    etch_walk_start(&s->sweep.walk, s->sweep.arena, s->session, frame, NULL);
     bool more = etch_walk_next(&s->sweep.walk, row);
     while (status == ETCH_OK && more) {
         bool same = true;

@@ -71,6 +71,8 @@ typedef struct etch_turning {
     int64_t turn;
     /* of a variable that is no integer: where both sides are equal, "7/2"; NULL: nowhere */
     const char *root;
+    /* the sides there */
+    const char *left, *right;
     bool holds_at_root;
 } etch_turning;
 

@@ -12,6 +12,9 @@
 /* Each may be a model of its own. */
 enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
 
+/* Of a block, for which Ctrl-C waits; a block has fewer rows. */
+enum { MOST_CUTS = 1 << 16 };
+
 /* ---- what blocks say ----------------------------------------------------------------------------------- */
 
 /* Does another process write? */
@@ -30,7 +33,7 @@ static void take_rows(etch_sweep *sweep, const etch_sweep_block *block, etch_buf
         for (uint32_t a = 0; a < block->frame->axis_count; a++)
             values[a] = (etch_exact){block->numbers[a][i],
                                      block->denominators[a] ? block->denominators[a][i] : 1, NULL};
-        const etch_kept_row row = {block->first_row + i, block->frame, values, block->results[i]};
+        const etch_kept_row row = {etch_block_number(block, i), block->frame, values, block->results[i]};
         if (etch_rows_offer(sweep, &row) && log)
             etch_part_put_row(log, sweep, &row);
     }
@@ -59,7 +62,7 @@ static etch_status take_block(etch_sweep *sweep, etch_sweep_block *b)
 static void drop_blocks(etch_sweep *sweep, uint32_t first)
 {
     for (uint32_t i = first; i < sweep->block_count; i++)
-        sweep->report->rows -= sweep->blocks[i].count;
+        sweep->report->rows -= sweep->blocks[i].count + sweep->blocks[i].skipped;
     sweep->report->stopped = true;
 }
 
@@ -127,19 +130,31 @@ static bool is_cancelled(const etch_sweep *sweep)
     return atomic_load(&sweep->session->cancel) != 0;
 }
 
-/* Rows from `row` on, as many as make a block. */
+/* What comes next of a walk, as much as makes a block. What goes into a part, or is divided among
+ * processes, has as many rows in each, however many are cut. */
 static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, etch_walk *walk,
                               etch_exact *row)
 {
     etch_sweep_block *block;
     etch_status status = etch_blocks_next(sweep, frame, &block);
-    do {
-        if (status == ETCH_OK)
+    const bool even = sweep->part || sweep->crew;
+    uint64_t room = sweep->block_rows;
+    uint32_t cuts = 0;
+    while (status == ETCH_OK && room > 0 && cuts < MOST_CUTS && etch_walk_more(walk, row)) {
+        const uint64_t cut = etch_walk_take_cut(walk, even ? room : UINT64_MAX);
+        cuts += cut > 0;
+        if (cut > 0) {
+            etch_block_add_cut(block, cut);
+            room -= even ? cut : 0;
+        } else {
             status = etch_block_add(block, row);
-    } while (status == ETCH_OK && block->count < sweep->block_rows && etch_walk_next(walk, row));
+            etch_walk_take_row(walk);
+            room--;
+        }
+    }
     if (status == ETCH_OK) {
-        sweep->report->rows += block->count;
-        sweep->walked += block->count;
+        sweep->report->rows += block->count + block->skipped;
+        sweep->walked += block->count + block->skipped;
         sweep->chunk++;
     }
     return status;
@@ -166,7 +181,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
 {
     etch_exact *row = ETCH_NEW_ARRAY(sweep->arena, frame->axis_count, etch_exact);
     etch_status status = ETCH_OK;
-    etch_walk_start(walk, sweep->arena, sweep->session, frame);
+    etch_walk_start(walk, sweep->arena, sweep->session, frame, sweep->options->every_row ? NULL : sweep);
     while (status == ETCH_OK) {
         if (sweep->block_count == most_blocks || is_cancelled(sweep)) {
             status = run_blocks(sweep);
@@ -175,7 +190,7 @@ static etch_status run_frame(etch_sweep *sweep, const etch_sweep_frame *frame, e
         if (status != ETCH_OK || sweep->report->stopped)
             break;
         const bool own = is_own(sweep, sweep->chunk);
-        if (own ? !etch_walk_next(walk, row) : !pass_chunk(sweep, walk, row))
+        if (own ? !etch_walk_more(walk, row) : !pass_chunk(sweep, walk, row))
             break;
         if (own)
             status = fill_block(sweep, frame, walk, row);

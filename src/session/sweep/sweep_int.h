@@ -3,6 +3,8 @@
  *     request.c    what is asked for, as lists of texts
  *     frame.c      one plan and config: axes, and conditions on them
  *     structure.c  what decides structure
+ *     cuts.c       which statements fail for all rows behind some values
+ *     inputs.c     which axes formulas speak of
  *     machine.c    what steps run on
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
@@ -150,6 +152,19 @@ typedef struct etch_sweep_claim {
     uint32_t left, right;
 } etch_sweep_claim;
 
+/* What statements are for all rows behind the values of the axes up to one. */
+typedef struct etch_sweep_cuts {
+    /* NULL: nothing is known there */
+    etch_program *program;
+    const uint32_t *inputs;
+    /* no row meets the statement where one does not hold */
+    const etch_sweep_claim *claims;
+    const uint32_t *of;
+    uint32_t count;
+    /* how many rows there are behind; 0: that depends */
+    uint64_t rows;
+} etch_sweep_cuts;
+
 typedef enum etch_where_kind {
     /* over params and axes */
     ETCH_WHERE_PLAIN,
@@ -189,6 +204,8 @@ typedef struct etch_sweep_frame {
     etch_sweep_claim *claims;
     etch_program *program;
     const uint32_t *inputs;
+    /* by axis; NULL: there are none */
+    const etch_sweep_cuts *cuts;
     /* every value decides: a case for each row */
     bool by_row;
     /* all rows are refused */
@@ -228,7 +245,7 @@ typedef struct etch_case_key {
     uint64_t hash;
 } etch_case_key;
 
-/* Rows one after the other, of one frame. */
+/* Rows one after the other, of one frame, and those between that are cut. */
 typedef struct etch_sweep_block {
     struct etch_sweep *sweep;
     const etch_sweep_frame *frame;
@@ -237,6 +254,8 @@ typedef struct etch_sweep_block {
     /* of the first; of the consecutive rows that this is */
     uint64_t first_row, chunk;
     uint32_t count, capacity;
+    /* that are cut; by row: how many rows are before it, NULL: all of them are here */
+    uint64_t skipped, *before;
     /* by axis of the frame, [axis][row]; no denominators where all are 1 */
     int64_t **numbers, **denominators;
     /* by row: do the plain statements hold? NULL: nobody has asked */
@@ -352,9 +371,16 @@ typedef struct etch_walk {
     etch_arena *arena;
     etch_session *session;
     const etch_sweep_frame *frame;
+    /* whose statements cut; NULL: none do */
+    const struct etch_sweep *sweep;
     etch_walk_level *levels;
     etch_workspace *workspace;
+    /* the axis that moves next */
+    uint32_t level;
     bool started, over, failed;
+    /* a row is there that nobody has taken; rows before it that were cut, of which nobody has */
+    bool ready;
+    uint64_t cut;
 } etch_walk;
 
 typedef struct etch_sweep {
@@ -454,11 +480,14 @@ etch_sweep_frame *etch_frame_new(etch_sweep *sweep, const char *const *choices);
  * denominator of 0 leaves it open; NULL: all are. NULL: memory is out. */
 etch_session *etch_frame_open(const etch_sweep *sweep, etch_arena *arena, const etch_sweep_frame *frame,
                               const etch_exact *values, etch_status *status);
-/* The name of the axis that a variable of a program is. */
-const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *frame,
-                                  const etch_program *program);
 /* `ranks` of a text as the product of the plan's axes; the text itself where there is none. */
 const char *etch_frame_ranks(etch_session *session, const etch_plan *plan, const char *text);
+
+/* ---- inputs.c ------------------------------------------------------------------------------------------ */
+
+/* By variable of a program: which axis it is. UINT32_MAX: none. */
+const uint32_t *etch_frame_inputs(etch_arena *arena, const etch_sweep_frame *frame,
+                                  const etch_program *program);
 
 /* ---- machine.c ----------------------------------------------------------------------------------------- */
 
@@ -490,10 +519,17 @@ void etch_structure_of_mesh(etch_sym *sym, const etch_settings *settings, const 
 
 /* ---- walk.c -------------------------------------------------------------------------------------------- */
 
-void etch_walk_start(etch_walk *walk, etch_arena *arena, etch_session *session,
-                     const etch_sweep_frame *frame);
-/* The next row, by axis. False: there is none, or `failed` after an error. */
+/* `sweep`: whose statements cut rows; NULL: none do. */
+void etch_walk_start(etch_walk *walk, etch_arena *arena, etch_session *session, const etch_sweep_frame *frame,
+                     const etch_sweep *sweep);
+/* The next row, by axis, where none is cut. False: there is none, or `failed` after an error. */
 bool etch_walk_next(etch_walk *walk, etch_exact *row);
+/* Goes on to rows that are cut, or to a row, unless some wait to be taken. False as above. */
+bool etch_walk_more(etch_walk *walk, etch_exact *row);
+/* Takes up to so many rows that are cut; 0: the row is next. */
+uint64_t etch_walk_take_cut(etch_walk *walk, uint64_t most);
+/* Takes the row. */
+void etch_walk_take_row(etch_walk *walk);
 /* Passes so many rows, and says how many there were. */
 uint64_t etch_walk_skip(etch_walk *walk, etch_exact *row, uint64_t count);
 void etch_walk_end(etch_walk *walk);
@@ -501,6 +537,8 @@ void etch_walk_end(etch_walk *walk);
 bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exact *arguments, uint32_t count,
                        etch_exact **values, uint32_t *value_count);
 enum { ETCH_SWEEP_VALUES = 10000000 };
+/* What a piece wants, for people. */
+const char *etch_piece_needs(etch_values_kind kind);
 
 /* ---- cases.c-------------------------------------------------------------------------------------------- */
 
@@ -527,6 +565,8 @@ etch_status etch_block_fit(etch_sweep_block *block);
 etch_status etch_block_compute(etch_sweep_block *block);
 /* Makes text of its rows, where they go out as they come; after all has been computed. */
 void etch_block_finish(etch_sweep_block *block);
+/* The number of a row of the sweep. */
+uint64_t etch_block_number(const etch_sweep_block *block, uint32_t row);
 /* Refuses a row. */
 void etch_block_refuse(etch_sweep_block *block, uint32_t row, etch_reason_text reason);
 /* The values of a row, by axis. */
@@ -542,6 +582,8 @@ bool etch_sweep_streams(const etch_sweep *sweep);
 etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block);
 /* Adds a row, by axis; there is room for it. */
 etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row);
+/* Adds rows that are cut. */
+void etch_block_add_cut(etch_sweep_block *block, uint64_t count);
 /* ---- timed.c ------------------------------------------------------------------------------------------- */
 
 /* Runs the step of each row of a block that is left, and leaves those for which statements about it hold. */

@@ -9,7 +9,8 @@ typedef struct finding {
     etch_turning *out;
     etch_sym *sym;
     etch_expr var;
-    /* left - right */
+    /* left, right; left - right */
+    const etch_expr *sides;
     etch_expr gap;
 } finding;
 
@@ -116,6 +117,13 @@ static etch_trend find_root(const finding *f, etch_expr *root)
     return found;
 }
 
+/* A side of the statement where both are equal. */
+static const char *side_at(const finding *f, int side, etch_expr root)
+{
+    etch_expr value = etch_subst(f->sym, f->sides[side], 1, &f->var, &root);
+    return value ? etch_copy_string(f->out->sweep->arena, etch_expr_text(f->sym, value)) : NULL;
+}
+
 static bool find_closed(finding *f)
 {
     etch_turning *out = f->out;
@@ -138,6 +146,8 @@ static bool find_closed(finding *f)
     if (out->is_real) {
         out->begins = holds_for(out->relation, positive ? before : -before);
         out->root = positive ? etch_copy_string(out->sweep->arena, etch_expr_text(f->sym, root)) : NULL;
+        out->left = positive ? side_at(f, 0, root) : NULL;
+        out->right = positive ? side_at(f, 1, root) : NULL;
         out->turn = positive ? 0 : INT64_MAX;
         return true;
     }
@@ -215,7 +225,7 @@ void etch_turning_look(void *data, const etch_case_look *look)
     etch_turning *out = data;
     etch_sym *sym = look->session->sym;
     etch_expr var = etch_var(sym, out->name);
-    finding f = {out, sym, var, etch_sub(sym, look->exprs[0], look->exprs[1])};
+    finding f = {out, sym, var, look->exprs, etch_sub(sym, look->exprs[0], look->exprs[1])};
     if (decides_structure(look, var)) {
         out->trouble = ETCH_TURNING_DECIDES;
         return;

@@ -91,6 +91,16 @@ bool etch_piece_values(etch_arena *arena, etch_values_kind kind, const etch_exac
     return fine && whole;
 }
 
+const char *etch_piece_needs(etch_values_kind kind)
+{
+    static const char *const needs[] = {
+        [ETCH_VALUES_NUMBER] = "write numbers, as in 'tp = 1, 2, 4'",
+        [ETCH_VALUES_RANGE] = "range(FIRST, LAST, STEP) needs integers, and a step that is not 0",
+        [ETCH_VALUES_POWERS] = "powers(BASE, FROM, TO) needs integers: BASE from 1, FROM from 0, TO up to 62",
+        [ETCH_VALUES_DIVISORS] = "divisors(NUMBER) needs an integer above 0"};
+    return needs[kind];
+}
+
 /* ---- levels -------------------------------------------------------------------------------------------- */
 
 static void add_value(etch_walk *w, etch_walk_level *level, etch_exact value)
@@ -107,11 +117,12 @@ static void add_value(etch_walk *w, etch_walk_level *level, etch_exact value)
     level->values = level->own;
 }
 
-static bool report_values(etch_walk *w, const etch_sweep_axis *axis)
+static bool report_values(etch_walk *w, const etch_sweep_axis *axis, etch_values_kind kind)
 {
-    etch_error(w->session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
-               "'%s' has no such values: they are numbers of 64 bits, and at most %d", axis->name,
-               (int)ETCH_SWEEP_VALUES);
+    etch_diag *diag = etch_error(w->session->diags, ETCH_E_SWEEP_VALUES, (etch_span){0, 0},
+                                 "'%s' has no such values: they are numbers of 64 bits, and at most %d",
+                                 axis->name, (int)ETCH_SWEEP_VALUES);
+    etch_help(diag, "%s", etch_piece_needs(kind));
     w->failed = true;
     return false;
 }
@@ -137,7 +148,7 @@ static bool evaluate(etch_walk *w, const etch_sweep_axis *axis, const etch_exact
             fine = kinds[i] == ETCH_VALUE_INTEGER;
     }
     etch_arena_free(scratch);
-    return fine || report_values(w, axis);
+    return fine || report_values(w, axis, axis->pieces[0].kind);
 }
 
 /* Values that depend on those before. A number of which there are no divisors has none. */
@@ -155,7 +166,7 @@ static bool fill_dependent(etch_walk *w, const etch_sweep_axis *axis, etch_walk_
         if (piece->kind == ETCH_VALUES_DIVISORS && (first->denominator != 1 || first->number < 1))
             continue;
         fine = etch_piece_values(scratch, piece->kind, first, piece->count, &values, &count) ||
-               report_values(w, axis);
+               report_values(w, axis, piece->kind);
         for (uint32_t k = 0; fine && k < count; k++)
             add_value(w, level, values[k]);
     }
@@ -221,56 +232,161 @@ static bool fill(etch_walk *w, uint32_t index, const etch_exact *row)
     return true;
 }
 
+/* ---- cuts ---------------------------------------------------------------------------------------------- */
+
+/* Do all other statements hold for some row that was looked at? */
+static bool may_cut(const etch_sweep *sweep, const etch_sweep_frame *frame, uint32_t statement)
+{
+    for (uint32_t s = 0; s < sweep->request.where.count; s++)
+        if (s != statement && frame->kinds[s] == ETCH_WHERE_PLAIN && sweep->met[s] == 0)
+            return false;
+    return true;
+}
+
+/* False: it is no number of words. */
+static bool value_at(const etch_walk *w, const int64_t *values, const unsigned char *kinds, uint32_t i,
+                     etch_exact *out)
+{
+    *out = (etch_exact){values[i], 1, NULL};
+    if (kinds[i] == ETCH_VALUE_RATIONAL)
+        return etch_workspace_fraction(w->workspace, values[i], &out->number, &out->denominator);
+    return kinds[i] == ETCH_VALUE_INTEGER;
+}
+
+/* Are all rows cut that have these values up to an axis? */
+static bool is_cut(etch_walk *w, uint32_t level, const etch_exact *row)
+{
+    enum { MOST = 64 };
+    const etch_sweep_cuts *cuts = &w->frame->cuts[level];
+    int64_t values[MOST];
+    unsigned char kinds[MOST];
+    etch_column columns[MOST];
+    if (cuts->count == 0 || etch_program_formulas(cuts->program) > MOST ||
+        etch_program_variables(cuts->program) > MOST)
+        return false;
+    for (size_t i = 0; i < etch_program_variables(cuts->program); i++)
+        columns[i] = (etch_column){&row[cuts->inputs[i]].number, &row[cuts->inputs[i]].denominator, true};
+    if ((!w->workspace && etch_workspace_new(&w->workspace) != ETCH_OK) ||
+        etch_program_evaluate(cuts->program, 1, columns, values, kinds, w->workspace) != ETCH_OK)
+        return false;
+    for (uint32_t i = 0; i < cuts->count; i++) {
+        const etch_sweep_claim *claim = &cuts->claims[i];
+        etch_exact left, right;
+        if (value_at(w, values, kinds, claim->left, &left) &&
+            value_at(w, values, kinds, claim->right, &right) &&
+            !etch_exact_holds(w->arena, claim->relation, left, right) &&
+            may_cut(w->sweep, w->frame, cuts->of[i]))
+            return true;
+    }
+    return false;
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
-void etch_walk_start(etch_walk *w, etch_arena *arena, etch_session *session, const etch_sweep_frame *frame)
+void etch_walk_start(etch_walk *w, etch_arena *arena, etch_session *session, const etch_sweep_frame *frame,
+                     const etch_sweep *sweep)
 {
     *w = (etch_walk){.arena = arena, .session = session, .frame = frame};
+    w->sweep = frame->cuts ? sweep : NULL;
     w->levels = ETCH_NEW_ARRAY(arena, frame->axis_count, etch_walk_level);
+}
+
+/* How many rows have these values of the axes before one. */
+static bool count_behind(etch_walk *w, uint32_t level, etch_exact *row, uint64_t *rows)
+{
+    etch_walk_level *now = &w->levels[level];
+    if (level > 0 && w->frame->cuts[level - 1].rows > 0) {
+        *rows += w->frame->cuts[level - 1].rows;
+        return true;
+    }
+    if (!fill(w, level, row))
+        return false;
+    for (; now->at < now->count; now->at++) {
+        row[level] = now->values[now->at];
+        if (!count_behind(w, level + 1, row, rows))
+            return false;
+    }
+    return true;
+}
+
+typedef enum walk_step { STEP_END, STEP_ROW, STEP_CUT } walk_step;
+
+/* Goes on to the next row, or passes all rows behind some values. */
+static walk_step step(etch_walk *w, etch_exact *row)
+{
+    const uint32_t count = w->frame->axis_count;
+    uint32_t level = w->level;
+    if (w->over || w->failed)
+        return STEP_END;
+    if (count == 0) {
+        w->over = true;
+        return STEP_ROW;
+    }
+    if (!w->started && !fill(w, 0, row))
+        return STEP_END;
+    w->started = true;
+    for (;;) {
+        etch_walk_level *now = &w->levels[level];
+        if (now->at == now->count) {
+            w->over = level == 0;
+            if (w->over)
+                return STEP_END;
+            level--;
+            continue;
+        }
+        row[level] = now->values[now->at++];
+        w->level = level;
+        if (level + 1 == count)
+            return STEP_ROW;
+        if (w->sweep && is_cut(w, level, row))
+            return count_behind(w, level + 1, row, &w->cut) ? STEP_CUT : STEP_END;
+        if (!fill(w, ++level, row))
+            return STEP_END;
+    }
 }
 
 bool etch_walk_next(etch_walk *w, etch_exact *row)
 {
-    const uint32_t count = w->frame->axis_count;
-    uint32_t level = w->started ? count : 0;
-    if (w->over || w->failed)
-        return false;
-    if (count == 0) {
-        w->over = true;
-        return true;
-    }
-    if (!w->started && !fill(w, 0, row))
-        return false;
-    if (w->started)
-        w->levels[--level].at++;
-    w->started = true;
-    for (;;) {
-        etch_walk_level *now = &w->levels[level];
-        if (now->at < now->count) {
-            row[level] = now->values[now->at];
-            if (++level == count)
-                return true;
-            if (!fill(w, level, row))
-                return false;
-        } else if (level == 0) {
-            w->over = true;
+    return step(w, row) == STEP_ROW;
+}
+
+bool etch_walk_more(etch_walk *w, etch_exact *row)
+{
+    while (w->cut == 0 && !w->ready) {
+        const walk_step next = step(w, row);
+        if (next == STEP_END)
             return false;
-        } else {
-            w->levels[--level].at++;
-        }
+        w->ready = next == STEP_ROW;
     }
+    return true;
+}
+
+uint64_t etch_walk_take_cut(etch_walk *w, uint64_t most)
+{
+    const uint64_t count = w->cut < most ? w->cut : most;
+    w->cut -= count;
+    return count;
+}
+
+void etch_walk_take_row(etch_walk *w)
+{
+    w->ready = false;
 }
 
 uint64_t etch_walk_skip(etch_walk *w, etch_exact *row, uint64_t count)
 {
     uint64_t passed = 0;
-    while (passed < count && etch_walk_next(w, row)) {
-        passed++;
+    while (passed < count && etch_walk_more(w, row)) {
+        const uint64_t cut = etch_walk_take_cut(w, count - passed);
+        passed += cut > 0 ? cut : 1;
+        if (cut > 0)
+            continue;
+        etch_walk_take_row(w);
         if (w->frame->axis_count == 0)
             continue;
         /* the rest of the last axis at once */
         etch_walk_level *last = &w->levels[w->frame->axis_count - 1];
-        const uint64_t here = last->count - 1 - last->at, rest = count - passed;
+        const uint64_t here = last->count - last->at, rest = count - passed;
         last->at += (uint32_t)(here < rest ? here : rest);
         passed += here < rest ? here : rest;
     }
