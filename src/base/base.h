@@ -356,6 +356,9 @@ etch_status etch_world_receive(etch_world *world, etch_diags *diags, unsigned fr
 /* Process 0 tells all others to end. Has it? Others ask this now and then. */
 void etch_world_stop(etch_world *world, etch_status status);
 bool etch_world_is_stopped(etch_world *world);
+/* Process 0 tells the others to stop, and waits until they have: what they share is its own then. `world` may
+ * be NULL. */
+void etch_world_halt(etch_world *world, etch_status status);
 /* The end: see `etch_world_end`. `diags` may be NULL. */
 etch_status etch_world_gather(etch_world *world, etch_diags *diags, etch_status status) ETCH_MUST_CHECK;
 

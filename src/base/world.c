@@ -292,6 +292,15 @@ static etch_status wait_for(etch_world *w, etch_diags *diags, unsigned other)
     return ETCH_OK;
 }
 
+void etch_world_halt(etch_world *w, etch_status status)
+{
+    if (!w || w->transport.rank > 0)
+        return;
+    etch_world_stop(w, status);
+    for (unsigned i = 1; i < w->transport.size; i++)
+        (void)wait_for(w, NULL, i); /* who cannot be reached does nothing any more */
+}
+
 etch_status etch_world_gather(etch_world *w, etch_diags *diags, etch_status status)
 {
     if (w->transport.rank > 0)

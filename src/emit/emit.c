@@ -260,8 +260,10 @@ static etch_status run(etch_mem *mem, etch_status (*body)(void *data), const etc
                              .filled = -1,
                              .old = -1}};
     etch_status status = etch_guard(mem, body, &e);
-    if (status != ETCH_OK)
+    if (status != ETCH_OK) {
+        etch_world_halt(options->world, status);
         etch_folder_abandon(&e.folder);
+    }
     free(e.manifest);
     etch_arena_free(arena);
     *result = e.result;

@@ -39,7 +39,7 @@ typedef struct etch_desk {
 bool etch_desk_load(etch_desk *desk, const char *path, bool is_packed);
 void etch_desk_free(etch_desk *desk);
 
-/* ---- pattern.c: traces that differ in groups and peers only --------------------------------------------- */
+/* ---- pattern.c: traces that differ in groups and peers only -------------------------------------------- */
 
 /* Where other traces may have another value. */
 typedef struct etch_hole {
@@ -82,7 +82,7 @@ void etch_pattern_keep(etch_pattern_table *table, const etch_sketch *sketch, con
 etch_status etch_pattern_match(etch_pattern_table *table, const etch_rank_job *job, etch_desk *desk,
                                bool *matched) ETCH_MUST_CHECK;
 
-/* rank.c: what the rules are asked with. */
+/* asked.c: what the rules are asked with. */
 etch_rule_context etch_rank_context(const etch_rank_job *job, etch_findings *findings);
 
 /* ---- the draft ----------------------------------------------------------------------------------------- */

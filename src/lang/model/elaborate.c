@@ -158,7 +158,7 @@ etch_builder etch_builder_new(etch_spec *spec, const etch_settings *settings, co
 {
     const etch_ast_item *item = symbol->item;
     static const etch_settings nothing = {0};
-    static const etch_inside inside = {etch_env_tensor, etch_env_body, etch_env_results};
+    static const etch_inside inside = {etch_env_tensor, etch_env_body, etch_env_results, etch_env_one_value};
     etch_builder b = {
         .spec = spec, .settings = settings ? settings : &nothing, .inside = &inside, .errors = errors};
     b.graph = etch_graph_new(spec->arena, spec->sym, spec->diags, *dtypes, item->name.text, item->name.span);

@@ -104,6 +104,8 @@ typedef struct etch_inside {
     etch_tensor *(*tensor)(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
     void (*body)(etch_env *env, const etch_ast_body *body);
     bool (*results)(etch_env *env, const etch_ast_item *item, etch_tensor **out);
+    /* one.c: the value of at(..) or len(..) */
+    etch_expr (*one)(etch_env *env, const etch_ast_expr *call);
 } etch_inside;
 
 /* ---- names.c: names and dims ---- */
@@ -124,6 +126,8 @@ etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes);
 etch_dims etch_env_result(etch_env *env, const char *name);
 /* Numbers of the body: module parameters, params, sizes of dims. */
 etch_lookup etch_env_lookup(etch_env *env);
+/* A value that decides structure: it must be a number under settings, or defaults. NULL after an error. */
+etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr);
 /* Reports the index of a loop where its value would be needed. */
 void etch_report_index(etch_env *env, etch_span span, const etch_bound_name *bound);
 /* Adds to a message about a name of the body what it hides of the file, if anything, and where both are. */
@@ -159,16 +163,11 @@ bool etch_is_test_of_one(const etch_ast_expr *test);
 bool etch_env_tested_one(etch_env *env, const etch_ast_expr *test, etch_one *out);
 /* By position: does the test hold there? NULL after an error. */
 const bool *etch_env_test_each(etch_env *env, const etch_ast_expr *test, const etch_one *one);
-/* The number that `at(widths, ..)` is; for a position that is an index, that of the class of iterations in
- * work. NULL after an error. */
-etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call);
 /* Which of its values the position is, a number. False after an error. */
 bool etch_env_place(etch_env *env, const etch_one *one, uint32_t *at);
-/* How many a text or list has that `len(..)` names: a number, where a value or a default says which. NULL
- * after an error. */
-etch_expr etch_env_length(etch_env *env, const etch_ast_expr *call);
-/* A value that decides structure: it must be a number under settings, or defaults. NULL after an error. */
-etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr);
+/* `at(widths, ..)`: the number, for a position that is an index that of the class of iterations in work.
+ * `len(kinds)`: how many there are, a number where a value or a default says which. NULL after an error. */
+etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call);
 
 /* ---- loop.c: loops ---- */
 

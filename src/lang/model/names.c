@@ -250,14 +250,35 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 
 static etch_expr lookup_call(void *data, const etch_ast_expr *call, bool *known)
 {
-    const bool length = strcmp(call->name.text, "len") == 0;
-    *known = length || etch_is_at(call);
-    if (length)
-        return etch_env_length(data, call);
-    return *known ? etch_env_one_value(data, call) : NULL;
+    etch_env *env = data;
+    *known = etch_is_at(call) || strcmp(call->name.text, "len") == 0;
+    return *known ? env->builder->inside->one(env, call) : NULL;
 }
 
 etch_lookup etch_env_lookup(etch_env *env)
 {
     return (etch_lookup){.name = lookup_name, .call = lookup_call, .data = env};
+}
+
+etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_lookup lookup = etch_env_lookup(env);
+    etch_expr value = etch_value_of(spec, expr, &lookup);
+    if (!value)
+        return NULL;
+    value = etch_settings_apply(spec->sym, env->builder->settings, value);
+    if (value && etch_is_constant(value))
+        return value;
+    if (value)
+        value = etch_graph_with_defaults(env->builder->graph, value);
+    if (value && etch_is_constant(value)) {
+        etch_remark(spec->diags, ETCH_E_UNDECIDED, expr->span, "decided by the defaults of params");
+        return value;
+    }
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, expr->span,
+                                 "which iterations are meant is not known: '%s' is no number",
+                                 etch_written(spec, expr->span));
+    etch_help(diag, "bind its params in a config or with --set");
+    return NULL;
 }

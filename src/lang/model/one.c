@@ -4,29 +4,6 @@
 #include "lang/model/model_int.h"
 #include "lang/names/series.h"
 
-etch_expr etch_env_number(etch_env *env, const etch_ast_expr *expr)
-{
-    etch_spec *spec = env->builder->spec;
-    etch_lookup lookup = etch_env_lookup(env);
-    etch_expr value = etch_value_of(spec, expr, &lookup);
-    if (!value)
-        return NULL;
-    value = etch_settings_apply(spec->sym, env->builder->settings, value);
-    if (value && etch_is_constant(value))
-        return value;
-    if (value)
-        value = etch_graph_with_defaults(env->builder->graph, value);
-    if (value && etch_is_constant(value)) {
-        etch_remark(spec->diags, ETCH_E_UNDECIDED, expr->span, "decided by the defaults of params");
-        return value;
-    }
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, expr->span,
-                                 "which iterations are meant is not known: '%s' is no number",
-                                 etch_written(spec, expr->span));
-    etch_help(diag, "bind its params in a config or with --set");
-    return NULL;
-}
-
 /* What the param has by settings or defaults, which are remarked on; NULL: neither. */
 static const etch_series *known_value(etch_env *env, const etch_param *param, etch_span span)
 {
@@ -53,7 +30,7 @@ static const etch_series *value_of_param(etch_env *env, const etch_param *param,
     return NULL;
 }
 
-etch_expr etch_env_length(etch_env *env, const etch_ast_expr *call)
+static etch_expr length_of(etch_env *env, const etch_ast_expr *call)
 {
     const etch_lookup lookup = etch_env_lookup(env);
     const etch_param *param = etch_series_named(env->builder->spec, call, 1, &lookup);
@@ -184,7 +161,7 @@ static etch_expr number_of_class(etch_env *env, const etch_one *one)
     return series->numbers[0]; /* there are no iterations */
 }
 
-etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call)
+static etch_expr number_at(etch_env *env, const etch_ast_expr *call)
 {
     etch_spec *spec = env->builder->spec;
     etch_one one;
@@ -200,4 +177,9 @@ etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call)
         return number_of_class(env, &one);
     uint32_t at;
     return etch_env_place(env, &one, &at) ? one.series->numbers[at] : NULL;
+}
+
+etch_expr etch_env_one_value(etch_env *env, const etch_ast_expr *call)
+{
+    return etch_is_at(call) ? number_at(env, call) : length_of(env, call);
 }

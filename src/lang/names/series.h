@@ -21,11 +21,6 @@ typedef struct etch_series {
     uint32_t count;
 } etch_series;
 
-/* "a text", "a list", "a number": of what a param of this type is. */
-const char *etch_series_kind(etch_param_type type);
-/* The text or list that the expression writes, for a param of that type. NULL after an error. */
-const etch_series *etch_series_read(etch_spec *spec, etch_param_type type, const etch_ast_expr *expr,
-                                    const etch_lookup *lookup);
 /* That which `value` stands for, or NULL. */
 const etch_series *etch_series_of(const etch_spec *spec, etch_expr value);
 /* The param whose values are texts or lists and whose variable this is, or NULL. */

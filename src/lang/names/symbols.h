@@ -1,7 +1,7 @@
 /* Symbols of the files of a spec, the spec itself, and values of expressions: what elaboration works with.
  *
- * names.c finds names, facts.c what the spec declares and knows; value.c evaluates numbers; settings.c puts
- * values into them; run.c chooses train and infer blocks. */
+ * names.c finds names, facts.c what the spec declares and knows; value.c evaluates numbers, given.c what
+ * params are given; settings.c puts values into them; run.c chooses train and infer blocks. */
 #ifndef ETCH_LANG_NAMES_SYMBOLS_H
 #define ETCH_LANG_NAMES_SYMBOLS_H
 

@@ -239,16 +239,6 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
     return not_a_number(spec, expr, "a list");
 }
 
-etch_expr etch_param_value(etch_spec *spec, const etch_param *param, const etch_ast_expr *expr,
-                           const etch_lookup *lookup)
-{
-    if (!param || !param->length)
-        return etch_value_of(spec, expr, lookup);
-    const etch_range *range = &spec->ranges[param - spec->params.at];
-    const etch_series *series = etch_series_read(spec, range->type, expr, lookup);
-    return series ? series->value : NULL;
-}
-
 etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
 {
     if (expr->kind == ETCH_AST_TRUTH)
