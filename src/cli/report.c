@@ -205,6 +205,8 @@ cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_s
         print_json(messages, count, status);
     } else if (session && (errors > 0 || !arguments->quiet)) {
         const char *text = etch_session_message_text(session);
+        if (count > 0 && !*text)
+            status = ETCH_ENOMEM; /* there is no room to say them */
         if (wants_color(arguments))
             print_colored(text);
         else

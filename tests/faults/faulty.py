@@ -37,6 +37,7 @@ COMMANDS = {
     "check": Command(("check", TOWER)),
     "check, bound": Command(("check", CHAIN, *STAGES, "--bound")),
     "mistakes": Command(("query", TOWER, "params(modle) + layrs", "--json")),
+    "a mistake, for people": Command(("query", TOWER, "params(modle)")),
     "query": Command(("query", TOWER, "traffic(step)")),
     "query, long numbers": Command(("query", TOWER,
                                     "(3^900*params(model) + 1/7^80) // 11^30 + 10^20 % 7^30")),
@@ -169,7 +170,8 @@ def hold(test, kinds, or_else=lambda usual, seen: False):
             for n in chosen(counts[kind]):
                 seen = bench.run(command, f"{kind}:{n}")
                 runs += 1
-                unhindered = (seen.status, seen.out, seen.files) == (usual.status, usual.out, usual.files)
+                unhindered = (seen.status, seen.out, seen.files) == (usual.status, usual.out, usual.files) \
+                    and (usual.status == 0 or seen.err == usual.err)
                 refused = seen.status == FAILED and seen.err != b"" and seen.files == before
                 if not unhindered and not refused and not or_else(usual, seen):
                     changed = sorted(set(seen.files.items()) ^ set(before.items()), key=lambda item: item[0])
