@@ -108,7 +108,8 @@ static json_t *message_json(const etch_message *message, bool *failed)
     return object;
 }
 
-static void print_json(const etch_message *messages, size_t count, etch_status status)
+/* False: memory is out, which is said. */
+static bool print_json(const etch_message *messages, size_t count, etch_status status)
 {
     bool failed = false;
     json_t *root = json_object(), *array = json_array();
@@ -117,10 +118,12 @@ static void print_json(const etch_message *messages, size_t count, etch_status s
     cli_json_set(root, "schema", json_string("etch-messages/1"), &failed);
     cli_json_set(root, "status", cli_json_text(etch_status_text(status)), &failed);
     cli_json_set(root, "messages", array, &failed);
-    if (failed || json_dumpf(root, stderr, JSON_INDENT(2)) != 0)
+    failed = failed || json_dumpf(root, stderr, JSON_INDENT(2)) != 0;
+    if (failed)
         fprintf(stderr, "etch: %s", etch_status_text(ETCH_ENOMEM));
     fputc('\n', stderr);
     json_decref(root);
+    return !failed;
 }
 
 /* ---- the beginning of a session ---------------------------------------------------------------------- */
@@ -131,7 +134,7 @@ void cli_report_unread(const cli_arguments *arguments, const char *code, const c
     snprintf(text, sizeof text, "cannot read '%.4000s': %s", name, why);
     const etch_message message = {.severity = ETCH_ERROR, .code = code, .text = text};
     if (arguments->json) {
-        print_json(&message, 1, ETCH_EIO);
+        (void)print_json(&message, 1, ETCH_EIO); /* the status is the same */
         return;
     }
     snprintf(line, sizeof line, *code ? "error[%s]: %s\n" : "etch%s: %s\n", code, text);
@@ -202,7 +205,7 @@ cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_s
     if (session && arguments->verbose && !arguments->json)
         print_bindings(session);
     if (arguments->json) {
-        print_json(messages, count, status);
+        status = print_json(messages, count, status) ? status : ETCH_ENOMEM;
     } else if (session && (errors > 0 || !arguments->quiet)) {
         const char *text = etch_session_message_text(session);
         if (count > 0 && !*text)
