@@ -263,6 +263,16 @@ class Patterns(Case):
                              self.answer(spec, "matmul_flops(forward)", sets), kinds)
             self.assertEqual(str(len(kinds)), self.answer(spec, "len(kinds)", sets))
 
+    def test_longest_text(self):
+        spec = self.write("text.etch", "etch 1\nparam kinds text\n")
+        for length, status in ((100000, 0), (100001, 1)):
+            config = self.write(f"{length}.etch", 'etch 1\nimport "text.etch"\n'
+                                f'config c {{ kinds = "{"M" * length}" }}\n')
+            done = run("query", config, "len(kinds)", "--config", "c")
+            self.assertEqual((status, str(length) if status == 0 else ""), (done.status, done.out.strip()))
+            self.assertEqual(status == 1, "E0223" in done.err)
+        self.assertEqual(0, run("check", spec).status)
+
     def test_no_layers(self):
         spec = self.write("none.etch", PATTERN.replace("repeat len(kinds)", "repeat len(kinds) - 1"))
         for widths in ([8, 8], [5, 7]):
