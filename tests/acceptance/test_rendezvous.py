@@ -21,7 +21,7 @@ STAGE = re.compile(r"^(  stage [^@\n]*@ pp)[^\n#]*", re.M)
 # interleaved schedules forward and backward take turns from 2*pp microbatches on.
 SETTINGS = [dict(pp=2, tp=1, micro=4), dict(pp=2, tp=2, micro=4), dict(pp=3, tp=2, micro=7),
             dict(pp=4, tp=1, micro=8), dict(pp=4, tp=2, micro=2)]
-LAYERS = dict(layers=12, enc_layers=6, dec_layers=6, dense_layers=2)
+LAYERS = dict(layers=12, enc_layers=6, dec_layers=6, dense_layers=2, pattern='"M*-MM*-MM*-M"')
 # An order of a plan's own, as SETTINGS[0] has stages and microbatches.
 LISTED = 'list("F0 F1 F2 I0 F3 W0 I1 I2 W1 I3 W2 W3", "F0 I0 F1 I1 W0 F2 B2 W1 F3 B3")'
 SHARED = 'list("F0 F1 F2&B0 F3&I1 W1 B2 B3", "F0 B0 F1 F2&B1 F3&B2 B3")'
