@@ -212,7 +212,7 @@ const exec_family exec_families[] = {
     {.name = "nemotron_h",
      .text = "import \"nemotron_h.etch\"\n",
      .run = "model = nemotron_h, optimizer = adamw",
-     .sizes = "pattern = \"M*-M\", batch = %b, seq = %s, hidden = %w, kv_heads = %h, heads = %g*%h, "
+     .sizes = "pattern = \"M*-M\", batch = %b, seq = %s, hidden = %w, kv_heads = 4, heads = %g*4, "
               "attention_dim = 2, ffn = %f, inner = 2*%h, head_dim = 2, groups = %h, state = 2, conv = 2, "
               "chunk = 2, vocab = %v",
      .heads = "K",
