@@ -191,8 +191,7 @@ static etch_status measure(void *data)
 static etch_status write_files(emission *e)
 {
     etch_traces_written written;
-    etch_status status =
-        etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &written);
+    etch_status status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder, &written);
     e->result.links = written.links;
     e->result.bytes = e->result.unpacked_bytes - e->result.trace_bytes + written.bytes;
     if (status == ETCH_OK)

@@ -413,8 +413,8 @@ static etch_status copy_twins(etch_arena *arena, writing *w, unsigned threads, c
     w->batches = ETCH_NEW_ARRAY(arena, count, batch);
     for (size_t i = 0; i < count; i++) {
         const uint32_t first = (uint32_t)i * BATCH_RANKS, left = variant->twin_count - first;
-        w->batches[i] = (batch){
-            .twins = variant->twins + first, .count = left < BATCH_RANKS ? left : (uint32_t)BATCH_RANKS};
+        w->batches[i] = (batch){.twins = variant->twins + first,
+                                .count = left < BATCH_RANKS ? left : (uint32_t)BATCH_RANKS};
     }
     const etch_status status = etch_parallel(threads, count, copy_batch, w);
     if (status != ETCH_OK && status != ETCH_ENOMEM)

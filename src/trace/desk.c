@@ -57,8 +57,8 @@ static bool read_packed(etch_desk *desk, int file)
     etch_unpacker_begin(desk->unpacker, file);
     do {
         if (!make_room(desk, desk->length) ||
-            etch_unpacker_read(desk->unpacker, desk->bytes + desk->length, desk->capacity - desk->length, &got,
-                               &error, reason, sizeof reason) != ETCH_OK)
+            etch_unpacker_read(desk->unpacker, desk->bytes + desk->length, desk->capacity - desk->length,
+                               &got, &error, reason, sizeof reason) != ETCH_OK)
             return false;
         desk->length += got;
     } while (got > 0 && desk->length <= MOST_BYTES);

@@ -1,13 +1,13 @@
 /* Ranks that do the same with ranks that do the same are a class, and one of them stands for all.
  *
- * A class is ranks of one program and equal tags, whose groups and peers are alike, place by place: a group is
- * known by the classes of its members and the places that it has among their groups, a peer by its class and
- * the place that the rank has among the peer's. Classes are parted until nothing parts them further.
+ * A class is ranks of one program and equal tags, whose groups and peers are alike, place by place: a group
+ * is known by the classes of its members and the places that it has among their groups, a peer by its class
+ * and the place that the rank has among the peer's. Classes are parted until nothing parts them further.
  *
  * If all ranks of each class go in step, then whatever one of a class waits for, all of it wait for, each in
- * its own groups and with its own peers. So a run of one rank for each class, in which a group is its members'
- * classes and places, that comes to its end is a run of all ranks which does. Nothing is concluded from one
- * that does not. */
+ * its own groups and with its own peers. So a run of one rank for each class, in which a group is the classes
+ * and places of its members, that comes to its end is a run of all ranks which does. Nothing is concluded
+ * from one that does not. */
 #include "trace/verify_int.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static uint32_t place_of(const lists *l, const uint64_t *words, uint32_t length)
     for (; l->places[at]; at = (at + 1) & (l->place_count - 1)) {
         const uint32_t first = l->firsts[l->places[at] - 1];
         if (l->firsts[l->places[at]] - first == length &&
-            memcmp(l->words + first, words, length * sizeof *words) == 0)
+            (length == 0 || memcmp(l->words + first, words, length * sizeof *words) == 0))
             break;
     }
     return at;
@@ -317,8 +317,8 @@ static void fill_classes(folding *f, etch_fold *fold)
     fold->findings = new_list(f->class_count, sizeof *fold->findings, &f->refused);
     fold->groups.at = new_list(f->kinds.count, sizeof *fold->groups.at, &f->refused);
     for (uint32_t k = 0; k < f->kinds.count && !f->refused; k++)
-        fold->groups.at[k] = (etch_trace_group){.count = f->kinds.firsts[k + 1] - f->kinds.firsts[k],
-                                                .twice = ETCH_NONE};
+        fold->groups.at[k] =
+            (etch_trace_group){.count = f->kinds.firsts[k + 1] - f->kinds.firsts[k], .twice = ETCH_NONE};
     fold->groups.count = fold->groups.numbered = f->kinds.count;
     for (uint32_t r = 0; r < f->rank_count && !f->refused; r++)
         if (f->class_of[r] == fold->rank_count)
@@ -326,7 +326,8 @@ static void fill_classes(folding *f, etch_fold *fold)
     lists_free(&tags);
 }
 
-bool etch_fold_make(const etch_rank *ranks, uint32_t rank_count, const etch_trace_groups *groups, etch_fold *fold)
+bool etch_fold_make(const etch_rank *ranks, uint32_t rank_count, const etch_trace_groups *groups,
+                    etch_fold *fold)
 {
     folding f = {.ranks = ranks, .groups = groups, .rank_count = rank_count};
     f.class_of = new_list(rank_count, sizeof *f.class_of, &f.refused);

@@ -10,10 +10,16 @@
 #include <string.h>
 
 /* More patterns than these are of traces that have little in common. */
-enum { BUCKETS = 1 << 8, MOST_PATTERNS = 1 << 9, MOST_BYTES = 64 << 20, MOST_LEADS = 64, MOST_HOLES = 1 << 20 };
+enum {
+    BUCKETS = 1 << 8,
+    MOST_PATTERNS = 1 << 9,
+    MOST_BYTES = 64 << 20,
+    MOST_LEADS = 64,
+    MOST_HOLES = 1 << 20
+};
 
-struct etch_pattern {
-    struct etch_pattern *next;
+struct etch_trace_pattern {
+    struct etch_trace_pattern *next;
     size_t length;
     etch_hole *holes;
     etch_lead *leads;
@@ -27,7 +33,7 @@ struct etch_pattern {
 struct etch_pattern_table {
     /* holds all below; patterns that are there do not change */
     pthread_mutex_t lock;
-    etch_pattern *buckets[BUCKETS];
+    etch_trace_pattern *buckets[BUCKETS];
     uint32_t count;
     size_t bytes;
 };
@@ -42,8 +48,8 @@ static size_t value_bytes(const etch_trace_attr *attr, const uint8_t **value)
     const uint8_t *name = (const uint8_t *)attr->name.at, *at = name + attr->name.length;
     const bool is_text = attr->kind == ETCH_KIND_STRING;
     uint64_t tag, number;
-    if (attr->count != 1 || attr->name.length >= SHORT || name[-1] != attr->name.length || name[-2] != NAME_TAG ||
-        name[-3] >= SHORT)
+    if (attr->count != 1 || attr->name.length >= SHORT || name[-1] != attr->name.length ||
+        name[-2] != NAME_TAG || name[-3] >= SHORT)
         return 0;
     const uint8_t *end = name - 2 + name[-3];
     if (end <= at)
@@ -109,7 +115,8 @@ void etch_sketch_begin(etch_sketch *sketch, const uint8_t *bytes)
     sketch->is_unfit = bytes == NULL;
 }
 
-void etch_sketch_note(etch_sketch *s, const etch_trace_node *node, const etch_node_facts *facts, uint32_t local)
+void etch_sketch_note(etch_sketch *s, const etch_trace_node *node, const etch_node_facts *facts,
+                      uint32_t local)
 {
     const uint32_t first = s->hole_count;
     bool failed = false;
@@ -156,7 +163,7 @@ etch_pattern_table *etch_pattern_table_new(void)
     return table;
 }
 
-static void free_pattern(etch_pattern *pattern)
+static void free_pattern(etch_trace_pattern *pattern)
 {
     if (pattern) {
         free(pattern->holes);
@@ -171,7 +178,7 @@ void etch_pattern_table_free(etch_pattern_table *table)
     if (!table)
         return;
     for (uint32_t i = 0; i < BUCKETS; i++)
-        for (etch_pattern *p = table->buckets[i], *next; p; p = next) {
+        for (etch_trace_pattern *p = table->buckets[i], *next; p; p = next) {
             next = p->next;
             free_pattern(p);
         }
@@ -190,14 +197,14 @@ static void *copy_of(const void *from, size_t count, size_t size, bool *failed)
 }
 
 /* NULL when memory is out. */
-static etch_pattern *make_pattern(const etch_sketch *s, const etch_rank_job *job, size_t length)
+static etch_trace_pattern *make_pattern(const etch_sketch *s, const etch_rank_job *job, size_t length)
 {
-    etch_pattern *p = malloc(sizeof *p + length);
+    etch_trace_pattern *p = malloc(sizeof *p + length);
     bool failed = false;
     if (!p)
         return NULL;
     const etch_rank *rank = job->result;
-    *p = (etch_pattern){.length = length, .hole_count = s->hole_count, .lead_count = s->lead_count};
+    *p = (etch_trace_pattern){.length = length, .hole_count = s->hole_count, .lead_count = s->lead_count};
     memcpy(p->bytes, s->bytes, length);
     p->holes = copy_of(s->holes, s->hole_count, sizeof *p->holes, &failed);
     p->leads = copy_of(s->leads, s->lead_count, sizeof *p->leads, &failed);
@@ -224,11 +231,11 @@ void etch_pattern_keep(etch_pattern_table *table, const etch_sketch *sketch, con
         table->bytes += length;
     }
     pthread_mutex_unlock(&table->lock);
-    etch_pattern *pattern = fits ? make_pattern(sketch, job, length) : NULL;
+    etch_trace_pattern *pattern = fits ? make_pattern(sketch, job, length) : NULL;
     if (!pattern)
         return; /* what has none is read as a whole */
     pthread_mutex_lock(&table->lock);
-    etch_pattern **bucket = &table->buckets[length % BUCKETS];
+    etch_trace_pattern **bucket = &table->buckets[length % BUCKETS];
     pattern->next = *bucket;
     *bucket = pattern;
     pthread_mutex_unlock(&table->lock);
@@ -238,13 +245,13 @@ void etch_pattern_keep(etch_pattern_table *table, const etch_sketch *sketch, con
 
 typedef struct matching {
     const etch_rank_job *job;
-    const etch_pattern *p;
+    const etch_trace_pattern *p;
     etch_wire *wire;
     const uint8_t *bytes;
     etch_rank *result;
 } matching;
 
-static bool same_outside(const etch_pattern *p, const uint8_t *bytes)
+static bool same_outside(const etch_trace_pattern *p, const uint8_t *bytes)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < p->hole_count; i++) {
@@ -265,7 +272,7 @@ static bool is_number(const uint8_t *bytes, size_t length)
     return true;
 }
 
-static bool holes_fit(const etch_pattern *p, const uint8_t *bytes)
+static bool holes_fit(const etch_trace_pattern *p, const uint8_t *bytes)
 {
     for (uint32_t i = 0; i < p->hole_count; i++) {
         const etch_hole *hole = &p->holes[i];
@@ -299,7 +306,8 @@ static bool lead_fits(matching *m, const etch_lead *lead, etch_findings *finding
     etch_trace_node node;
     etch_trace_error ignored;
     etch_node_facts facts;
-    if (etch_wire_node(m->wire, m->bytes + lead->offset, lead->length, lead->offset, &node, &ignored) != ETCH_OK)
+    if (etch_wire_node(m->wire, m->bytes + lead->offset, lead->length, lead->offset, &node, &ignored) !=
+        ETCH_OK)
         return false;
     etch_rules_check(&context, &node, &facts);
     const etch_node_facts *of = &lead->facts;
@@ -358,7 +366,8 @@ static etch_status match(matching *m, bool *matched)
     return status;
 }
 
-etch_status etch_pattern_match(etch_pattern_table *table, const etch_rank_job *job, etch_desk *desk, bool *matched)
+etch_status etch_pattern_match(etch_pattern_table *table, const etch_rank_job *job, etch_desk *desk,
+                               bool *matched)
 {
     matching m = {.job = job, .wire = &desk->wire, .bytes = desk->bytes, .result = job->result};
     etch_status status = ETCH_OK;

@@ -39,7 +39,7 @@ typedef struct etch_desk {
 bool etch_desk_load(etch_desk *desk, const char *path, bool is_packed);
 void etch_desk_free(etch_desk *desk);
 
-/* ---- pattern.c: traces that differ in groups and peers only --------------------------------------------- */
+/* ---- pattern.c: traces that differ in groups and peers only -------------------------------------------- */
 
 /* Where other traces may have another value. */
 typedef struct etch_hole {

@@ -172,7 +172,8 @@ static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)
     if (status == ETCH_OK && r->filled >= 2 && r->bytes[0] == 0x1f && r->bytes[1] == 0x8b)
         return fail(r, ETCH_EINPUT, error, "the file is compressed with gzip, which simulators do not read");
     if (status == ETCH_OK && r->filled >= sizeof zstd && memcmp(r->bytes, zstd, sizeof zstd) == 0)
-        return fail(r, ETCH_EINPUT, error, "the file is compressed with zstd, and its name does not end in %s",
+        return fail(r, ETCH_EINPUT, error,
+                    "the file is compressed with zstd, and its name does not end in %s",
                     ETCH_CHAKRA_SUFFIX_ZSTD);
     if (status == ETCH_OK)
         status = next_message(r, &length, &more, error);

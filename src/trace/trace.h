@@ -103,9 +103,9 @@ enum {
  * needed, unknown fields and groups. What is not valid protobuf is an error. */
 typedef struct etch_trace_reader etch_trace_reader;
 
-/* Opens a file, which is compressed where its name ends in ".et.zst", or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file
- * cannot be opened or read; ETCH_EINPUT: it is no trace; both fill `error`. ETCH_ENOMEM. Unless ETCH_OK,
- * `*reader` is NULL. */
+/* Opens a file, which is compressed where its name ends in ".et.zst", or `length` bytes in memory that must
+ * stay, and reads GlobalMetadata. ETCH_EIO: the file cannot be opened or read; ETCH_EINPUT: it is no trace;
+ * both fill `error`. ETCH_ENOMEM. Unless ETCH_OK, `*reader` is NULL. */
 etch_status etch_trace_open(const char *path, etch_trace_reader **reader,
                             etch_trace_error *error) ETCH_MUST_CHECK;
 etch_status etch_trace_open_bytes(const void *bytes, size_t length, etch_trace_reader **reader,

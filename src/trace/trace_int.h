@@ -61,7 +61,8 @@ void etch_unpacker_free(etch_unpacker *unpacker); /* NULL is allowed */
 /* Goes on with another file. */
 void etch_unpacker_begin(etch_unpacker *unpacker, int file);
 /* Up to `room` bytes of what was compressed, at `at`; 0 at the end. ETCH_EIO: the file cannot be read, and
- * `*error` is an errno. ETCH_EINPUT: `reason`, which has room for `size` bytes, says what is wrong. ETCH_ENOMEM. */
+ * `*error` is an errno. ETCH_EINPUT: `reason`, which has room for `size` bytes, says what is wrong.
+ * ETCH_ENOMEM. */
 etch_status etch_unpacker_read(etch_unpacker *unpacker, void *at, size_t room, size_t *got, int *error,
                                char *reason, size_t size) ETCH_MUST_CHECK;
 

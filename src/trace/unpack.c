@@ -74,7 +74,8 @@ static etch_status refuse(const etch_unpacker *u, size_t code, char *reason, siz
     case ZSTD_error_memory_allocation:
         return ETCH_ENOMEM;
     case ZSTD_error_frameParameter_windowTooLarge:
-        snprintf(reason, size, "its zstd frame needs more than %d MB to be read: compress at a level up to 19",
+        snprintf(reason, size,
+                 "its zstd frame needs more than %d MB to be read: compress at a level up to 19",
                  1 << (MOST_WINDOW_LOG - 20));
         break;
     case ZSTD_error_prefix_unknown:

@@ -249,7 +249,7 @@ typedef struct etch_rank_counts {
 } etch_rank_counts;
 
 /* Traces that were read, for those that differ little; safe on any thread. NULL: memory is out. */
-typedef struct etch_pattern etch_pattern;
+typedef struct etch_trace_pattern etch_trace_pattern;
 typedef struct etch_pattern_table etch_pattern_table;
 etch_pattern_table *etch_pattern_table_new(void);
 void etch_pattern_table_free(etch_pattern_table *table);
