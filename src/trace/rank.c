@@ -157,16 +157,6 @@ static uint32_t read_label(etch_trace_text name)
     return ETCH_NONE;
 }
 
-etch_rule_context etch_rank_context(const etch_rank_job *job, etch_findings *findings)
-{
-    return (etch_rule_context){.groups = job->groups,
-                               .set = job->set,
-                               .rank = job->rank,
-                               .protocol = job->options->protocol,
-                               .rank_count = job->set->rank_count,
-                               .findings = findings};
-}
-
 static void add_node(etch_rank_draft *d, const etch_trace_node *node)
 {
     etch_node_facts facts;
@@ -363,13 +353,4 @@ etch_status etch_rank_read(const etch_rank_job *job)
     if (is_loaded && job->desk->is_writable)
         status = etch_pattern_match(job->patterns, job, job->desk, &is_known);
     return status == ETCH_OK && !is_known ? read_rank(job, path, is_loaded) : status;
-}
-
-void etch_rank_free(etch_rank *rank)
-{
-    free(rank->groups);
-    free(rank->peers);
-    if (!rank->shares_tags)
-        free(rank->tags);
-    *rank = (etch_rank){0};
 }

@@ -1,6 +1,6 @@
 """Traces that are alike are compared and not decoded, and ranks that do the same are run as one: what is
-found of them must be what is found otherwise. A trace that nobody may write is decoded whatever it is like, and
-warned of; apart from that, nothing may differ, whatever one of the ranks has in one place."""
+found of them must be what is found otherwise. A trace that nobody may write is decoded whatever it is
+like, and warned of; apart from that, nothing may differ, whatever one of the ranks has in one place."""
 
 import json
 import os
