@@ -4,6 +4,8 @@ gigabyte of traces each. Beside it, in the same run and folder, in turns: plain_
 the same names and sizes from one buffer in memory with as many threads, the least that any program would have
 to do. Reading, deriving and planning are taken off: they are what a dry run takes.
 
+`--zstd` has no such measure, since it computes: its memory has the same limit.
+
     emit_vs_write.py [--ranks N] [FOLDER]       FOLDER: where to write; else where temporary files go
 """
 
@@ -110,6 +112,13 @@ def main():
                       f"plain writing {1000 * write:6.0f} ms, emission {1000 * emission:6.0f} ms, "
                       f"{times:.2f} times, {memory >> 20} MB of memory{'' if fine else ': TOO MUCH'}",
                       flush=True)
+            for more in (["--groups", "dims"], ["--groups", "file"]):
+                out = f"{folder}/out"
+                taken, memory = emit([*words, *more, "--zstd", "-o", out],
+                                     lambda: shutil.rmtree(out, ignore_errors=True))
+                good = good and memory < MOST_BYTES
+                print(f"{ranks:6} ranks, {' '.join(more)} --zstd: {1000 * taken:6.0f} ms, "
+                      f"{memory >> 20} MB of memory{'' if memory < MOST_BYTES else ': TOO MUCH'}", flush=True)
     finally:
         shutil.rmtree(folder)
     print(f"medians of {ROUNDS}; limits: {MOST_TIMES} times, {MOST_BYTES >> 20} MB")

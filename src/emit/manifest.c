@@ -130,8 +130,7 @@ static json_t *traces_json(writer *w)
 {
     json_t *traces = json_object();
     set(w, traces, "name", json_string(w->options->name));
-    set(w, traces, "pattern",
-        json_sprintf("%s.{rank}%s", w->options->name, etch_trace_suffix(w->options)));
+    set(w, traces, "pattern", json_sprintf("%s.{rank}%s", w->options->name, etch_trace_suffix(w->options)));
     if (w->options->packs)
         set(w, traces, "compression", json_string("zstd"));
     set(w, traces, "schema", json_string(ETCH_CHAKRA_VERSION));

@@ -5,8 +5,8 @@
  * and the place that the rank has among the peer's. Classes are parted until nothing parts them further.
  *
  * If all ranks of each class go in step, then whatever one of a class waits for, all of it wait for, each in
- * its own groups and with its own peers. So a run of one rank for each class, in which a group is its
- * members' classes and places, that comes to its end is a run of all ranks which does. Nothing is concluded
+ * its own groups and with its own peers. So a run of one rank for each class, in which a group is the classes
+ * and places of its members, that comes to its end is a run of all ranks which does. Nothing is concluded
  * from one that does not. */
 #include "trace/verify_int.h"
 
@@ -53,7 +53,7 @@ static uint32_t place_of(const lists *l, const uint64_t *words, uint32_t length)
     for (; l->places[at]; at = (at + 1) & (l->place_count - 1)) {
         const uint32_t first = l->firsts[l->places[at] - 1];
         if (l->firsts[l->places[at]] - first == length &&
-            memcmp(l->words + first, words, length * sizeof *words) == 0)
+            (length == 0 || memcmp(l->words + first, words, length * sizeof *words) == 0))
             break;
     }
     return at;

@@ -1,9 +1,10 @@
-/* Where the trace of a rank is, and what it calls a node. */
+/* What is known of a rank: where its trace is, what that calls a node, what rules are asked with. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "trace/rank_int.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool etch_rank_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size)
@@ -31,4 +32,23 @@ etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t 
         }
     etch_trace_close(reader);
     return node->ref;
+}
+
+etch_rule_context etch_rank_context(const etch_rank_job *job, etch_findings *findings)
+{
+    return (etch_rule_context){.groups = job->groups,
+                               .set = job->set,
+                               .rank = job->rank,
+                               .protocol = job->options->protocol,
+                               .rank_count = job->set->rank_count,
+                               .findings = findings};
+}
+
+void etch_rank_free(etch_rank *rank)
+{
+    free(rank->groups);
+    free(rank->peers);
+    if (!rank->shares_tags)
+        free(rank->tags);
+    *rank = (etch_rank){0};
 }

@@ -82,7 +82,7 @@ void etch_pattern_keep(etch_pattern_table *table, const etch_sketch *sketch, con
 etch_status etch_pattern_match(etch_pattern_table *table, const etch_rank_job *job, etch_desk *desk,
                                bool *matched) ETCH_MUST_CHECK;
 
-/* asked.c: what the rules are asked with. */
+/* locate.c: what the rules are asked with. */
 etch_rule_context etch_rank_context(const etch_rank_job *job, etch_findings *findings);
 
 /* ---- the draft ----------------------------------------------------------------------------------------- */

@@ -270,6 +270,7 @@ typedef struct etch_rank_job {
 /* Reads the trace of a rank. What is wrong with it are findings; the status is ETCH_OK, ETCH_ENOMEM,
  * ETCH_EIO or ETCH_ELIMIT. */
 etch_status etch_rank_read(const etch_rank_job *job) ETCH_MUST_CHECK;
+/* locate.c */
 void etch_rank_free(etch_rank *rank);
 /* A node by its id, with the name that it has in the file, which is read once more. */
 typedef struct etch_named_node {

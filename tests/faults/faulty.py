@@ -52,6 +52,8 @@ COMMANDS = {
     "lower, beside others": Command((*LOWER, "-o", "mixed", "-j", "1", "--force", "--set", "layers=4"),
                                     ("mixed",)),
     "lower, linked": Command(("lower", TOWER, *ALIKE, "-o", "out", "-j", "1", "--link")),
+    "lower, compressed": Command(("lower", TOWER, *ALIKE, "-o", "out", "-j", "1", "--zstd")),
+    "verify, compressed": Command(("verify", "packed", "-j", "1"), ("packed",)),
     "verify": Command(("verify", "traces", "-j", "2", "--seeds", "2"), ("traces",)),
     "dump": Command(("dump", "traces"), ("traces",)),
     "dump, as JSON": Command(("dump", "traces/chain.1.et", "--format", "json"), ("traces",)),
@@ -85,7 +87,7 @@ class Bench:
         self.counts = pathlib.Path("counts").resolve()
         shutil.rmtree(self.prepared, ignore_errors=True)
         self.prepared.mkdir()
-        for words in ((*LOWER, "-o", "traces"), (*LOWER, "-o", "mixed")):
+        for words in ((*LOWER, "-o", "traces"), (*LOWER, "-o", "mixed"), (*LOWER, "-o", "packed", "--zstd")):
             subprocess.run([program, *words], cwd=self.prepared, check=True, stdout=subprocess.DEVNULL)
         (self.prepared / "mixed" / "notes").write_text("of somebody else\n", encoding="utf-8")
         text = subprocess.run([program, "dump", "traces", "--text"], cwd=self.prepared, check=True,
