@@ -67,7 +67,7 @@ LIES = {
     "not refuted": (oracles.formulas, lambda command, status,
                     out: (5 if command[0] == "prove" else status, out)),
     "JSON": (oracles.formulas, of("query", "json", change=lambda status, out: (
-        status, re.sub(r'"c": "', r'"c": "7', out)))),
+        status, re.sub(r'"c": "(-?)', r'"c": "\g<1>7', out)))),
     "Python": (oracles.formulas, of("query", "python", change=lambda status, out: (status, "1 + " + out))),
     "rows": (oracles.tables, of("query", "--by", change=lambda status, out: (status, one_more_row(out)))),
     "why": (oracles.tables, of("query", "--why", change=lambda status, out: (status, one_more_term(out)))),
