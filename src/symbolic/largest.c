@@ -146,9 +146,8 @@ static bool is_below_some_mean(table *t, row *r, const row_list *list)
 }
 
 /* Drops rows that are never larger than the largest of others: of few those before them, of many any two. */
-static void drop_covered(table *t, row_list *list)
+static void drop_covered(table *t, row_list *list, bool many)
 {
-    const bool many = list->count > MANY;
     for (uint32_t i = 0; i < list->count;) {
         if (many ? !is_below_some_mean(t, list->at[i], list) : !is_covered(t, list->at[i], list->at, i)) {
             i++;
@@ -160,18 +159,36 @@ static void drop_covered(table *t, row_list *list)
     }
 }
 
+/* False: one is undefined. */
+static bool list_candidates(table *t, uint32_t count, const etch_expr *args, row_list *list)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        row *r = ETCH_NEW(t->sym->arena, row);
+        r->expr = sym_refresh(t->sym, args[i]);
+        if (!r->expr)
+            return false;
+        add_candidate(t, list, r);
+    }
+    return true;
+}
+
+etch_expr sym_covered_max(etch_sym *sym, uint32_t count, const etch_expr *args)
+{
+    table t = {.sym = sym};
+    row_list list = {0};
+    if (count > MANY || !list_candidates(&t, count, args, &list))
+        return sym_max(sym, count, args);
+    drop_covered(&t, &list, true);
+    return max_of_rows(sym, list.at, list.count);
+}
+
 etch_expr etch_max_of(etch_sym *sym, uint32_t count, const etch_expr *args)
 {
     table t = {.sym = sym};
     row_list list = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        row *r = ETCH_NEW(sym->arena, row);
-        r->expr = sym_refresh(sym, args[i]);
-        if (!r->expr)
-            return NULL;
-        add_candidate(&t, &list, r);
-    }
-    drop_covered(&t, &list);
+    if (!list_candidates(&t, count, args, &list))
+        return NULL;
+    drop_covered(&t, &list, list.count > MANY);
     uint32_t at = list.count < MOST_AT_ONCE ? list.count : MOST_AT_ONCE;
     etch_expr max = max_of_rows(sym, list.at, at);
     for (; at < list.count; at++)

@@ -329,6 +329,15 @@ static bool has_vars(etch_session *session, const etch_claim *claim)
            etch_vars_of(session->sym, claim->right, &vars) > 0;
 }
 
+/* Does a claim hold whose sides are built again? */
+static bool holds_remade(etch_session *session, const etch_claim *claim)
+{
+    etch_claim again = *claim;
+    again.left = etch_remade(session->sym, claim->left);
+    again.right = etch_remade(session->sym, claim->right);
+    return again.left && again.right && etch_claim_holds(session->spec, &again, NULL) == ETCH_YES;
+}
+
 etch_judgement etch_session_judge(etch_session *session, const etch_claim *written,
                                   const etch_settings *settings)
 {
@@ -337,6 +346,8 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
     if (!j.claim.left || !j.claim.right)
         return j;
     j.truth = etch_claim_holds(session->spec, &j.claim, &j.witness);
+    if (j.truth == ETCH_UNKNOWN && holds_remade(session, &j.claim))
+        j.truth = ETCH_YES;
     const bool doubtful = j.truth == ETCH_NO && !is_guarded(session, &all, &j.witness);
     if ((doubtful || j.truth == ETCH_UNKNOWN) && proved_above_one(session, &j.claim))
         j.truth = ETCH_YES;
