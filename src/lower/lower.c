@@ -168,7 +168,8 @@ static bool repeats(const etch_outline *outline)
 {
     bool fine = !etch_schedule_order(outline->pipe->schedule);
     for (uint32_t i = 0; i < outline->weight_tasks.count; i++)
-        fine = fine && !(outline->weight_tasks.at[i]->stream && outline->weight_tasks.at[i]->every_microbatch);
+        fine =
+            fine && !(outline->weight_tasks.at[i]->stream && outline->weight_tasks.at[i]->every_microbatch);
     return fine;
 }
 
@@ -180,7 +181,7 @@ static uint64_t brief_microbatches(const etch_pipe *pipe, uint32_t brief)
     const uint64_t stages = pipe->stages;
     if (pipe->chunks == 1)
         return brief * stages + SOME;
-    return (brief + UINT64_C(2)) * stages + pipe->microbatches % stages;
+    return (brief + UINT64_C(4)) * stages + pipe->microbatches % stages;
 }
 
 /* Leaves out microbatches where that is asked for, and worth it. */

@@ -29,8 +29,8 @@ typedef struct runner {
     /* at work: the slot, its mark, and whether that has told others that it is there */
     uint32_t slot, mark;
     bool is_told;
-    /* slots whose receives are posted */
-    uint32_t posted;
+    /* all receives of slots before this one are posted; and how many are */
+    uint32_t posted, posts;
 } runner;
 
 /* A collective of several classes. */
@@ -45,7 +45,7 @@ typedef struct brief_run {
     /* by group: one after the other */
     struct meetings {
         ETCH_VEC(meeting) all;
-    } *meetings;
+    } * meetings;
     uint32_t streams;
     /* the end of the last of all, so far */
     etch_sim_span step;
@@ -69,9 +69,19 @@ static etch_sim_span plus(etch_sim_span a, etch_sim_span b)
     return (etch_sim_span){a.count + b.count, a.error + b.error};
 }
 
+/* The mark of a receive; UINT32_MAX: there are not so many. */
+static uint32_t receive_of(const etch_sim_weave *weave, uint32_t number)
+{
+    for (uint32_t i = 0; i < weave->mark_count; i++)
+        if (weave->marks[i].kind == ETCH_MARK_RECEIVES && number-- == 0)
+            return i;
+    return UINT32_MAX;
+}
+
 /* ---- marks --------------------------------------------------------------------------------------------- */
 
-static etch_sim_span *message_at(const runner *r, etch_sim_span *all, uint32_t slot, const etch_sim_mark *mark)
+static etch_sim_span *message_at(const runner *r, etch_sim_span *all, uint32_t slot,
+                                 const etch_sim_mark *mark)
 {
     const etch_action *action = &r->slots->actions[r->slots->first[slot] + mark->action];
     return &all[(action->microbatch * r->slots->chunks + mark->row) * 2 + mark->back];
@@ -102,6 +112,15 @@ static struct last_mark *last_before(const brief_run *run, const runner *r, uint
     return r->last + (size_t)slot * run->streams;
 }
 
+/* Of the stream, when the slot of an action has ended; NULL: there is no such action before. */
+static const struct last_mark *last_since(brief_run *run, const runner *r, uint32_t slot,
+                                          const etch_wait *wait)
+{
+    uint32_t since;
+    const bool found = etch_slot_of_wait(r->slots, slot, wait, &since) && since < slot;
+    return found ? last_before(run, r, since + 1) + wait->what : NULL;
+}
+
 /* What a thread begins with. False: it is not known yet. */
 static bool begin_of(brief_run *run, runner *r, uint32_t slot, const etch_sim_thread *thread,
                      etch_sim_span *out)
@@ -117,8 +136,14 @@ static bool begin_of(brief_run *run, runner *r, uint32_t slot, const etch_sim_th
         const struct last_mark *last = last_before(run, r, slot - wait->what) + wait->where;
         other = last->slot;
         mark = last->mark;
-    } else if (wait->form == ETCH_WAIT_SAME) {
-        other = etch_slot_of_wait(r->slots, slot, wait->where);
+    } else if (wait->form == ETCH_WAIT_SINCE) {
+        const struct last_mark *last = last_since(run, r, slot, wait);
+        other = last->slot;
+        mark = last->mark;
+    } else if (wait->form != ETCH_WAIT_HERE) {
+        (void)etch_slot_of_wait(r->slots, slot, wait, &other); /* there is one: see is_made */
+        if (mark >= ETCH_WAIT_RECEIVE)
+            mark = receive_of(weave_at(r, other), mark - ETCH_WAIT_RECEIVE);
     }
     *out = end_of(run, r, other, mark);
     return out->count != ETCH_SIM_NEVER;
@@ -140,23 +165,35 @@ static bool pull(brief_run *run, runner *r, uint32_t slot, const etch_sim_mark *
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* Posts what slots ahead receive, as far as it is known when that may be: in the slots before them. */
-static void post_ahead(brief_run *run, runner *r)
+/* Posts what a slot receives, as far as it is known when that may be: in the slots before it. Is all of it? */
+static bool post_slot(brief_run *run, runner *r, uint32_t slot)
 {
-    for (; r->posted < r->slots->count && r->posted <= r->slot + 2; r->posted++) {
-        const etch_sim_weave *weave = weave_at(r, r->posted);
-        for (uint32_t i = 0; i < weave->mark_count; i++) {
-            const etch_sim_mark *mark = &weave->marks[i];
-            etch_sim_span *at;
-            if (mark->kind != ETCH_MARK_RECEIVES)
-                continue;
-            at = message_at(r, r->receives, r->posted, mark);
-            if (at->count == ETCH_SIM_NEVER && !pull(run, r, r->posted, mark, at)) {
-                *at = never;
-                return;
-            }
+    const etch_sim_weave *weave = weave_at(r, slot);
+    bool all = true;
+    for (uint32_t i = 0; i < weave->mark_count; i++) {
+        const etch_sim_mark *mark = &weave->marks[i];
+        if (mark->kind != ETCH_MARK_RECEIVES)
+            continue;
+        etch_sim_span *at = message_at(r, r->receives, slot, mark), begins;
+        const bool is_posted = at->count != ETCH_SIM_NEVER;
+        if (!is_posted && pull(run, r, slot, mark, &begins)) {
+            *at = begins;
+            r->posts++;
         }
+        all = all && at->count != ETCH_SIM_NEVER;
     }
+    return all;
+}
+
+/* Others may wait for what slots ahead receive: mostly the next ones; where the class itself waits, any. */
+static void post_ahead(brief_run *run, runner *r, bool waits)
+{
+    enum { NEXT = 2, FAR = 64 };
+    const uint32_t end = r->slots->count;
+    while (r->posted < end && r->posted <= r->slot + NEXT && post_slot(run, r, r->posted))
+        r->posted++;
+    for (uint32_t slot = r->posted; waits && slot < end && slot <= r->slot + FAR; slot++)
+        (void)post_slot(run, r, slot);
 }
 
 /* Takes part in a collective of several classes. False: not all of them are there. */
@@ -185,10 +222,12 @@ static bool meet(brief_run *run, runner *r, const etch_sim_mark *mark, etch_sim_
 static bool receive(brief_run *run, runner *r, const etch_sim_mark *mark, etch_sim_span *at)
 {
     const runner *other = &run->runners[mark->other];
-    etch_sim_span *mine = message_at(r, r->receives, r->slot, mark);
-    if (mine->count == ETCH_SIM_NEVER && !pull(run, r, r->slot, mark, mine)) {
-        *mine = never;
-        return false;
+    etch_sim_span *mine = message_at(r, r->receives, r->slot, mark), begins;
+    if (mine->count == ETCH_SIM_NEVER) {
+        if (!pull(run, r, r->slot, mark, &begins))
+            return false;
+        *mine = begins;
+        r->posts++;
     }
     const etch_sim_span theirs = *message_at(r, other->sends, r->slot, mark);
     if (theirs.count == ETCH_SIM_NEVER)
@@ -225,18 +264,20 @@ static bool pass_mark(brief_run *run, runner *r)
 /* Goes as far as it can. Has it got anywhere? */
 static bool advance(brief_run *run, runner *r)
 {
-    const uint32_t slot = r->slot, mark = r->mark, posted = r->posted;
+    const uint32_t slot = r->slot, mark = r->mark, posts = r->posts;
     const bool told = r->is_told;
     for (; r->slot <= r->slots->count; r->slot++) {
         const etch_sim_weave *weave = weave_at(r, r->slot);
-        post_ahead(run, r);
+        post_ahead(run, r, false);
         while (r->mark < weave->mark_count && pass_mark(run, r))
             r->mark++;
         if (r->mark < weave->mark_count)
             break;
         r->mark = 0;
     }
-    return r->slot != slot || r->mark != mark || r->posted != posted || r->is_told != told;
+    if (r->slot <= r->slots->count)
+        post_ahead(run, r, true);
+    return r->slot != slot || r->mark != mark || r->posts != posts || r->is_told != told;
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------- */
@@ -250,11 +291,18 @@ static etch_sim_span *unknown_spans(const etch_sim *sim, size_t count)
 }
 
 /* Is there what the thread begins with? */
-static bool is_made(const brief_run *run, const runner *r, uint32_t slot, const etch_sim_thread *thread)
+static bool is_made(brief_run *run, const runner *r, uint32_t slot, const etch_sim_thread *thread)
 {
     const etch_wait *wait = &thread->wait;
-    if (wait->form == ETCH_WAIT_SAME)
-        return r->slots->content[etch_slot_of_wait(r->slots, slot, wait->where)] == thread->content;
+    uint32_t other;
+    if (wait->form == ETCH_WAIT_SAME || wait->form == ETCH_WAIT_BACK)
+        return etch_slot_of_wait(r->slots, slot, wait, &other) &&
+               (wait->what < ETCH_WAIT_RECEIVE
+                    ? r->slots->content[other] == thread->content
+                    : receive_of(weave_at(r, other), wait->what - ETCH_WAIT_RECEIVE) != UINT32_MAX);
+    const struct last_mark *last = wait->form == ETCH_WAIT_SINCE ? last_since(run, r, slot, wait) : NULL;
+    if (wait->form == ETCH_WAIT_SINCE)
+        return last && last->slot != UINT32_MAX;
     if (wait->form == ETCH_WAIT_LAST)
         return wait->what <= slot && last_before(run, r, slot - wait->what)[wait->where].slot != UINT32_MAX;
     return true;

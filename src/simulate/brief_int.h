@@ -19,8 +19,13 @@ typedef enum etch_wait_form {
     ETCH_WAIT_HERE,
     /* the last of stream `where` before the slot that is `what` slots earlier, 0: before this one */
     ETCH_WAIT_LAST,
-    /* node `what` of the slot that does the action `where`, see below, for the same microbatch */
+    /* the last of stream `what` when the slot of the action `where` has ended, see below */
+    ETCH_WAIT_SINCE,
+    /* node `what` of the slot that does the action `where`, for the same microbatch, or for the one
+     * before it */
     ETCH_WAIT_SAME,
+    /* node `what` of the slot that is `where` slots earlier */
+    ETCH_WAIT_BACK,
     /* there is no name for it */
     ETCH_WAIT_UNKNOWN
 } etch_wait_form;
@@ -30,9 +35,11 @@ typedef struct etch_wait {
     uint32_t where, what;
 } etch_wait;
 
-/* Bits of `where` of SAME: which action of its own slot has the microbatch, then the kind of the other one, and
- * from the last ones on its chunk. */
-enum { ETCH_WAIT_KIND = 4, ETCH_WAIT_CHUNK = 8 };
+/* `where` of SINCE and SAME: which action of its own slot has the microbatch, and whether it is the one before that which
+ * counts; from these bits on the kind of the other action, and its chunk. */
+enum { ETCH_WAIT_BEFORE = 8, ETCH_WAIT_KIND = 4, ETCH_WAIT_CHUNK = 8 };
+/* In `what` of SAME and BACK, with n: the node is receive number n of its slot. */
+#define ETCH_WAIT_RECEIVE (UINT32_C(1) << 31)
 
 /* The slots of a stage, of a number of microbatches. */
 typedef struct etch_sim_slots {
@@ -79,8 +86,8 @@ typedef struct etch_brief_program {
 bool etch_brief_read(etch_sim *sim, const etch_sim_program *prepared, uint32_t stage,
                      etch_brief_program *out);
 etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint32_t node, uint32_t dep);
-/* The slot of the action, of the same microbatch as `own` of the slot. */
-uint32_t etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, uint32_t where);
+/* The slot of what a slot waits for: SINCE, SAME, BACK. False: there is none. */
+bool etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, const etch_wait *wait, uint32_t *out);
 /* The number of a message's action in its slot. */
 uint32_t etch_brief_action(const etch_brief_program *p, uint32_t node);
 
@@ -94,15 +101,20 @@ typedef struct etch_sim_span {
 /* `count` of what is not known yet, or of no path. */
 #define ETCH_SIM_NEVER UINT64_MAX
 
-/* What a mark comes after, and by how much. `what` of HERE and SAME is a mark. */
+/* What a mark comes after, and by how much. `what` of HERE, SAME and BACK is a mark. */
 typedef struct etch_sim_thread {
     etch_wait wait;
-    /* SAME: what the slot does */
+    /* SAME, BACK: what the slot does */
     uint32_t content;
     etch_sim_span lasts;
 } etch_sim_thread;
 
-typedef enum etch_mark_kind { ETCH_MARK_ENDS, ETCH_MARK_SENDS, ETCH_MARK_RECEIVES, ETCH_MARK_MEETS } etch_mark_kind;
+typedef enum etch_mark_kind {
+    ETCH_MARK_ENDS,
+    ETCH_MARK_SENDS,
+    ETCH_MARK_RECEIVES,
+    ETCH_MARK_MEETS
+} etch_mark_kind;
 
 /* A node that others have to know. Its threads lead to its end; where other ranks take part, to the time from
  * which on it may begin. */

@@ -74,23 +74,38 @@ uint32_t etch_brief_action(const etch_brief_program *p, uint32_t node)
     const uint64_t microbatch = (tag >> 1) / slots->chunks;
     const uint32_t first = slots->first[slot];
     uint32_t at = first;
-    while (at < slots->first[slot + 1] &&
-           !(slots->actions[at].microbatch == microbatch && etch_action_goes_back(slots->actions[at]) == (tag & 1)))
+    while (at < slots->first[slot + 1] && !(slots->actions[at].microbatch == microbatch &&
+                                            etch_action_goes_back(slots->actions[at]) == (tag & 1)))
         at++;
     return at - first;
 }
 
-uint32_t etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, uint32_t where)
+bool etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, const etch_wait *wait, uint32_t *out)
 {
-    etch_action action = slots->actions[slots->first[slot] + (where & ((1u << ETCH_WAIT_KIND) - 1))];
-    action.kind = (etch_action_kind)(where >> ETCH_WAIT_KIND & ((1u << (ETCH_WAIT_CHUNK - ETCH_WAIT_KIND)) - 1));
-    action.chunk = where >> ETCH_WAIT_CHUNK;
-    return slots->slot_of[place_of(slots, &action)];
+    if (wait->form == ETCH_WAIT_BACK) {
+        *out = slot - wait->where;
+        return wait->where <= slot;
+    }
+    const uint32_t own = wait->where % ETCH_WAIT_BEFORE;
+    etch_action action = slots->actions[slots->first[slot] + own];
+    action.kind =
+        (etch_action_kind)(wait->where >> ETCH_WAIT_KIND & ((1u << (ETCH_WAIT_CHUNK - ETCH_WAIT_KIND)) - 1));
+    action.chunk = wait->where >> ETCH_WAIT_CHUNK;
+    if (wait->where & ETCH_WAIT_BEFORE && action.microbatch-- == 0)
+        return false;
+    *out = slots->slot_of[place_of(slots, &action)];
+    return true;
 }
 
 static uint32_t slot_end(const etch_brief_program *p, uint32_t slot)
 {
     return slot < p->brief.count ? p->of->slots[slot + 1] : p->of->node_count;
+}
+
+static uint32_t name_action(uint32_t own, const etch_action *action, bool before)
+{
+    return own | (before ? ETCH_WAIT_BEFORE : 0) | (uint32_t)action->kind << ETCH_WAIT_KIND |
+           action->chunk << ETCH_WAIT_CHUNK;
 }
 
 /* By slot and stream the last node before it. */
@@ -113,6 +128,18 @@ static void list_last(const etch_sim *sim, etch_brief_program *p)
     }
 }
 
+/* The number of a node in its slot, or among what that receives. */
+static uint32_t name_node(const etch_brief_program *p, uint32_t node)
+{
+    const uint32_t first = p->of->slots[p->slot_of[node]];
+    uint32_t receives = 0;
+    if (p->of->nodes[node].type != ETCH_NODE_RECV)
+        return node - first;
+    for (uint32_t i = first; i < node; i++)
+        receives += p->of->nodes[i].type == ETCH_NODE_RECV;
+    return ETCH_WAIT_RECEIVE | receives;
+}
+
 etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint32_t node, uint32_t dep)
 {
     const uint32_t slot = p->slot_of[node], other = p->slot_of[dep];
@@ -124,14 +151,24 @@ etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint
     for (uint32_t back = 0; stream != UINT32_MAX && back <= MOST_BACK && other + back < slot; back++)
         if (p->last_before[(size_t)(slot - back) * streams + stream] == dep)
             return (etch_wait){ETCH_WAIT_LAST, stream, back};
+    for (uint32_t i = slots->first[slot]; slot < slots->count && i < slots->first[slot + 1]; i++) {
+        const etch_wait wait = {ETCH_WAIT_SINCE,
+                                name_action(i - slots->first[slot], &slots->actions[i], true), stream};
+        uint32_t since;
+        if (stream != UINT32_MAX && etch_slot_of_wait(slots, slot, &wait, &since) && since < slot &&
+            p->last_before[(size_t)(since + 1) * streams + stream] == dep)
+            return wait;
+    }
+    if (slot - other <= SLOTS_BEFORE)
+        return (etch_wait){ETCH_WAIT_BACK, slot - other, name_node(p, dep)};
     for (uint32_t i = slots->first[slot]; slot < slots->count && i < slots->first[slot + 1]; i++)
-        for (uint32_t k = slots->first[other]; k < slots->first[other + 1]; k++)
-            if (slots->actions[i].microbatch == slots->actions[k].microbatch)
+        for (uint32_t k = slots->first[other]; k < slots->first[other + 1]; k++) {
+            const uint64_t before = slots->actions[i].microbatch - slots->actions[k].microbatch;
+            if (before <= 1)
                 return (etch_wait){ETCH_WAIT_SAME,
-                                   (i - slots->first[slot]) |
-                                       (uint32_t)slots->actions[k].kind << ETCH_WAIT_KIND |
-                                       slots->actions[k].chunk << ETCH_WAIT_CHUNK,
-                                   dep - p->of->slots[other]};
+                                   name_action(i - slots->first[slot], &slots->actions[k], before != 0),
+                                   name_node(p, dep)};
+        }
     return (etch_wait){ETCH_WAIT_UNKNOWN, 0, 0};
 }
 
@@ -196,7 +233,8 @@ static bool meets(const etch_sim *sim, uint32_t family)
 
 static void add_content(etch_sim *sim, etch_brief_program *p, uint32_t slot)
 {
-    const uint32_t streams = etch_sim_streams(sim), first = p->of->slots[slot], count = slot_end(p, slot) - first;
+    const uint32_t streams = etch_sim_streams(sim), first = p->of->slots[slot],
+                   count = slot_end(p, slot) - first;
     etch_sim_content c = {.slot = slot,
                           .node_count = count,
                           .is_marked = ETCH_NEW_ARRAY(sim->arena, count, bool),
@@ -218,14 +256,14 @@ static void add_content(etch_sim *sim, etch_brief_program *p, uint32_t slot)
     ETCH_PUSH(sim->arena, &p->contents, c);
 }
 
-/* What is read of the same microbatch in another slot is marked there. */
+/* What is read by number in another slot is marked there. */
 static void mark_reads(const etch_sim *sim, etch_brief_program *p, const etch_sim_content *c)
 {
     const uint32_t first = p->of->slots[c->slot];
     for (uint32_t i = first; i < first + c->node_count; i++)
         for (uint32_t k = p->edges.first[i]; k < p->edges.first[i + 1]; k++) {
             const etch_wait wait = etch_brief_wait(sim, p, i, p->edges.deps.at[k]);
-            if (wait.form == ETCH_WAIT_SAME)
+            if ((wait.form == ETCH_WAIT_SAME || wait.form == ETCH_WAIT_BACK) && wait.what < ETCH_WAIT_RECEIVE)
                 p->contents.at[p->brief.content[p->slot_of[p->edges.deps.at[k]]]].is_marked[wait.what] = true;
         }
 }

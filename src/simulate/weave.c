@@ -38,7 +38,7 @@ static etch_wait outer_wait(const weaving *w, uint32_t node, uint32_t dep, uint3
 {
     etch_wait wait = etch_brief_wait(w->sim, w->program, node, dep);
     *content = 0;
-    if (wait.form == ETCH_WAIT_SAME) {
+    if ((wait.form == ETCH_WAIT_SAME || wait.form == ETCH_WAIT_BACK) && wait.what < ETCH_WAIT_RECEIVE) {
         *content = content_of(w, dep);
         wait.what = w->program->contents.at[*content].mark_of[wait.what];
     }
@@ -59,7 +59,7 @@ static etch_mark_kind kind_of(const weaving *w, const etch_node *node)
     if (node->type == ETCH_NODE_RECV)
         return ETCH_MARK_RECEIVES;
     return node->type == ETCH_NODE_COLL && group_of(w, node, &number)->class_count > 1 ? ETCH_MARK_MEETS
-                                                                                      : ETCH_MARK_ENDS;
+                                                                                       : ETCH_MARK_ENDS;
 }
 
 static etch_sim_span lasts_of(const weaving *w, uint32_t index)
