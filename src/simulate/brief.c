@@ -185,15 +185,22 @@ static bool post_slot(brief_run *run, runner *r, uint32_t slot)
     return all;
 }
 
-/* Others may wait for what slots ahead receive: mostly the next ones; where the class itself waits, any. */
-static void post_ahead(brief_run *run, runner *r, bool waits)
+/* Others may wait for what slots ahead receive: mostly the next ones. */
+static void post_ahead(brief_run *run, runner *r)
 {
-    enum { NEXT = 2, FAR = 64 };
-    const uint32_t end = r->slots->count;
-    while (r->posted < end && r->posted <= r->slot + NEXT && post_slot(run, r, r->posted))
+    enum { NEXT = 2 };
+    while (r->posted < r->slots->count && r->posted <= r->slot + NEXT && post_slot(run, r, r->posted))
         r->posted++;
-    for (uint32_t slot = r->posted; waits && slot < end && slot <= r->slot + FAR; slot++)
+}
+
+/* Where the chain comes back, what is received next is not posted next. Is anything? */
+static bool post_far(brief_run *run, runner *r)
+{
+    enum { FAR = 64 };
+    const uint32_t posts = r->posts;
+    for (uint32_t slot = r->posted; slot < r->slots->count && slot <= r->slot + FAR; slot++)
         (void)post_slot(run, r, slot);
+    return r->posts != posts;
 }
 
 /* Takes part in a collective of several classes. False: not all of them are there. */
@@ -268,15 +275,13 @@ static bool advance(brief_run *run, runner *r)
     const bool told = r->is_told;
     for (; r->slot <= r->slots->count; r->slot++) {
         const etch_sim_weave *weave = weave_at(r, r->slot);
-        post_ahead(run, r, false);
+        post_ahead(run, r);
         while (r->mark < weave->mark_count && pass_mark(run, r))
             r->mark++;
         if (r->mark < weave->mark_count)
             break;
         r->mark = 0;
     }
-    if (r->slot <= r->slots->count)
-        post_ahead(run, r, true);
     return r->slot != slot || r->mark != mark || r->posts != posts || r->is_told != told;
 }
 
@@ -362,6 +367,22 @@ static bool begin_class(brief_run *run, const etch_brief_program *programs, uint
     return true;
 }
 
+static bool advance_all(brief_run *run)
+{
+    bool moves = false;
+    for (uint32_t c = 0; c < run->sim->class_count; c++)
+        moves = advance(run, &run->runners[c]) || moves;
+    return moves;
+}
+
+static bool post_all(brief_run *run)
+{
+    bool moves = false;
+    for (uint32_t c = 0; c < run->sim->class_count; c++)
+        moves = post_far(run, &run->runners[c]) || moves;
+    return moves;
+}
+
 bool etch_sim_brief(etch_sim *sim, etch_step_time *out)
 {
     const etch_job *job = sim->job;
@@ -376,11 +397,8 @@ bool etch_sim_brief(etch_sim *sim, etch_step_time *out)
     run.meetings = etch_alloc_array(sim->arena, sim->groups.count, sizeof *run.meetings);
     for (uint32_t c = 0; fine && c < sim->class_count; c++)
         fine = begin_class(&run, programs, c, &work);
-    for (bool moves = fine; moves;) {
-        moves = false;
-        for (uint32_t c = 0; c < sim->class_count; c++)
-            moves = advance(&run, &run.runners[c]) || moves;
-    }
+    while (fine && (advance_all(&run) || post_all(&run)))
+        continue;
     for (uint32_t c = 0; fine && c < sim->class_count; c++)
         fine = run.runners[c].slot > run.runners[c].slots->count;
     *out = (etch_step_time){run.step.count, run.step.error};
