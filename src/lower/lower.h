@@ -223,8 +223,8 @@ typedef struct etch_job {
     const char *model, *plan, *config, *run;
     /* what messages are between; NULL: stages */
     const char *message_label;
-    /* of a brief job: the pipeline of the step; else NULL. Programs have fewer microbatches, and are else those
-     * of the step, stage by stage: its slots are copies of theirs */
+    /* of a brief job: the pipeline of the step; else NULL. Programs have fewer microbatches, and are else
+     * those of the step */
     const etch_pipe *pipe;
     uint64_t microbatches;
 } etch_job;
@@ -304,8 +304,8 @@ typedef struct etch_lower_options {
     /* the job has `workloads` */
     bool workloads;
     /* 0: as many microbatches as the step has. From 1 on: a brief job, whose programs have as many as show
-     * how stages begin and end, and what they repeat in between; the more, the greater the number. Its
-     * nodes have no names. A step that has hardly more than these is lowered as it is */
+     * how stages begin and end, and what they repeat in between; the more, the greater the number. Its nodes
+     * have no names. A step that has hardly more than these is lowered as it is */
     uint32_t brief;
 } etch_lower_options;
 

@@ -1,8 +1,6 @@
 /* A step slot by slot. Each class goes through its slots as long as what it needs is known; where it has to
- * wait for another class, that one goes on. What is known never changes, so that the order does not matter. */
+ * wait for another class, that one goes on. What is known never changes: the order does not matter. */
 #include "simulate/brief_int.h"
-
-#include <string.h>
 
 /* Of a stream: the slot, and in that the mark, of a node; UINT32_MAX: none. */
 struct last_mark {
@@ -39,13 +37,13 @@ typedef struct meeting {
     uint32_t arrived;
 } meeting;
 
+typedef ETCH_VEC(meeting) meeting_list;
+
 typedef struct brief_run {
     etch_sim *sim;
     runner *runners;
     /* by group: one after the other */
-    struct meetings {
-        ETCH_VEC(meeting) all;
-    } * meetings;
+    meeting_list *meetings;
     uint32_t streams;
     /* the end of the last of all, so far */
     etch_sim_span step;
@@ -165,7 +163,8 @@ static bool pull(brief_run *run, runner *r, uint32_t slot, const etch_sim_mark *
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* Posts what a slot receives, as far as it is known when that may be: in the slots before it. Is all of it? */
+/* Posts what a slot receives, as far as it is known when that may be: that is said in slots before it. Is all
+ * of it posted? */
 static bool post_slot(brief_run *run, runner *r, uint32_t slot)
 {
     const etch_sim_weave *weave = weave_at(r, slot);
@@ -207,21 +206,21 @@ static bool post_far(brief_run *run, runner *r)
 static bool meet(brief_run *run, runner *r, const etch_sim_mark *mark, etch_sim_span *at)
 {
     const etch_sim_group *group = &run->sim->groups.at[mark->group];
-    struct meetings *meetings = &run->meetings[mark->group];
+    meeting_list *meetings = &run->meetings[mark->group];
     const uint32_t number = r->met[group->family];
     if (!r->is_told) {
         etch_sim_span begins;
         if (!pull(run, r, r->slot, mark, &begins))
             return false;
-        while (meetings->all.count <= number)
-            ETCH_PUSH(run->sim->arena, &meetings->all, (meeting){.arrived = 0});
-        raise(&meetings->all.at[number].begins, begins);
-        meetings->all.at[number].arrived++;
+        while (meetings->count <= number)
+            ETCH_PUSH(run->sim->arena, meetings, (meeting){.arrived = 0});
+        raise(&meetings->at[number].begins, begins);
+        meetings->at[number].arrived++;
         r->is_told = true;
     }
-    if (meetings->all.at[number].arrived < group->class_count)
+    if (meetings->at[number].arrived < group->class_count)
         return false;
-    *at = plus(meetings->all.at[number].begins, mark->lasts);
+    *at = plus(meetings->at[number].begins, mark->lasts);
     r->met[group->family]++;
     return true;
 }
@@ -245,7 +244,8 @@ static bool receive(brief_run *run, runner *r, const etch_sim_mark *mark, etch_s
     return true;
 }
 
-/* False: it has to wait for another class. */
+/* Finds when the mark at work ends; of what is sent, from when on it may be. False: it has to wait for
+ * another class. */
 static bool pass_mark(brief_run *run, runner *r)
 {
     const etch_sim_mark *mark = &weave_at(r, r->slot)->marks[r->mark];
@@ -394,7 +394,7 @@ bool etch_sim_brief(etch_sim *sim, etch_step_time *out)
     for (uint32_t i = 0; fine && i < job->program_count; i++)
         fine = etch_brief_read(sim, &prepared[i], i / job->work_share_count, &programs[i]);
     run.runners = ETCH_NEW_ARRAY(sim->arena, sim->class_count, runner);
-    run.meetings = etch_alloc_array(sim->arena, sim->groups.count, sizeof *run.meetings);
+    run.meetings = ETCH_NEW_ARRAY(sim->arena, sim->groups.count, meeting_list);
     for (uint32_t c = 0; fine && c < sim->class_count; c++)
         fine = begin_class(&run, programs, c, &work);
     while (fine && (advance_all(&run) || post_all(&run)))

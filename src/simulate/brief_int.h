@@ -35,8 +35,8 @@ typedef struct etch_wait {
     uint32_t where, what;
 } etch_wait;
 
-/* `where` of SINCE and SAME: which action of its own slot has the microbatch, and whether it is the one before that which
- * counts; from these bits on the kind of the other action, and its chunk. */
+/* `where` of SINCE and SAME: which action of its own slot has the microbatch, and whether it is the one
+ * before that which counts; from these bits on the kind of the other action, and its chunk. */
 enum { ETCH_WAIT_BEFORE = 8, ETCH_WAIT_KIND = 4, ETCH_WAIT_CHUNK = 8 };
 /* In `what` of SAME and BACK, with n: the node is receive number n of its slot. */
 #define ETCH_WAIT_RECEIVE (UINT32_C(1) << 31)

@@ -84,10 +84,10 @@ typedef struct etch_step_time {
     uint64_t step, error;
 } etch_step_time;
 
-/* The same two numbers, digit by digit, from a brief job of the step, in time and memory of few microbatches and
- * some nanoseconds for each slot of the others. False: they cannot be told, and `etch_simulate` may know why.
- * Either a machine is not enough, or has kernels that are slower beside collectives, or the brief job does not
- * show all that the step does. */
+/* The same two numbers, digit by digit, from a brief job of the step, in time and memory of few microbatches,
+ * and little for each slot of the others. False: they cannot be told, and a job of the whole step, which
+ * `etch_simulate` runs, may say why. Either the machine lacks something, or its kernels are slower beside
+ * collectives, or the brief job does not show all that the step does. */
 bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simulate_options *options,
                          etch_step_time *out);
 

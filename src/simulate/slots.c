@@ -1,7 +1,7 @@
-/* What slots do. A program is made slot by slot, and what is made for one depends on the actions around it, on
- * whether a microbatch is the first or the last, and on nothing else that changes while stages are full. So a
- * slot of the whole step does what slots of the brief one do that stand among the same actions. Whether these
- * really all do the same is looked at, node by node; else the brief job shows nothing. */
+/* What slots do. A program is made slot by slot, and what is made for one depends on the actions around it,
+ * on whether a microbatch is the first or the last, and on nothing else that changes while stages are full.
+ * So a slot of the whole step does what slots of the brief one do that stand among the same actions. Whether
+ * these really all do the same is looked at, node by node; else the brief job shows nothing. */
 #include <string.h>
 
 #include "simulate/brief_int.h"
@@ -39,7 +39,7 @@ static etch_sim_slots list_slots(etch_arena *arena, const etch_pipe *pipe, uint3
     return slots;
 }
 
-/* The actions around a slot, and which of them are of the first or last microbatch, or of that of the slot. */
+/* The actions around a slot, and which of them are of the first or last microbatch, or of its own. */
 static void describe_place(const etch_sim_slots *slots, uint32_t slot, etch_arena *arena, words *out)
 {
     enum { NONE = 1, END = 2, ACTION = 16, IS_FIRST = 1 << 8, IS_LAST = 1 << 9, IS_SAME = 1 << 10 };

@@ -1,5 +1,5 @@
-/* Steps of plans that come with etch are told from brief jobs, and take as long as when all of their nodes are
- * run, to the picosecond. */
+/* Steps of plans that come with etch are told from brief jobs, and take as long as when all of their nodes
+ * are run, to the picosecond. */
 #include <stdio.h>
 #include <stdlib.h>
 
