@@ -8,7 +8,7 @@
 
 /* Actions before and after a slot that what it does may depend on: of slots; and how far back it may say `the
  * last one before`. */
-enum { SLOTS_BEFORE = 2, SLOTS_AFTER = 1, MOST_BACK = 3 };
+enum { SLOTS_BEFORE = 2, SLOTS_AFTER = 1, SLOTS_BACK = 3 };
 
 typedef ETCH_VEC(uint32_t) words;
 
@@ -148,7 +148,7 @@ etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint
     const etch_sim_slots *slots = &p->brief;
     if (slot == other)
         return (etch_wait){ETCH_WAIT_HERE, 0, dep - p->of->slots[slot]};
-    for (uint32_t back = 0; stream != UINT32_MAX && back <= MOST_BACK && other + back < slot; back++)
+    for (uint32_t back = 0; stream != UINT32_MAX && back <= SLOTS_BACK && other + back < slot; back++)
         if (p->last_before[(size_t)(slot - back) * streams + stream] == dep)
             return (etch_wait){ETCH_WAIT_LAST, stream, back};
     for (uint32_t i = slots->first[slot]; slot < slots->count && i < slots->first[slot + 1]; i++) {

@@ -84,10 +84,10 @@ static etch_expr picoseconds(etch_sym *sym, uint64_t count)
 static etch_status find_time(etch_session *session, etch_compiled *p, const etch_simulate_options *options,
                              const etch_job **job, etch_step_time *out)
 {
-    enum { MOST_BRIEF = 2 };
+    enum { BRIEF_TRIES = 2 };
     const etch_simulated *run;
     etch_style style = {.workloads = true, .brief = 1};
-    for (; style.brief <= MOST_BRIEF; style.brief++) {
+    for (; style.brief <= BRIEF_TRIES; style.brief++) {
         const etch_status status = etch_compiled_lower(session, p, &style, job);
         if (status != ETCH_OK || etch_simulate_brief(session->arena, *job, options, out))
             return status;
