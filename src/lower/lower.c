@@ -163,6 +163,47 @@ static etch_status check_cells(lowering *l, const etch_outline *outline)
     return ETCH_ELIMIT;
 }
 
+/* Pieces of a size run over microbatches, and do not repeat with them. */
+static bool repeats(const etch_outline *outline)
+{
+    bool fine = !etch_schedule_order(outline->pipe->schedule);
+    for (uint32_t i = 0; i < outline->weight_tasks.count; i++)
+        fine =
+            fine && !(outline->weight_tasks.at[i]->stream && outline->weight_tasks.at[i]->every_microbatch);
+    return fine;
+}
+
+/* Microbatches of a brief program: the stages are filled, some come and go, and they are emptied. Chunks are
+ * gone through by as many microbatches as there are stages. */
+static uint64_t brief_microbatches(const etch_pipe *pipe, uint32_t brief)
+{
+    enum { SOME = 6 };
+    const uint64_t stages = pipe->stages;
+    if (pipe->chunks == 1)
+        return brief * stages + SOME;
+    return (brief + UINT64_C(4)) * stages + pipe->microbatches % stages;
+}
+
+/* Leaves out microbatches where that is asked for, and worth it. */
+static etch_status shorten(lowering *l, etch_arena *scratch, etch_extent *extent, etch_outline *outline)
+{
+    etch_pipe brief = extent->pipe;
+    if (l->options->brief == 0 || !repeats(outline))
+        return ETCH_OK;
+    brief.microbatches = brief_microbatches(&brief, l->options->brief);
+    if (brief.microbatches + brief.microbatches / 4 >= extent->pipe.microbatches ||
+        !etch_pipe_fits(etch_diags_new(scratch), (etch_span){0, 0}, &brief))
+        return ETCH_OK;
+    etch_pipe *pipe = ETCH_NEW(l->arena, etch_pipe);
+    *pipe = extent->pipe;
+    l->job->pipe = pipe;
+    l->job->microbatches = brief.microbatches;
+    extent->pipe = brief;
+    outline->marks_slots = true;
+    outline->naming = ETCH_NAMES_NONE;
+    return etch_outline_shorten(scratch, l->options->values.placed, extent, outline);
+}
+
 /* The programs of all stages for one part. The first part says all that they have in common. */
 static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t work_share)
 {
@@ -179,6 +220,8 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
     status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
     if (status == ETCH_OK)
         status = check_cells(l, &outline);
+    if (status == ETCH_OK)
+        status = shorten(l, scratch, &extent, &outline);
     if (status != ETCH_OK)
         return status;
     for (uint32_t stage = 0; stage < extent.pipe.stages; stage++)

@@ -113,6 +113,9 @@ typedef struct etch_class_program {
     /* ranks that messages come from or go to, less the rank's own */
     const int64_t *peers;
     uint32_t peer_count;
+    /* of a brief job, by slot of the schedule: its first node; then the first one behind all slots */
+    const uint32_t *slots;
+    uint32_t slot_count;
 } etch_class_program;
 
 enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here on */
@@ -220,6 +223,10 @@ typedef struct etch_job {
     const char *model, *plan, *config, *run;
     /* what messages are between; NULL: stages */
     const char *message_label;
+    /* of a brief job: the pipeline of the step; else NULL. Programs have fewer microbatches, and are else
+     * those of the step */
+    const etch_pipe *pipe;
+    uint64_t microbatches;
 } etch_job;
 
 /* ---- making a job -------------------------------------------------------------------------------------- */
@@ -296,6 +303,10 @@ typedef struct etch_lower_options {
     unsigned annotations;
     /* the job has `workloads` */
     bool workloads;
+    /* 0: as many microbatches as the step has. From 1 on: a brief job, whose programs have as many as show
+     * how stages begin and end, and what they repeat in between; the more, the greater the number. Its nodes
+     * have no names. A step that has hardly more than these is lowered as it is */
+    uint32_t brief;
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };

@@ -387,6 +387,8 @@ typedef struct etch_outline {
     ETCH_VEC(etch_stream) streams;
     /* of clipping; NULL: none. The norm's numbers are those of its weight tasks */
     etch_task *norm, *norm_reduce;
+    /* the job is to know where slots begin */
+    bool marks_slots;
     /* those that run, in no order that means anything */
     etch_tasks collectives;
     /* by stage */
@@ -397,6 +399,10 @@ typedef struct etch_outline {
  * ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
+
+/* Leaves fewer microbatches to the programs of an outline, whose `pipe` has them already. */
+etch_status etch_outline_shorten(etch_arena *scratch, const etch_placed *placed, const etch_extent *extent,
+                                 etch_outline *outline) ETCH_MUST_CHECK;
 
 /* An outline in the making. */
 typedef struct etch_outliner {

@@ -254,6 +254,15 @@ static void link_passes(etch_outliner *o)
     place_registers(o);
 }
 
+static etch_status count_stages(etch_outliner *o)
+{
+    const uint32_t stages = o->extent->pipe.stages;
+    o->outline->sizes = ETCH_NEW_ARRAY(o->arena, stages, etch_size);
+    for (uint32_t stage = 0; stage < stages && o->status == ETCH_OK; stage++)
+        o->outline->sizes[stage] = etch_outline_count(o, stage);
+    return o->status;
+}
+
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline)
 {
@@ -277,8 +286,12 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     if (o.status != ETCH_OK)
         return o.status;
     link_passes(&o);
-    outline->sizes = ETCH_NEW_ARRAY(scratch, extent->pipe.stages, etch_size);
-    for (uint32_t stage = 0; stage < extent->pipe.stages && o.status == ETCH_OK; stage++)
-        outline->sizes[stage] = etch_outline_count(&o, stage);
-    return o.status;
+    return count_stages(&o);
+}
+
+etch_status etch_outline_shorten(etch_arena *scratch, const etch_placed *placed, const etch_extent *extent,
+                                 etch_outline *outline)
+{
+    etch_outliner o = {.arena = scratch, .placed = placed, .extent = extent, .outline = outline};
+    return count_stages(&o);
 }

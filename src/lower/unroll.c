@@ -716,8 +716,12 @@ static void run_actions(etch_unroller *u)
     find_gathers(u, actions, action_count);
     for (uint64_t i = 0, end; i < action_count; i = end) {
         end = etch_slot_end(actions, action_count, i);
+        if (u->slots)
+            u->slots[u->slots_begun++] = u->node_count;
         run_slot(u, actions + i, end - i);
     }
+    if (u->slots)
+        u->slots[u->slots_begun] = u->node_count;
     etch_lower_require(u->arena, u->gathers_met == u->gathers.count);
 }
 
@@ -755,6 +759,8 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
     u->names[0] = '\0';
     if (outline->annotations != 0)
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
+    if (outline->marks_slots)
+        u->slots = ETCH_NEW_ARRAY(arena, (size_t)etch_action_count(outline->pipe) + 1, uint32_t);
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->pipe->chunks + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
     u->gradients = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
@@ -778,6 +784,8 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
                                     .names = u->names,
                                     .annotated = u->annotated,
                                     .peers = u->peers,
-                                    .peer_count = u->peer_count};
+                                    .peer_count = u->peer_count,
+                                    .slots = u->slots,
+                                    .slot_count = u->slots_begun};
     etch_arena_free(scratch);
 }

@@ -118,6 +118,8 @@ typedef struct etch_unroller {
     int64_t *peers;
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
+    /* by slot: its first node; NULL: nobody wants to know */
+    uint32_t *slots, slots_begun;
     ETCH_VEC(etch_frame) frames;
     /* makers of gradients, by register */
     uint32_t *gradients;

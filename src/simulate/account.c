@@ -169,7 +169,7 @@ bool etch_sim_upper(const etch_sim *sim, const etch_sim_run *run, uint64_t *uppe
 
 uint64_t etch_sim_busiest(const etch_sim *sim, const etch_sim_run *run)
 {
-    const uint32_t streams = 1 + (sim->label_count ? sim->label_count : 1);
+    const uint32_t streams = etch_sim_streams(sim);
     uint64_t *busy = ETCH_NEW_ARRAY(sim->arena, streams, uint64_t), most = 0;
     for (uint32_t c = 0; c < sim->class_count; c++) {
         const etch_sim_agent *agent = &run->agents[c];

@@ -15,6 +15,11 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node)
     return 1 + (node->type == ETCH_NODE_SEND ? sim->message_label : sim->family_label[node->family]);
 }
 
+uint32_t etch_sim_streams(const etch_sim *sim)
+{
+    return 1 + (sim->label_count ? sim->label_count : 1);
+}
+
 uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node)
 {
     return sim->options->stack ? sim->options->stack->launch * (node + UINT64_C(1)) : 0;
@@ -75,40 +80,40 @@ static void list_collectives(const etch_sim *sim, etch_sim_program *p)
             p->collectives[p->of->nodes[i].family][p->detail[i]] = i;
 }
 
-/* Calls `edge` for each node that another waits for, and that node. Where communication has several streams,
- * what waits for the one before for the order alone does not wait. Computations wait for those before. */
-static void each_edge(const etch_sim *sim, etch_sim_program *p, bool streams,
-                      void (*edge)(etch_sim_program *p, uint32_t before, uint32_t after))
+void etch_sim_each_edge(const etch_sim *sim, const etch_class_program *p, bool streams, etch_sim_edge_fn edge,
+                        void *data)
 {
-    const uint32_t stream_count = 1 + (sim->label_count ? sim->label_count : 1);
+    const uint32_t stream_count = etch_sim_streams(sim);
     uint32_t *last = ETCH_NEW_ARRAY(sim->arena, stream_count, uint32_t), last_comm = UINT32_MAX;
     for (uint32_t s = 0; s < stream_count; s++)
         last[s] = UINT32_MAX;
-    for (uint32_t i = 0; i < p->of->node_count; i++) {
-        const etch_node *node = &p->of->nodes[i];
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const etch_node *node = &p->nodes[i];
         const uint32_t stream = etch_sim_stream(sim, node);
         const bool free = node->only_ordered && (!sim->options->one_stream || !streams);
         for (uint32_t k = 0; k < node->dep_count; k++)
-            if (!free || p->of->deps[node->first_dep + k] != last_comm)
-                edge(p, p->of->deps[node->first_dep + k], i);
+            if (!free || p->deps[node->first_dep + k] != last_comm)
+                edge(data, p->deps[node->first_dep + k], i);
         if (stream == UINT32_MAX)
             continue;
         if ((streams || stream == 0) && last[stream] != UINT32_MAX)
-            edge(p, last[stream], i);
+            edge(data, last[stream], i);
         last[stream] = i;
         last_comm = node->type == ETCH_NODE_COMP ? last_comm : i;
     }
 }
 
-static void count_edge(etch_sim_program *p, uint32_t before, uint32_t after)
+static void count_edge(void *data, uint32_t before, uint32_t after)
 {
+    etch_sim_program *p = data;
     p->first_follower[before]++;
     p->waits[after]++;
 }
 
 /* From the end of each list to its beginning. */
-static void put_edge(etch_sim_program *p, uint32_t before, uint32_t after)
+static void put_edge(void *data, uint32_t before, uint32_t after)
 {
+    etch_sim_program *p = data;
     p->follows[--p->first_follower[before]] = after;
 }
 
@@ -119,11 +124,11 @@ static void prepare(etch_sim *sim, const etch_class_program *of, bool streams, e
     p->first_follower = ETCH_NEW_ARRAY(sim->arena, (size_t)count + 1, uint32_t);
     p->waits = ETCH_NEW_ARRAY(sim->arena, count, uint32_t);
     p->detail = ETCH_NEW_ARRAY(sim->arena, count, uint32_t);
-    each_edge(sim, p, streams, count_edge);
+    etch_sim_each_edge(sim, of, streams, count_edge, p);
     for (uint32_t i = 1; i <= count; i++)
         p->first_follower[i] += p->first_follower[i - 1];
     p->follows = ETCH_NEW_ARRAY(sim->arena, p->first_follower[count], uint32_t);
-    each_edge(sim, p, streams, put_edge);
+    etch_sim_each_edge(sim, of, streams, put_edge, p);
     for (uint32_t i = 0; i < count; i++)
         if (of->nodes[i].type == ETCH_NODE_COMP)
             p->detail[i] = etch_sim_compute(sim, &of->nodes[i], false);

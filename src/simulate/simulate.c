@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "simulate/simulate_int.h"
+#include "simulate/brief_int.h"
 
 /* ---- labels -------------------------------------------------------------------------------------------- */
 
@@ -82,21 +82,44 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     return true;
 }
 
-etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
-                          const etch_simulate_options *options, const etch_simulated **out)
+static etch_sim new_sim(etch_arena *scratch, etch_arena *results, etch_diags *diags, const etch_job *job,
+                        const etch_simulate_options *options)
 {
-    etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
-    etch_simulated *result = ETCH_NEW(arena, etch_simulated);
     etch_sim sim = {.arena = scratch,
-                    .results = arena,
+                    .results = results,
                     .diags = diags,
                     .job = job,
                     .options = options,
                     .cluster = options->cluster};
     sim.spreads.arena = sim.timed.arena = scratch;
+    return sim;
+}
+
+etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
+                          const etch_simulate_options *options, const etch_simulated **out)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
+    etch_simulated *result = ETCH_NEW(arena, etch_simulated);
+    etch_sim sim = new_sim(scratch, arena, diags, job, options);
     const bool fine = simulate(&sim, result);
     const bool refused = sim.class_count > ETCH_MOST_CLASSES;
     etch_arena_free(scratch);
     *out = fine ? result : NULL;
     return fine ? ETCH_OK : refused ? ETCH_ELIMIT : ETCH_EINPUT;
+}
+
+bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simulate_options *options,
+                         etch_step_time *out)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
+    etch_simulated *unused = ETCH_NEW(scratch, etch_simulated);
+    etch_sim sim = new_sim(scratch, scratch, etch_diags_new(scratch), job, options);
+    const bool may = job->pipe && options->slow.digits == 0 &&
+                     options->cluster->device->slowdown.digits == 0 &&
+                     !options->cluster->eager; /* what they change is no matter of slots */
+    set_labels(&sim);
+    const bool fine =
+        may && etch_sim_place(&sim, unused) && etch_sim_classes(&sim) && etch_sim_brief(&sim, out);
+    etch_arena_free(scratch);
+    return fine;
 }

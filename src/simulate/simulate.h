@@ -79,4 +79,16 @@ typedef struct etch_simulated {
 etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
                           const etch_simulate_options *options, const etch_simulated **out) ETCH_MUST_CHECK;
 
+/* How long a step takes, and how far that may be off: as in etch_simulated. */
+typedef struct etch_step_time {
+    uint64_t step, error;
+} etch_step_time;
+
+/* The same two numbers, digit by digit, from a brief job of the step, in time and memory of few microbatches,
+ * and little for each slot of the others. False: they cannot be told, and a job of the whole step, which
+ * `etch_simulate` runs, may say why. Either the machine lacks something, or its kernels are slower beside
+ * collectives, or the brief job does not show all that the step does. */
+bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simulate_options *options,
+                         etch_step_time *out);
+
 #endif

@@ -120,9 +120,28 @@ etch_sim_program *etch_sim_prepare(etch_sim *sim, bool streams);
 uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t tag, bool receives);
 /* 0: computes; else its stream of communication, from 1 on; UINT32_MAX: receives wait in none. */
 uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node);
+/* All streams have numbers below this one. */
+uint32_t etch_sim_streams(const etch_sim *sim);
+typedef void (*etch_sim_edge_fn)(void *data, uint32_t before, uint32_t after);
+/* Calls `edge` for each node that another waits for, and that node, in the order of the latter. Where
+ * communication has several streams, what waits for the one before for the order alone does not wait.
+ * Computations wait for those before. */
+void etch_sim_each_edge(const etch_sim *sim, const etch_class_program *program, bool streams,
+                        etch_sim_edge_fn edge, void *data);
 
 /* When the host of a rank has launched the node: it launches one after the other, in issue order. */
 uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node);
+
+/* ---- edges.c ------------------------------------------------------------------------------------------- */
+
+/* By node, what it waits for: `deps` from `first[i]` to `first[i + 1]`. */
+typedef struct etch_sim_edges {
+    uint32_t *first;
+    ETCH_VEC(uint32_t) deps;
+} etch_sim_edges;
+
+/* The edges of a program with streams, but those that others imply: who waits for whom in the end stays. */
+etch_sim_edges etch_sim_fewest_edges(const etch_sim *sim, const etch_class_program *program);
 
 /* ---- pace.c: a run in the order of time, where kernels are slower beside collectives ------------------- */
 

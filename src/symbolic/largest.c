@@ -172,7 +172,7 @@ static bool list_candidates(table *t, uint32_t count, const etch_expr *args, row
     return true;
 }
 
-etch_expr sym_covered_max(etch_sym *sym, uint32_t count, const etch_expr *args)
+static etch_expr covered_max(etch_sym *sym, uint32_t count, const etch_expr *args)
 {
     table t = {.sym = sym};
     row_list list = {0};
@@ -180,6 +180,11 @@ etch_expr sym_covered_max(etch_sym *sym, uint32_t count, const etch_expr *args)
         return sym_max(sym, count, args);
     drop_covered(&t, &list, true);
     return max_of_rows(sym, list.at, list.count);
+}
+
+etch_expr etch_remade(etch_sym *sym, etch_expr a)
+{
+    return sym_rebuild(sym, a, covered_max);
 }
 
 etch_expr etch_max_of(etch_sym *sym, uint32_t count, const etch_expr *args)

@@ -14,8 +14,8 @@ typedef struct rewriter {
     uint32_t count;
     /* of opaque atoms; NULL: they stay as they are */
     sym_memo *memo;
-    /* a max keeps no argument that is below the mean of two others */
-    bool covers;
+    /* builds each max; NULL: as it is built */
+    sym_max_fn max;
 } rewriter;
 
 static etch_expr rewrite(rewriter *r, etch_expr a);
@@ -33,7 +33,7 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
         if (atom->kind == ETCH_SYM_FLOOR)
             result = sym_floor(sym, args[0]);
         else if (atom->kind == ETCH_SYM_MAX)
-            result = r->covers ? sym_covered_max(sym, atom->count, args) : sym_max(sym, atom->count, args);
+            result = r->max ? r->max(sym, atom->count, args) : sym_max(sym, atom->count, args);
         else if (atom->kind == ETCH_SYM_POW2)
             result = sym_pow2(sym, args[0]);
         else if (atom->kind == ETCH_SYM_SUM)
@@ -161,7 +161,7 @@ static void keep_apart(etch_sym *sym, etch_expr a, etch_expr other, etch_expr *v
 
 etch_expr sym_replace(etch_sym *sym, etch_expr a, const etch_expr *values)
 {
-    rewriter r = {sym, values, sym->vars.count, NULL, false};
+    rewriter r = {sym, values, sym->vars.count, NULL, NULL};
     return rewrite(&r, a);
 }
 
@@ -176,7 +176,7 @@ etch_expr sym_put(etch_sym *sym, etch_expr a, const sym_atom *atom, etch_expr va
     else
         sym_memo_put(sym, &memo, atom, value);
     keep_apart(sym, a, value, values, count);
-    rewriter r = {sym, values, count, &memo, false};
+    rewriter r = {sym, values, count, &memo, NULL};
     etch_expr result = rewrite(&r, a);
     sym_scratch_release(sym, mark);
     return result;
@@ -196,7 +196,7 @@ etch_expr sym_refresh_anew(etch_sym *sym, etch_expr a)
     etch_expr known = sym_memo_get(&sym->fresh, a);
     if (!known) {
         sym_scratch_mark mark = sym_scratch_top(sym);
-        rewriter r = {sym, definitions(sym), sym->vars.count, &sym->fresh, false};
+        rewriter r = {sym, definitions(sym), sym->vars.count, &sym->fresh, NULL};
         known = rewrite(&r, a);
         sym_scratch_release(sym, mark);
         sym_memo_put(sym, &sym->fresh, a, known ? known : &undefined);
@@ -204,10 +204,10 @@ etch_expr sym_refresh_anew(etch_sym *sym, etch_expr a)
     return known == &undefined ? NULL : known;
 }
 
-etch_expr etch_remade(etch_sym *sym, etch_expr a)
+etch_expr sym_rebuild(etch_sym *sym, etch_expr a, sym_max_fn max)
 {
     sym_memo memo = {0};
-    rewriter r = {sym, NULL, 0, &memo, true};
+    rewriter r = {sym, NULL, 0, &memo, max};
     a = sym_refresh(sym, a);
     return a ? rewrite(&r, a) : NULL;
 }
@@ -281,7 +281,7 @@ etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr
     uint32_t var_count = sym->vars.count;
     etch_expr *by_index = sym_scratch_take(sym, var_count + 1, sizeof *by_index);
     sym_memo memo = {0};
-    rewriter r = {sym, by_index, var_count, &memo, false};
+    rewriter r = {sym, by_index, var_count, &memo, NULL};
     bool defined = given_values(sym, count, vars, values, by_index);
     keep_apart(sym, a, NULL, by_index, var_count);
     /* variables that an equality replaced take what its right side becomes */

@@ -104,7 +104,8 @@ etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b);
 /* The largest of `count` > 0 arguments: as etch_max of one after the other, but most are compared with each
  * other instead of with a max. */
 etch_expr etch_max_of(etch_sym *sym, uint32_t count, const etch_expr *args);
-/* The same expression, in which no max has an argument that is below the mean of two others. NULL when it is undefined. */
+/* The same expression, in which no max has an argument that is below the mean of two others. NULL when it is
+ * undefined. */
 etch_expr etch_remade(etch_sym *sym, etch_expr a);
 etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_abs(etch_sym *sym, etch_expr a);

@@ -454,8 +454,9 @@ sym_atom *sym_index_var(etch_sym *sym, uint32_t level);
 sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args);
 etch_expr sym_floor(etch_sym *sym, etch_expr a);
 etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args); /* count >= 1 */
-/* largest.c: the same without arguments that are below the mean of two others. */
-etch_expr sym_covered_max(etch_sym *sym, uint32_t count, const etch_expr *args);
+/* Builds an expression again, and each max in it by `max`. NULL when it is undefined. */
+typedef etch_expr (*sym_max_fn)(etch_sym *sym, uint32_t count, const etch_expr *args);
+etch_expr sym_rebuild(etch_sym *sym, etch_expr a, sym_max_fn max);
 etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr sym_recip_atom(etch_sym *sym, etch_expr den); /* den as fraction.c prepares it */
 

@@ -218,6 +218,8 @@ typedef struct etch_style {
     unsigned annotations;
     /* the job has its workloads */
     bool workloads;
+    /* as of etch_lower */
+    uint32_t brief;
 } etch_style;
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */

@@ -32,6 +32,7 @@ etch_status etch_compiled_lower(etch_session *session, etch_compiled *p, const e
         options.naming = style->naming;
         options.annotations = style->annotations;
         options.workloads = style->workloads;
+        options.brief = style->brief;
     }
     return etch_lower(session->arena, &options, job);
 }

@@ -79,24 +79,49 @@ static etch_expr picoseconds(etch_sym *sym, uint64_t count)
     return etch_div(sym, etch_int(sym, (int64_t)count), etch_pow(sym, etch_int(sym, 10), PICO));
 }
 
+/* Runs the step: most are told from a few of their microbatches. The job that was run, or part of it, is left
+ * in `job`. */
+static etch_status find_time(etch_session *session, etch_compiled *p, const etch_simulate_options *options,
+                             const etch_job **job, etch_step_time *out)
+{
+    enum { BRIEF_TRIES = 2 };
+    const etch_simulated *run;
+    etch_style style = {.workloads = true, .brief = 1};
+    for (; style.brief <= BRIEF_TRIES; style.brief++) {
+        const etch_status status = etch_compiled_lower(session, p, &style, job);
+        if (status != ETCH_OK || etch_simulate_brief(session->arena, *job, options, out))
+            return status;
+        if (!(*job)->pipe)
+            break;
+    }
+    style.brief = 0;
+    etch_status status = (*job)->pipe ? etch_compiled_lower(session, p, &style, job) : ETCH_OK;
+    if (status == ETCH_OK)
+        status = etch_simulate(session->arena, session->diags, *job, options, &run);
+    if (status == ETCH_OK)
+        *out = (etch_step_time){run->step, run->error};
+    return status;
+}
+
 /* NULL after a reported error. */
 static const etch_timed_run *run_step(etch_session *session, const etch_quantity *q, etch_compiled *p,
                                       const etch_cluster *cluster)
 {
     etch_sym *sym = session->sym;
-    const etch_style style = {.workloads = true};
     etch_simulate_options options = {.cluster = cluster};
-    const etch_job *job;
-    const etch_simulated *run;
+    const etch_job *job = NULL;
+    etch_step_time time;
     if (session->stack && !(options.stack = etch_session_stack(session, cluster, session->stack)))
         return NULL;
-    if (!etch_compiled_place(session, p) || etch_compiled_lower(session, p, &style, &job) != ETCH_OK)
+    if (!etch_compiled_place(session, p))
         return NULL;
-    etch_remark_default_axes(session, p, NULL);
-    if (etch_simulate(session->arena, session->diags, job, &options, &run) != ETCH_OK)
+    const etch_status status = find_time(session, p, &options, &job, &time);
+    if (job)
+        etch_remark_default_axes(session, p, NULL);
+    if (status != ETCH_OK)
         return NULL;
     etch_remark_machine(session, cluster->device, job);
-    if (run->step <= run->error) {
+    if (time.step <= time.error) {
         etch_error(session->diags, ETCH_E_MACHINE_UNFIT, q->span,
                    "the step is as short as the error of its time: nothing is known of it");
         return NULL;
@@ -106,9 +131,9 @@ static const etch_timed_run *run_step(etch_session *session, const etch_quantity
                             .compiled = p,
                             .cluster = cluster,
                             .ranks = etch_int(sym, job->rank_count),
-                            .seconds = {.low = picoseconds(sym, run->step - run->error),
-                                        .value = picoseconds(sym, run->step),
-                                        .high = picoseconds(sym, run->step + run->error)}};
+                            .seconds = {.low = picoseconds(sym, time.step - time.error),
+                                        .value = picoseconds(sym, time.step),
+                                        .high = picoseconds(sym, time.step + time.error)}};
     session->timed_runs = out;
     return out;
 }
