@@ -330,6 +330,7 @@ ELSEWHERE = {
     "MOST_PICOSECONDS": "tests/simulate/test_run.py test_longest_node",
     "ETCH_LEVEL_SIDES": "tests/machine/test_shipped.py check_limits",
     "MOST_PLACES": "tests/machine/test_shipped.py check_limits",
+    "MOST_WINDOW_LOG": "tests/acceptance/test_compressed.py test_what_a_frame_asks_for",
     "ETCH_SERIES_MOST": "tests/acceptance/test_loops.py test_longest_text",
     "ETCH_SHEET_COLUMNS": "tests/machine/test_shipped.py check_limits",
     "MOST_JOBS": "tests/acceptance/test_limits.py test_counts_of_options",
