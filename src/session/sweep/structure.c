@@ -105,7 +105,8 @@ void etch_framing_structure(etch_framing *f)
         each_of_loops(p->training->graph, decide, f);
     etch_structure_of_mesh(session->sym, f->settings, f->plan, decide, f);
     const etch_diag *said = etch_diags_retract(session->diags, &mark);
-    f->frame->open_error = first_error(said);
+    const etch_diag *wrong = first_error(said);
+    f->frame->open_error = wrong ? etch_sweep_copy(f->sweep->arena, wrong) : NULL;
     for (uint32_t i = 0; is_undecided(said) && i < f->axes.count; i++)
         f->axes.at[i].decides = f->axes.at[i].decides || !f->axes.at[i].is_size;
 }
