@@ -192,6 +192,8 @@ const etch_source *etch_source_add(etch_diags *diags, const char *path, const ch
 const etch_source *etch_source_at(const etch_diags *diags, etch_span span, uint32_t *line, uint32_t *column);
 uint32_t etch_error_count(const etch_diags *diags);
 const etch_diag *etch_diags_first(const etch_diags *diags);
+/* The first error from a message on; NULL: there is none. `diag` may be NULL. */
+const etch_diag *etch_first_error(const etch_diag *diag);
 /* Begins anew: nothing has been recorded. Sources stay. */
 void etch_diags_forget(etch_diags *diags);
 

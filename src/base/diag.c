@@ -22,6 +22,13 @@ const etch_diag *etch_diags_first(const etch_diags *diags)
     return diags->first;
 }
 
+const etch_diag *etch_first_error(const etch_diag *diag)
+{
+    while (diag && diag->severity != ETCH_ERROR)
+        diag = diag->next;
+    return diag;
+}
+
 void etch_diags_forget(etch_diags *diags)
 {
     diags->first = NULL;

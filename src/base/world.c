@@ -239,18 +239,10 @@ etch_status etch_world_receive(etch_world *w, etch_diags *diags, unsigned from, 
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-static const etch_diag *first_error(const etch_diags *diags)
-{
-    const etch_diag *diag = diags ? etch_diags_first(diags) : NULL;
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
-    return diag;
-}
-
 /* What process 0 is told at the end of another. */
 static void put_end(char *text, size_t size, const etch_diags *diags, etch_status status)
 {
-    const etch_diag *error = first_error(diags);
+    const etch_diag *error = diags ? etch_first_error(etch_diags_first(diags)) : NULL;
     int length = snprintf(text, size, "%d %u\n%.1000s\n", (int)status, error ? (unsigned)error->code : 0,
                           error ? error->message : "");
     for (const etch_label *help = error ? error->helps : NULL; help && length < (int)size / 2;

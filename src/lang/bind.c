@@ -355,9 +355,10 @@ static etch_expr length_in(const binder *b, const slot *s)
 static etch_expr settled_length(const binder *b, etch_expr var)
 {
     for (uint32_t i = 0; i < b->spec->params.count; i++) {
-        const etch_expr length = b->spec->params.at[i].length;
-        if (length == var && length)
-            return length_in(b, &b->slots.at[i]) ? length_in(b, &b->slots.at[i]) : var;
+        if (b->spec->params.at[i].length != var)
+            continue;
+        const etch_expr length = length_in(b, &b->slots.at[i]);
+        return length ? length : var;
     }
     return var;
 }

@@ -298,7 +298,7 @@ static uint32_t update_bytes(const etch_training *training, const etch_tensor *w
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_optimizer *optimizer = &training->train.optimizer;
     const uint32_t main_grad = optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
-    const uint32_t copy = etch_copy_bytes(training);
+    const uint32_t copy = etch_weight_copy_bytes(training);
     const uint32_t moments = etch_moment_bytes(training) + main_grad + (optimizer->ema ? copy : 0);
     const uint32_t own = etch_dtype_bytes(weight->dtype);
     *reads = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + moments;

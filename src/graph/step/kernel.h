@@ -38,7 +38,7 @@ etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena
 /* FLOP of the optimizer for one element; zero without one. */
 uint32_t etch_update_flop(const etch_training *training);
 /* Bytes of one element of a copy of the weights. */
-uint32_t etch_copy_bytes(const etch_training *training);
+uint32_t etch_weight_copy_bytes(const etch_training *training);
 /* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
 uint32_t etch_master_bytes(const etch_training *training);
 uint32_t etch_moment_bytes(const etch_training *training);

@@ -8,7 +8,7 @@ uint32_t etch_update_flop(const etch_training *training)
     return (optimizer->row ? optimizer->row->flop.constants[0] : 0) + (ema ? ema->flop.constants[0] : 0);
 }
 
-uint32_t etch_copy_bytes(const etch_training *training)
+uint32_t etch_weight_copy_bytes(const etch_training *training)
 {
     const etch_dtypes *dtypes = &training->graph->dtypes;
     return etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
@@ -18,7 +18,7 @@ uint32_t etch_master_bytes(const etch_training *training)
 {
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_optimizer *optimizer = &training->train.optimizer;
-    return ((uint32_t)optimizer->master + optimizer->ema) * etch_copy_bytes(training) +
+    return ((uint32_t)optimizer->master + optimizer->ema) * etch_weight_copy_bytes(training) +
            (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
 }
 

@@ -251,7 +251,7 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 static etch_expr lookup_call(void *data, const etch_ast_expr *call, bool *known)
 {
     etch_env *env = data;
-    *known = etch_is_at(call) || strcmp(call->name.text, "len") == 0;
+    *known = etch_reads_series(call->name.text);
     return *known ? env->builder->inside->one(env, call) : NULL;
 }
 

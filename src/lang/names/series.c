@@ -27,9 +27,21 @@ void etch_series_declare(etch_spec *spec, etch_param *param)
 
 /* ---- what reads it ------------------------------------------------------------------------------------- */
 
+static const char at[] = "at", len[] = "len";
+
 bool etch_is_at(const etch_ast_expr *expr)
 {
-    return expr->kind == ETCH_AST_CALL && strcmp(expr->name.text, "at") == 0;
+    return expr->kind == ETCH_AST_CALL && strcmp(expr->name.text, at) == 0;
+}
+
+bool etch_is_len(const etch_ast_expr *expr)
+{
+    return expr->kind == ETCH_AST_CALL && strcmp(expr->name.text, len) == 0;
+}
+
+bool etch_reads_series(const char *function)
+{
+    return strcmp(function, at) == 0 || strcmp(function, len) == 0;
 }
 
 const etch_param *etch_series_named(etch_spec *spec, const etch_ast_expr *call, uint32_t arguments,

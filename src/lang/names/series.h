@@ -30,6 +30,10 @@ void etch_series_declare(etch_spec *spec, etch_param *param);
 
 /* `at(NAME, ..)`, a call. */
 bool etch_is_at(const etch_ast_expr *expr);
+/* `len(NAME)`, a call. */
+bool etch_is_len(const etch_ast_expr *expr);
+/* Is it the name of one of these two functions? */
+bool etch_reads_series(const char *function);
 /* The param of `at(NAME, ..)` or `len(NAME)`: a text or list. NULL after an error. */
 const etch_param *etch_series_named(etch_spec *spec, const etch_ast_expr *call, uint32_t arguments,
                                     const etch_lookup *lookup);

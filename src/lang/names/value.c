@@ -55,7 +55,7 @@ static const function *find_function(const char *name)
 
 bool etch_is_value_function(const char *name)
 {
-    return find_function(name) || strcmp(name, "len") == 0 || strcmp(name, "at") == 0;
+    return find_function(name) || etch_reads_series(name);
 }
 
 /* ---- expressions --------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static etch_expr evaluate_call(etch_spec *spec, const etch_ast_expr *call, const
     const function *f = find_function(call->name.text);
     if (f)
         return apply(spec, call, f, lookup);
-    if (strcmp(call->name.text, "len") == 0) {
+    if (etch_is_len(call)) {
         const etch_param *param = etch_series_named(spec, call, 1, lookup);
         return param ? param->length : NULL;
     }
@@ -180,7 +180,8 @@ static etch_expr evaluate_call(etch_spec *spec, const etch_ast_expr *call, const
     }
     etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_FUNCTION, call->name.span,
                                  "'%s' is no function of numbers", call->name.text);
-    etch_suggest_name(diag, call->name.text, etch_value_functions, FUNCTION_COUNT + 1);
+    etch_suggest_name(diag, call->name.text, etch_value_functions,
+                      sizeof etch_value_functions / sizeof *etch_value_functions - 1);
     return NULL;
 }
 

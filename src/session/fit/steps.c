@@ -107,9 +107,8 @@ static etch_status lower_one(void *data, size_t i)
 static etch_status repeat(fit_steps *f, etch_status status)
 {
     for (uint32_t i = 0; i < f->table.count; i++) {
-        const etch_diag *said = f->rows[i].session ? etch_diags_first(f->rows[i].session->diags) : NULL;
-        while (said && said->severity != ETCH_ERROR)
-            said = said->next;
+        const etch_session *session = f->rows[i].session;
+        const etch_diag *said = session ? etch_first_error(etch_diags_first(session->diags)) : NULL;
         if (!said)
             continue;
         etch_diag *diag = etch_error(f->session->diags, said->code, f->table.at[i].span, "%s", said->message);

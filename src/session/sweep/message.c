@@ -43,10 +43,7 @@ void etch_sweep_repeat(etch_session *session, const etch_diag *diag)
 
 const etch_diag *etch_sweep_first_error(const etch_session *session)
 {
-    const etch_diag *diag = etch_diags_first(session->diags);
-    while (diag && diag->severity != ETCH_ERROR)
-        diag = diag->next;
-    return diag;
+    return etch_first_error(etch_diags_first(session->diags));
 }
 
 void etch_frame_refuse(etch_sweep *sweep, etch_sweep_frame *frame, const etch_diag *why)

@@ -76,13 +76,6 @@ static bool is_undecided(const etch_diag *said)
     return false;
 }
 
-static const etch_diag *first_error(const etch_diag *said)
-{
-    while (said && said->severity != ETCH_ERROR)
-        said = said->next;
-    return said;
-}
-
 /* Builds the model with all axes open, to see which of them must not be. */
 void etch_framing_structure(etch_framing *f)
 {
@@ -105,7 +98,7 @@ void etch_framing_structure(etch_framing *f)
         each_of_loops(p->training->graph, decide, f);
     etch_structure_of_mesh(session->sym, f->settings, f->plan, decide, f);
     const etch_diag *said = etch_diags_retract(session->diags, &mark);
-    const etch_diag *wrong = first_error(said);
+    const etch_diag *wrong = etch_first_error(said);
     f->frame->open_error = wrong ? etch_sweep_copy(f->sweep->arena, wrong) : NULL;
     for (uint32_t i = 0; is_undecided(said) && i < f->axes.count; i++)
         f->axes.at[i].decides = f->axes.at[i].decides || !f->axes.at[i].is_size;

@@ -40,9 +40,7 @@ static void explain(etch_sweep *sweep, const etch_tally *tally, bool of_all)
         a.session->cluster = tally->frame->machine->cluster;
     if (status == ETCH_OK)
         ask_all(&a);
-    const etch_diag *said = a.session ? etch_diags_first(a.session->diags) : NULL;
-    while (said && said->severity != ETCH_ERROR)
-        said = said->next;
+    const etch_diag *said = a.session ? etch_sweep_first_error(a.session) : NULL;
     const char *row = etch_text(sweep->arena, "row %" PRIu64 ", %s", tally->row + 1,
                                 etch_row_text(sweep, tally->frame, tally->values));
     const char *text = said ? said->message : tally->reason.text;
