@@ -188,8 +188,8 @@ static void seeds(etch_arena *arena)
         9204172,
         /* parts of weights that are left for backward, and not read */
         20004314,
-        /* what iterations of an inner loop that is run again enter one another with */
-        20016402,
+        /* what iterations of an inner loop that is run again enter one another with, also as a view */
+        20016402, 20031238,
         /* two parts of one value, of one size, in a message */
         20022545,
         /* what iterations hand on over a cut, and nothing behind it reads */

@@ -382,6 +382,24 @@ static const live_case cases[] = {
           "}\n" TRAIN " }\n",
      "shard B @ dp\npin cut [B @ dp, S @ tp]\nzero 3 @ dp, keep = microbatch, root = true, prefetch = 0",
      WORKSPACE, 0, 28800},
+    {"what iterations of a loop that is run again enter one another with, of which its gradient has a view",
+     HEAD "dim B = 8, H = 8, Z = 2, Y = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H], u[H]\n"
+          "  y[B,H] = x * w\n"
+          "  z = y\n"
+          "  repeat 1 as layer {\n"
+          "    repeat 6 as inner {\n"
+          "      v[B,Z,Y] = y[H->(Z,Y)]\n"
+          "      s[B] = sum(v, over = (Z,Y))\n"
+          "      t[B,H] = cast(z, dtype = bf16)\n"
+          "      y = t\n"
+          "    }\n"
+          "  }\n"
+          "  a[B,H] = y * u\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN ", recompute = (layer, inner) }\n",
+     "shard B @ dp", WORKSPACE, 0, 260},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

@@ -380,6 +380,15 @@ static bool is_of_span(const etch_live_run *r, uint32_t id, const etch_loop *roo
     return false;
 }
 
+/* Where a name is known: of a view that is made where it is read, where that is of which it is one. */
+static const etch_region *home_of(const etch_live_run *r, uint32_t name)
+{
+    const etch_live_name *names = r->program->names;
+    while (names[name].shows != name && is_open(r, names[name].region))
+        name = names[name].shows;
+    return names[name].region;
+}
+
 /* Reading a name from outside of the loops that make the memory. Of what is saved it is known how much there
  * is: not when. */
 static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
@@ -387,9 +396,9 @@ static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
     const etch_expr one = etch_int(r->sym, 1);
     const etch_live_memory *m = &r->memories.at[id];
     const bool is_apart = !m->part_of && !m->is_gathered && !is_from_forward(r, m) && !waits(r, m);
-    const etch_region *body = r->program->names[name].region;
+    const etch_region *body = home_of(r, name);
     etch_expr copies = one;
-    for (; body->loop && !is_open(r, body); body = body->parent) {
+    for (; body && body->loop && !is_open(r, body); body = body->parent) {
         const etch_expr turns = turn_of(r, body)->copies;
         if (turns == one || !is_made_in(r, &r->memories.at[id], body->loop))
             continue;
