@@ -147,8 +147,8 @@ static void send(etch_live_actions *w, bool is_backward)
     }
 }
 
-/* What nobody sends does not reach another stage. Where backward reads a part that is no memory of its own, the whole is
- * kept. */
+/* What nobody sends does not reach another stage. Where backward reads a part that is no memory of its own,
+ * the whole is kept. */
 static void read_memory(etch_live_actions *w, uint32_t read, const etch_live_event *event)
 {
     const uint32_t memory = memory_here(w, read);
