@@ -53,8 +53,8 @@ STRADDLED = plain.Machine(7 * 10**12, 3 * 10**11, [(3, 3 * 10**11, Fraction(2, 1
                                                    (None, 9 * 10**9, Fraction(30, 10**6))])
 
 
-# What makes classes of ranks, by name: a spec (None: the text above), a plan of it, and the sizes that its axes
-# may have.
+# What makes classes of ranks, by name: a spec (None: the text above), a plan of it, and the sizes that its
+# axes may have.
 WAYS = {
     "tied": (GPT, "megatron_pp", dict(pp=(2, 4), dp=(1, 2), tp=(1, 2))),
     "causal": (None, "parts", dict(pp=(1, 2), dp=(1, 2), cp=(2, 4))),

@@ -216,7 +216,7 @@ static bool read_slow(etch_session *session, const etch_simulation_options *opti
     return false;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 /* The stack that is asked for, or none; false after a reported error. */
 static bool choose_stack(const simulating *s, etch_simulate_options *options)
