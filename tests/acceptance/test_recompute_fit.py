@@ -1,10 +1,10 @@
-"""`recompute = fit(..)`: the fewest layers with which a rank of every stage fits, found by asking for the peak
-with each number of them."""
+"""`recompute = fit(..)`: the fewest layers with which a rank of every stage fits, found by asking for the
+peak with each number of them."""
 
-from etchtest import MODELS, Case, lower, main, nameless, run, succeed, traces, value
+from etchtest import MODELS, Case, lower, main, nameless, run, settings, succeed, traces, value
 
-SIZES = dict(layers=7, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24, vocab=36, batch=16, seq=16, micro=4,
-             pp=2, dp=2, tp=2)
+SIZES = dict(layers=7, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=24, vocab=36, batch=16, seq=16,
+             micro=4, pp=2, dp=2, tp=2)
 PLAN = """parallel {name} {{
   mesh [pp, dp, tp]
   shard B @ dp, K @ tp, F @ tp, V @ tp
@@ -27,8 +27,8 @@ class RecomputeFit(Case):
                     for stage in range(2)) for n in range(SIZES["layers"] + 1)]
 
     def fitted(self, spec, most):
-        shown = succeed("show", spec, "--plan", "fits", "--set",
-                        ",".join(f"{name}={size}" for name, size in {**SIZES, "most": most}.items()), "-q").out
+        sets = settings({**SIZES, "most": most})
+        shown = succeed("show", spec, "--plan", "fits", "--set", sets, "-q").out
         line = next(line for line in shown.splitlines() if line.startswith("recompute"))
         return int(line.split()[1]), int(line.split()[3])
 
@@ -69,7 +69,7 @@ class RecomputeFit(Case):
         """Too little memory, no values, and where it has no meaning."""
         spec = self.spec("fit(most)")
         least = min(self.peaks(spec))
-        sets = ",".join(f"{name}={size}" for name, size in {**SIZES, "most": least - 1}.items())
+        sets = settings({**SIZES, "most": least - 1})
         done = run("query", spec, "memory(peak)", "--plan", "fits", "--set", sets, "-q")
         self.assertEqual((1, ["E0444"]), (done.status, [error["code"] for error in done.errors()]), done)
         done = run("query", spec, "memory(peak)", "--plan", "fits", "--set", "layers=4", "-q")
