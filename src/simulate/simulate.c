@@ -1,4 +1,4 @@
-/* The door: a job on a machine becomes times. */
+/* A job on a machine becomes times. */
 #include "simulate/simulate.h"
 
 #include <string.h>

@@ -231,7 +231,7 @@ static void remark_uneven(etch_session *session, const etch_simulated *from)
     etch_help(diag, "let the sizes of the mesh's inner axes divide those of the levels");
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 /* The stack that is asked for, or none; false after a reported error. */
 static bool choose_stack(const simulating *s, etch_simulate_options *options)

@@ -228,7 +228,7 @@ static bool set_share(etch_session *session, const etch_quantity *q, const etch_
     return most != NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 static bool takes_count(const etch_quantity_row *row)
 {
