@@ -173,8 +173,8 @@ static const char *check_rank_saved(const exec_ranks *ranks)
                      (unsigned long long)bytes, (unsigned long long)ranks->kept);
 }
 
-/* Does it have as much at a time beside that as the formula says? One microbatch alone has none of the weights
- * that are gathered for the next one. */
+/* Does it have as much at a time beside that as the formula says? One microbatch alone has none of the
+ * weights that are gathered for the next one. */
 static const char *check_working(const exec_ranks *ranks)
 {
     const uint64_t said = exec_integer(etch_workspace_bytes(ranks->placed, NULL, NULL, NULL));

@@ -105,7 +105,7 @@ typedef struct etch_live_copy {
     uint32_t name;
 } etch_live_copy;
 
-/* A part of a weight that forward leaves for backward on a stage; of a weight of a loop that of these turns. */
+/* A part of a weight that forward leaves for backward on a stage; of one of a loop that of these turns. */
 typedef struct etch_live_part {
     uint32_t name, turns, memory;
 } etch_live_part;

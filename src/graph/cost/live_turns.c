@@ -11,6 +11,9 @@ const etch_live_turns *etch_live_turns_of(const etch_live_run *r, const etch_loo
     return r->turns[etch_live_root_of(loop)->id];
 }
 
+/* What a turn takes, in operations on formulas, of as many as weights are gathered ahead. */
+enum { OPERATIONS_OF_TURN = 60000 };
+
 /* Iterations in a row that one chunk runs, or none here. */
 typedef struct piece {
     etch_expr low, high;
@@ -55,7 +58,6 @@ static void add_turns(const etch_live_run *r, const cell *c, uint64_t first, uin
 {
     const uint32_t begin = c->out->at.count;
     for (uint64_t i = first; i < first + count; i++) {
-        etch_sym_charge(r->sym, ETCH_OPERATIONS_OF_STEP);
         const uint32_t span = copies == etch_int(r->sym, 1) ? c->out->at.count : begin;
         if (class_of(c, i) != ETCH_NO_CLASS)
             ETCH_PUSH(r->arena, &c->out->at,
@@ -98,6 +100,7 @@ static void abridge(const etch_live_run *r, const cell *c, uint64_t ends)
     const etch_expr one = etch_int(sym, 1);
     int64_t length;
     if (!etch_to_i64(etch_sub(sym, c->high, c->low), &length)) {
+        etch_sym_charge(sym, OPERATIONS_OF_TURN * r->ahead);
         add_turns(r, c, 0, side, one);
         add_turns(r, c, side, c->period, etch_int(sym, 0));
         add_turns(r, c, side + c->period, side, one);
