@@ -375,6 +375,6 @@ bool etch_timer_step(etch_timer *timer, const etch_step_shape *shape, const etch
         run_tape(timer, &shape->tapes.at[i]);
     stepping s = {.asked = &a, .flow = flow, .ends = timer->ends, .told = UINT32_MAX};
     const bool fine = run_events(&s);
-    *out = (etch_step_time){(uint64_t)s.step.count, (uint64_t)s.step.error};
+    *out = (etch_step_time){.step = (uint64_t)s.step.count, .error = (uint64_t)s.step.error};
     return fine;
 }

@@ -92,7 +92,8 @@ class Brief(Case):
                 fixed.update(kv_heads=8, head_dim=8, ffn=64)
             fixed.update(dict(experts=4, topk=2, expert_ffn=64) if spec == "mixtral" else {})
             fixed.update(dict(positions=256) if spec == "gpt" else {})
-            over = dict(hidden=[64, 128], seq=[64, 128, 192], micro=chance.sample((1, 4, 8, 24, 40, 75, 80), 3))
+            over = dict(hidden=[64, 128], seq=[64, 128, 192],
+                        micro=chance.sample((1, 4, 8, 24, 40, 75, 80), 3))
             over.update({axis: [n for n in (1, 2, 4, 8) if n <= most][-2:] for axis, most in axes.items()})
             words = ["--plan", plan, "--machine", machine, "--set", settings(fixed), "--stack", "any", "-q"]
             if "pp" in axes and chance.random() < 0.7:
