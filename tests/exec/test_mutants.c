@@ -514,13 +514,6 @@ static bool no_8_bits(etch_row *row)
     return applies;
 }
 
-static bool no_block(etch_row *row)
-{
-    bool applies = row->state_block > 0;
-    row->state_block = 0;
-    return applies;
-}
-
 static bool smaller_block(etch_row *row)
 {
     bool applies = row->state_block > 0;
@@ -576,8 +569,7 @@ static const mutation mutations[] = {
     {"states", BY_PROFILE, more_states},
     {"with_momentum", BY_PROFILE, no_momentum},
     {"with_8_bits", BY_PROFILE, no_8_bits},
-    {"state_block: none", BY_PROFILE, no_block},
-    {"state_block: another", BY_PROFILE, smaller_block},
+    {"state_block", BY_PROFILE, smaller_block},
     {"operands", BY_HELP, one_operand_less},
     {"takes", BY_HELP, takes_nothing},
     {"needs", BY_HELP, needs_nothing},

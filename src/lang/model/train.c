@@ -92,7 +92,7 @@ static void read_bits(filling *f, const etch_ast_expr *value)
     if (bits == etch_int(sym, 8))
         f->train->optimizer.row = etch_optimizer_with_8_bits(etch_table_builtin(), f->train->optimizer.row);
     else if (bits != etch_int(sym, 32))
-        wrong(f, value->span, "moments have 8 bits, or 32: states of other widths are a dtype, moments = bf16");
+        wrong(f, value->span, "moments have 8 bits, or 32: other widths are a dtype, moments = bf16");
 }
 
 static void report_no_argument(const filling *f, const char *optimizer, const etch_ast_arg *arg,
