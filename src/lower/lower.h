@@ -121,7 +121,7 @@ typedef struct etch_class_program {
     const etch_annotated *annotated;
     const etch_peer *peers;
     uint32_t peer_count;
-    /* of a brief job, by slot of the schedule: its first node; then the first one behind all slots */
+    /* of a brief job, by slot of the schedule: its first node; then the first one after all slots */
     const uint32_t *slots;
     uint32_t slot_count;
 } etch_class_program;

@@ -247,6 +247,8 @@ typedef struct etch_loop {
     struct etch_loop *forward;
     /* copy made by recomputation: the forward loop that it recomputes */
     struct etch_loop *repeats;
+    /* only some of its iterations are asked to be recomputed: they have bodies of their own */
+    bool partly_recomputed;
     uint32_t id;
     etch_span span;
 } etch_loop;
@@ -268,6 +270,8 @@ typedef struct etch_region {
     uint32_t index;
     /* how many iterations of one run of the loop are of the class */
     etch_expr count;
+    /* these iterations of a forward loop are recomputed, others of it need not be */
+    bool recomputed;
     ETCH_VEC(etch_carry) carries;
 } etch_region;
 
@@ -303,7 +307,7 @@ typedef struct etch_graph {
     uint32_t op_count, loop_count;
     /* the model is served, not trained: caches hold what runs before it have left there */
     bool serves;
-    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+    /* A served model that runs several times, one run after the other: how often, and the number of the run
      * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
     etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
