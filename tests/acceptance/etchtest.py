@@ -260,7 +260,8 @@ class Case(unittest.TestCase):
                     sent = "permute" if key[0] == "recv" else key[0]  # of one stage: what goes round
                     by_axis[key] = asked(f"comm(step, op = {sent}, axis = {key[1]})")
                 self.assertEqual(by_axis[key], size - padding[key], key)
-            self.assertEqual(payload, sum(size - padding[key] for key, size in found.items() if key[0] != "recv"))
+            self.assertEqual(payload, sum(size - padding[key] for key, size in found.items()
+                                          if key[0] != "recv"))
 
 
 def main():

@@ -1,6 +1,6 @@
-"""Rings: ranks that share a sequence have its keys and values block by block. Here what a rank computes with each
-block is counted token by token, and the nodes of traces are held against that: the order of blocks, to whom they
-go, and that what passes is not waited for by the run beside it."""
+"""Rings: ranks that share a sequence have its keys and values block by block. Here what a rank computes with
+each block is counted token by token, and the nodes of traces are held against that: the order of blocks, to
+whom they go, and that what passes is not waited for by the run beside it."""
 
 import collections
 import itertools
@@ -95,8 +95,8 @@ class Rings(Case):
                 self.assertEqual(1, len({flop for back, flop in made.items() if back}))
 
     def messages_of(self, rank, nodes, ranks):
-        """Blocks go to the next rank, and come from the one before, as often as there are others; so do gradients.
-        All are equally large: keys and values are one message."""
+        """Blocks go to the next rank, and come from the one before, as often as there are others; so do
+        gradients. All are equally large: keys and values are one message."""
         block = 2 * 2 * SIZES["batch"] * SIZES["seq"] * SIZES["heads"] * SIZES["head_dim"]
         sent = [node.of for node in nodes if node.of.type == SEND]
         received = [node.of for node in nodes if node.of.type == RECV]
@@ -106,7 +106,8 @@ class Rings(Case):
         self.assertEqual(3 * (ranks - 1), len({node.message for node in sent}))
 
     def overlap(self, nodes, ranks):
-        """A run, the send of its block and the receive of the next wait for each other in neither direction."""
+        """A run, the send of its block and the receive of the next wait for each other in neither
+        direction."""
         named = {node.name: node.of for node in nodes}
         waited = {name: waits_for(named.values(), node) for name, node in named.items()}
         beside = 0
@@ -130,7 +131,8 @@ class Rings(Case):
         """Communication and FLOP are those of the gathered form on rings, whatever the sizes."""
         spec = self.write("ring.etch", SPEC.replace("MASK", ", causal = true"))
         for of, ring, gather in ((spec, "ring", "gather"), (LLAMA, "context_ring", "context_gather")):
-            wire = " + ".join(f"wire({phase}, axis = cp, plan = {gather})" for phase in ("forward", "backward"))
+            wire = " + ".join(f"wire({phase}, axis = cp, plan = {gather})"
+                              for phase in ("forward", "backward"))
             for claim in (f"comm(step, op = permute, plan = {ring}) == {wire}",
                           f"rank_flops(step, plan = {ring}) == rank_flops(step, plan = {gather})"):
                 self.assertEqual("proved", succeed("prove", of, claim, "-q").out.split()[0], claim)
@@ -165,7 +167,8 @@ class Rings(Case):
                 self.assertIn(part, done.err)
 
     def test_without_effect(self):
-        spec = self.write("idle.etch", SPEC.replace("MASK", "").replace("shard S @ cp; attend", "shard A @ cp; attend"))
+        text = SPEC.replace("MASK", "").replace("shard S @ cp; attend", "shard A @ cp; attend")
+        spec = self.write("idle.etch", text)
         self.assertIn("no attention of model m shares its sequence", run("check", spec, "--plan", "ring").err)
 
 

@@ -471,10 +471,11 @@ def check_families(manifest, groups):
 
 
 def message_axes(manifest, traces):
-    """Two ends of a message -> what is sent, and the axes along which it goes, as a query names both. What goes
-    round a ring has ends that differ along its axis alone; all else is between stages."""
+    """Two ends of a message -> what is sent, and the axes along which it goes, as a query names both. What
+    goes round a ring has ends that differ along its axis alone; all else is between stages."""
     names, sizes = [axis["axis"] for axis in manifest["mesh"]], [axis["size"] for axis in manifest["mesh"]]
-    rings = {row["axes"] for stage in manifest["stages"] for row in stage["comm"] if row["collective"] == "permute"}
+    rings = {row["axes"] for stage in manifest["stages"] for row in stage["comm"]
+             if row["collective"] == "permute"}
     found, stages = {}, set()
     for source, destination in {node.message[:2] for nodes in traces.values() for node in nodes
                                 if node.message}:
