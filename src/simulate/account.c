@@ -28,7 +28,7 @@ static transfers transfers_of(const etch_sim *sim, const etch_sim_agent *agent, 
         const etch_node *node = &p->nodes[i];
         if (node->type == ETCH_NODE_COMP)
             continue;
-        const uint32_t label = etch_sim_label(sim, p, node);
+        const uint32_t label = etch_sim_label_of(sim, p, node);
         ETCH_PUSH(arena, &all, (transfer){agent->begins[i], agent->ends[i], i, label});
     }
     if (all.count > 1)

@@ -4,7 +4,7 @@
 
 #include "simulate/simulate_int.h"
 
-uint32_t etch_sim_label(const etch_sim *sim, const etch_class_program *program, const etch_node *node)
+uint32_t etch_sim_label_of(const etch_sim *sim, const etch_class_program *program, const etch_node *node)
 {
     if (node->type == ETCH_NODE_COLL)
         return sim->family_label[node->family];
@@ -20,7 +20,7 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_class_program *program,
         return UINT32_MAX;
     if (sim->options->one_stream)
         return 1;
-    return 1 + etch_sim_label(sim, program, node);
+    return 1 + etch_sim_label_of(sim, program, node);
 }
 
 uint32_t etch_sim_streams(const etch_sim *sim)

@@ -70,6 +70,11 @@ typedef struct etch_sim {
     const char *lacks;
 } etch_sim;
 
+/* ---- simulate.c ---------------------------------------------------------------------------------------- */
+
+/* Names what communication is over. */
+void etch_sim_label(etch_sim *sim);
+
 /* ---- levels.c ------------------------------------------------------------------------------------------ */
 
 /* Fills what levels and groups of ranks have to do with each other. False, with an error, where the ranks do
@@ -84,6 +89,12 @@ uint32_t etch_sim_path(const etch_sim *sim, uint32_t a, uint32_t b);
 bool etch_sim_classes(etch_sim *sim);
 
 /* ---- durations.c --------------------------------------------------------------------------------------- */
+
+/* What the machine is asked for a computation of so many bytes. */
+etch_computation etch_sim_computation(const etch_workload *load, uint64_t bytes);
+/* The largest buffer of a collective: of a gather what all put in; and what it is for the machine. */
+uint64_t etch_sim_buffer(uint8_t collective, uint64_t bytes, uint32_t ranks);
+etch_node_collective etch_sim_collective_of(uint8_t collective);
 
 /* The number of a time, of `sim->times`. What the machine lacks is noted. */
 uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow);
@@ -120,7 +131,7 @@ uint32_t etch_sim_partner(const etch_sim_program *other, etch_peer peer, uint32_
 /* 0: computes; else its stream of communication, from 1 on; UINT32_MAX: receives wait in none. */
 uint32_t etch_sim_stream(const etch_sim *sim, const etch_class_program *program, const etch_node *node);
 /* Of `labels`: the axes that the communication of the program is over. */
-uint32_t etch_sim_label(const etch_sim *sim, const etch_class_program *program, const etch_node *node);
+uint32_t etch_sim_label_of(const etch_sim *sim, const etch_class_program *program, const etch_node *node);
 /* All streams have numbers below this one. */
 uint32_t etch_sim_streams(const etch_sim *sim);
 typedef void (*etch_sim_edge_fn)(void *data, uint32_t before, uint32_t after);
