@@ -169,18 +169,26 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
-/* The key of a row, whose values go to `values`. */
-static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
+etch_case_key etch_case_key_of(const etch_sweep_frame *frame, bool by_row, const etch_exact *row,
+                               etch_exact *values)
 {
-    etch_case_key key = {b->frame->formulas, values, by_row, mix(b->frame->formulas->number, by_row)};
-    for (uint32_t i = 0; i < b->frame->axis_count; i++) {
-        const etch_sweep_axis *axis = &b->frame->axes[i];
-        const etch_exact value = value_at(b, i, row);
+    etch_case_key key = {frame->formulas, values, by_row, mix(frame->formulas->number, by_row)};
+    for (uint32_t i = 0; i < frame->axis_count; i++) {
+        const etch_sweep_axis *axis = &frame->axes[i];
+        const etch_exact value = row[i];
         const bool one = axis->is_size && value.number == 1 && value.denominator == 1;
         values[i] = by_row || axis->decides || one ? value : (etch_exact){0};
         key.hash = mix(mix(key.hash, (uint64_t)values[i].number), (uint64_t)values[i].denominator);
     }
     return key;
+}
+
+/* The key of a row of a block, whose values go to `values`. */
+static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
+{
+    for (uint32_t i = 0; i < b->frame->axis_count; i++)
+        values[i] = value_at(b, i, row);
+    return etch_case_key_of(b->frame, by_row, values, values);
 }
 
 static void add_new_key(etch_sweep_block *b, const etch_case_key *key)
@@ -231,26 +239,32 @@ etch_status etch_block_sort(etch_sweep_block *b)
 
 /* ---- rows of one case ---------------------------------------------------------------------------------- */
 
-static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+bool etch_case_must_is_met(etch_arena *arena, const etch_must *must, bool defined, etch_exact left,
+                           etch_exact right)
 {
-    etch_exact left, right;
-    const bool defined = exact_at(b, e, m->left, i, &left) && exact_at(b, e, m->right, i, &right);
-    const etch_exact least = {m->must.least, 1, NULL}, one = {1, 1, NULL};
-    switch (m->must.kind) {
+    const etch_exact least = {must->least, 1, NULL}, one = {1, 1, NULL};
+    switch (must->kind) {
     case ETCH_MUST_BE_NUMBER:
-        if (!defined || (!m->must.fraction && (left.text || left.denominator != 1)))
+        if (!defined || (!must->fraction && (left.text || left.denominator != 1)))
             return false;
-        return etch_exact_compare(b->arena, left, least) >= m->must.above &&
-               (!m->must.share || etch_exact_compare(b->arena, left, one) <= 0);
+        return etch_exact_compare(arena, left, least) >= must->above &&
+               (!must->share || etch_exact_compare(arena, left, one) <= 0);
     case ETCH_MUST_HOLD:
-        return defined && etch_exact_holds(b->arena, m->must.relation, left, right);
+        return defined && etch_exact_holds(arena, must->relation, left, right);
     case ETCH_MUST_DIVIDE:
-        return !defined || etch_exact_divides(b->arena, left, right);
+        return !defined || etch_exact_divides(arena, left, right);
     case ETCH_MUST_BE_RANKS:
-        return !defined || etch_exact_compare(b->arena, left, right) == 0 ||
-               etch_exact_compare(b->arena, right, (etch_exact){ETCH_MAX_RANKS, 1, NULL}) > 0;
+        return !defined || etch_exact_compare(arena, left, right) == 0 ||
+               etch_exact_compare(arena, right, (etch_exact){ETCH_MAX_RANKS, 1, NULL}) > 0;
     }
     return false;
+}
+
+static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+{
+    etch_exact left = {0}, right = {0};
+    const bool defined = exact_at(b, e, m->left, i, &left) && exact_at(b, e, m->right, i, &right);
+    return etch_case_must_is_met(b->arena, &m->must, defined, left, right);
 }
 
 /* Words are looked at here; what is no word goes the long way. */

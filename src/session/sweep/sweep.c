@@ -144,7 +144,7 @@ static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, 
         const uint64_t cut = etch_walk_take_cut(walk, even ? room : UINT64_MAX);
         cuts += cut > 0;
         if (cut > 0) {
-            etch_block_add_cut(block, cut);
+            etch_block_add_cut(block, cut, walk->cut_by_quantity);
             room -= even ? cut : 0;
         } else {
             status = etch_block_add(block, row);
