@@ -105,8 +105,11 @@ mesh_axes: NAME | '(' ')' | '(' names ')' ;
 
 body: '{' end '}' { $$ = NEST(0); } | '{' end statements end '}' { $$ = NEST($3); } ;
 statements: statement | statements END_ statement { $$ = DEEPER($1, $3); } ;
-statement: weights { $$ = 0; } | dims { $$ = 0; } | let { $$ = 0; } | repeat | if ;
+statement: weights { $$ = 0; } | dims { $$ = 0; } | instance | let { $$ = 0; } | repeat | if ;
 weights: WEIGHT tensors tags ;
+instance: NAME NAME '=' path { oracle_check_instance(oracle, $1); $$ = 0; }
+        | NAME NAME '=' path '(' ')' { oracle_check_instance(oracle, $1); $$ = NEST(0); }
+        | NAME NAME '=' path '(' arguments ')' { oracle_check_instance(oracle, $1); $$ = NEST($6); } ;
 let: tensor '=' expr tags | '(' tensors ')' '=' expr tags ;
 repeat: REPEAT expr body { $$ = $3; } | REPEAT expr AS NAME body { $$ = $5; } ;
 if: IF predicate body { $$ = $3; }

@@ -25,7 +25,7 @@ typedef enum etch_memory_kind {
 /* NULL for ETCH_MEMORY_KINDS and above. */
 ETCH_API const char *etch_memory_kind_name(etch_memory_kind kind);
 
-/* A stretch of a slot: an iteration of a loop, or what lies between loops. */
+/* An interval of a slot: an iteration of a loop, or what lies between loops. */
 typedef struct etch_memory_row {
     /* of the stage */
     uint32_t slot;

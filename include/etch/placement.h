@@ -87,11 +87,11 @@ typedef struct etch_view_step {
 } etch_view_step;
 
 /* A loop-carried value, as in `etch_view_carry`, but of values. */
-typedef struct etch_view_handed {
+typedef struct etch_view_carried {
     size_t loop;
     /* `init` NONE: zeros */
     size_t init, in, out, result;
-} etch_view_handed;
+} etch_view_carried;
 
 /* What a rank of one stage has of a collective in a step. */
 typedef struct etch_view_share {
@@ -161,7 +161,7 @@ typedef struct etch_placement_report {
     /* in the order of the program: forward, then backward */
     const etch_view_step *steps;
     /* by loops of the graph */
-    const etch_view_handed *handed;
+    const etch_view_carried *carried;
     /* by phase, in the order of the program */
     const etch_view_collective *collectives;
     /* by kind and group, in that order; without a part they are comm(step) and wire(step) */

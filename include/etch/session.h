@@ -148,13 +148,13 @@ ETCH_API etch_status etch_session_bindings(etch_session *session, const etch_bin
 
 /* ---- check -------------------------------------------------------------------------------------------- */
 
-/* What a plan demands of the values that it is used with. */
-typedef struct etch_demand {
+/* What a plan requires of the values that it is used with. */
+typedef struct etch_plan_requirement {
     const char *plan;
     /* "tp | kv_heads" */
     const char *text;
     etch_location location;
-} etch_demand;
+} etch_plan_requirement;
 
 /* What a plan of an imported file speaks of and the models lack. The plan holds without it. */
 typedef struct etch_absence {
@@ -196,8 +196,8 @@ typedef struct etch_check_report {
     const char *const *configs;
     const char *const *plans;
     size_t module_count, model_count, config_count, plan_count;
-    const etch_demand *demands;
-    size_t demand_count;
+    const etch_plan_requirement *requirements;
+    size_t requirement_count;
     const etch_absence *absences;
     size_t absence_count;
     const etch_verdict *verdicts;
@@ -212,7 +212,7 @@ typedef struct etch_check_report {
 /* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines
  * of the spec. Reads modules that no model calls and, without `config` and `sets`, looks at the values of
  * every config. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of
- * params, and assumptions and demands that they contradict are errors.
+ * params, and assumptions and requirements that they contradict are errors.
  * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be
  * neither proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN;
  * otherwise it is NULL or holds what was found. */

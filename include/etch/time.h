@@ -263,7 +263,8 @@ typedef struct etch_simulation {
     /* by rank: index of its class */
     const uint32_t *class_of;
     /* where times are asked for: the critical path. Each node begins when the one before it ends, which it
-     * waits for; the first when its host has launched it; the last ends with the step */
+     * waits for; the first when it has been launched, by the hosts of all who take part in it; the last ends
+     * with the step */
     const etch_simulation_place *path;
     size_t path_count;
     /* of the device, a second: bytes of its memory, FLOP of products in bf16; 0: not given */

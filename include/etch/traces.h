@@ -132,7 +132,7 @@ typedef struct etch_output_report {
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing
  * is left on disk when it fails, and what was there stays.
- * ETCH_EINPUT: values are missing, contradict an assumption or a demand of the plan, or the folder holds
+ * ETCH_EINPUT: values are missing, contradict an assumption or a requirement of the plan, or the folder holds
  * files of others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
 ETCH_API etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
                                         const etch_output_report **report);

@@ -1,4 +1,4 @@
-/* The header of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
+/* The header of base: memory, text, sources, diagnostics, threads. Every other module stands on it.
  *
  * Memory. A session owns one `etch_mem`, the account of everything it allocates, with a limit. Arenas draw
  * chunks from it. An allocation never returns NULL: when memory runs out or the limit is reached, control

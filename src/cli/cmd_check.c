@@ -1,4 +1,4 @@
-/* etch check: what a spec holds, what its plans demand, and what became of its check lines. */
+/* etch check: what a spec holds, what its plans require, and what became of its check lines. */
 #include "cli_int.h"
 
 #include <stdio.h>
@@ -43,13 +43,14 @@ static void print_facts(const char *label, const char *joint, const plan_fact *f
 
 static bool print_plans(const etch_check_report *report)
 {
-    const size_t most = report->demand_count + report->absence_count + report->unsuited_count + 1;
+    const size_t most = report->requirement_count + report->absence_count + report->unsuited_count + 1;
     plan_fact *facts = calloc(most, sizeof *facts);
     if (!facts)
         return false;
-    for (size_t i = 0; i < report->demand_count; i++)
-        facts[i] = (plan_fact){report->demands[i].plan, report->demands[i].text, report->demands[i].location};
-    print_facts("requires", "by", facts, report->demand_count);
+    for (size_t i = 0; i < report->requirement_count; i++)
+        facts[i] = (plan_fact){report->requirements[i].plan, report->requirements[i].text,
+                               report->requirements[i].location};
+    print_facts("requires", "by", facts, report->requirement_count);
     for (size_t i = 0; i < report->absence_count; i++)
         facts[i] =
             (plan_fact){report->absences[i].plan, report->absences[i].text, report->absences[i].location};
@@ -120,14 +121,15 @@ static json_t *takes_json(const etch_check_report *report, bool *failed)
 static bool print_json(const etch_check_report *report)
 {
     bool failed = false;
-    json_t *root = json_object(), *demands = json_array(), *absences = json_array(), *verdicts = json_array();
+    json_t *root = json_object(), *requirements = json_array(), *absences = json_array(),
+           *verdicts = json_array();
     json_t *unsuited = unsuited_json(report, &failed);
-    for (size_t i = 0; i < report->demand_count; i++) {
+    for (size_t i = 0; i < report->requirement_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "plan", cli_json_text(report->demands[i].plan), &failed);
-        cli_json_set(row, "requires", cli_json_text(report->demands[i].text), &failed);
-        cli_json_set(row, "location", cli_json_location(&report->demands[i].location, &failed), &failed);
-        cli_json_append(demands, row, &failed);
+        cli_json_set(row, "plan", cli_json_text(report->requirements[i].plan), &failed);
+        cli_json_set(row, "requires", cli_json_text(report->requirements[i].text), &failed);
+        cli_json_set(row, "location", cli_json_location(&report->requirements[i].location, &failed), &failed);
+        cli_json_append(requirements, row, &failed);
     }
     for (size_t i = 0; i < report->absence_count; i++) {
         json_t *row = json_object();
@@ -149,7 +151,7 @@ static bool print_json(const etch_check_report *report)
     cli_json_set(root, "configs", names_json(report->configs, report->config_count, &failed), &failed);
     cli_json_set(root, "plans", names_json(report->plans, report->plan_count, &failed), &failed);
     cli_json_set(root, "takes", takes_json(report, &failed), &failed);
-    cli_json_set(root, "requires", demands, &failed);
+    cli_json_set(root, "requires", requirements, &failed);
     cli_json_set(root, "lacks", absences, &failed);
     if (unsuited)
         cli_json_set(root, "unsuited", unsuited, &failed);

@@ -129,7 +129,7 @@ static void print_module(printer *p, size_t index, size_t depth, bool forward)
 }
 
 /* What an iteration carries on, of whatever class it is. */
-static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
+static void put_carried(printer *p, const etch_view_loop *loop, size_t carry)
 {
     bool any = false;
     for (size_t i = 0; i < p->report->loop_count; i++) {
@@ -163,7 +163,7 @@ static void print_loop(printer *p, size_t index, size_t depth)
         else
             put_name(p, c->init);
         cli_put(&p->line, ", then ");
-        put_handed_on(p, l, i);
+        put_carried(p, l, i);
         cli_put(&p->line, " of the iteration before; the last one gives ");
         put_name(p, c->result);
         putchar('\n');

@@ -46,7 +46,7 @@ static void find_ends(drawing *d)
     for (size_t i = 0; i < d->report->value_count; i++)
         d->result[i] = ETCH_VIEW_NONE;
     for (size_t i = 0; i < d->report->carried_count; i++) {
-        const etch_view_handed *h = &d->report->handed[i];
+        const etch_view_carried *h = &d->report->carried[i];
         if (!d->graph->loops[h->loop].iterations) /* else it is not known which class comes last */
             d->result[h->result] = h->out;
     }
@@ -128,8 +128,8 @@ static void open_cluster(drawing *d, size_t depth, char section)
     const cli_step *at = &d->way.steps[depth];
     cli_dot_open(&d->way, depth, section);
     for (size_t i = 0; at->is_loop && i < d->report->carried_count; i++)
-        if (d->report->handed[i].loop == at->loop)
-            draw_source(d, d->report->handed[i].in, depth + 1);
+        if (d->report->carried[i].loop == at->loop)
+            draw_source(d, d->report->carried[i].in, depth + 1);
 }
 
 static void go_to(drawing *d, size_t module, size_t loop, char section)
@@ -205,7 +205,7 @@ static void draw_rest(drawing *d)
     if (any)
         fputs("  }\n", stdout);
     for (size_t i = 0; i < d->report->carried_count; i++) {
-        const etch_view_handed *h = &d->report->handed[i];
+        const etch_view_carried *h = &d->report->carried[i];
         const size_t ends[] = {h->in, h->out, h->result, h->init == ETCH_VIEW_NONE ? h->in : h->init};
         for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
             draw_source(d, drawn(d, ends[e]), 0);
@@ -239,7 +239,7 @@ static void draw_step_edges(const drawing *d, size_t index)
         printf("  s%zu -> t%zu [label=\"+=\"]\n", index, s->adds_to);
 }
 
-static void draw_handed_edges(const drawing *d, const etch_view_handed *h)
+static void draw_carried_edges(const drawing *d, const etch_view_carried *h)
 {
     if (h->init != ETCH_VIEW_NONE) {
         fputs("  ", stdout);
@@ -247,7 +247,7 @@ static void draw_handed_edges(const drawing *d, const etch_view_handed *h)
         printf(" -> v%zu\n", h->in);
     }
     for (size_t i = 0; i < d->report->carried_count; i++) {
-        const etch_view_handed *other = &d->report->handed[i];
+        const etch_view_carried *other = &d->report->carried[i];
         if (other->result != h->result)
             continue;
         fputs("  ", stdout);
@@ -266,7 +266,7 @@ static void draw_edges(const drawing *d)
     for (size_t i = 0; i < d->report->step_count; i++)
         draw_step_edges(d, i);
     for (size_t i = 0; i < d->report->carried_count; i++)
-        draw_handed_edges(d, &d->report->handed[i]);
+        draw_carried_edges(d, &d->report->carried[i]);
     for (size_t i = 0; i < d->report->collective_count; i++) {
         const etch_view_collective *c = &d->report->collectives[i];
         for (size_t k = 0; c->step == ETCH_VIEW_NONE && k < c->tensor_count; k++)

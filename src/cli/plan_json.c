@@ -71,7 +71,7 @@ static json_t *step_json(const etch_placement_report *r, const etch_view_step *s
     return row;
 }
 
-static json_t *handed_json(const etch_placement_report *r, const etch_view_handed *h, bool *failed)
+static json_t *carried_json(const etch_placement_report *r, const etch_view_carried *h, bool *failed)
 {
     json_t *row = json_object();
     (void)r;
@@ -153,13 +153,14 @@ bool cli_plan_tree_say(json_t *tree, const etch_placement_report *report)
     return !failed;
 }
 
-#define LIST(kind, rows, count)                                                             \
+#define LIST_AS(key, kind, rows, count)                                                     \
     do {                                                                                    \
         json_t *list = json_array();                                                        \
         for (size_t i = 0; i < report->count; i++)                                          \
             cli_json_append(list, kind##_json(report, &report->rows[i], &failed), &failed); \
-        cli_json_set(root, #rows, list, &failed);                                           \
+        cli_json_set(root, key, list, &failed);                                             \
     } while (false)
+#define LIST(kind, rows, count) LIST_AS(#rows, kind, rows, count)
 
 json_t *cli_plan_tree(const etch_placement_report *report)
 {
@@ -186,7 +187,7 @@ json_t *cli_plan_tree(const etch_placement_report *report)
     LIST(pad, pads, pad_count);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
-    LIST(handed, handed, carried_count);
+    LIST_AS("handed", carried, carried, carried_count);
     LIST(collective, collectives, collective_count);
     LIST(total, totals, total_count);
     cli_json_set(root, "sum", shares_json(report, report->sums, &failed), &failed);

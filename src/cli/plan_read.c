@@ -92,15 +92,15 @@ static etch_view_step read_step(cli_pool *pool, const json_t *tree, const json_t
     return s;
 }
 
-static etch_view_handed read_handed(cli_pool *pool, const json_t *tree, const json_t *row)
+static etch_view_carried read_carried(cli_pool *pool, const json_t *tree, const json_t *row)
 {
     (void)pool;
     (void)tree;
-    return (etch_view_handed){.loop = cli_tree_index(row, "loop"),
-                              .init = cli_tree_index(row, "init"),
-                              .in = cli_tree_index(row, "in"),
-                              .out = cli_tree_index(row, "out"),
-                              .result = cli_tree_index(row, "result")};
+    return (etch_view_carried){.loop = cli_tree_index(row, "loop"),
+                               .init = cli_tree_index(row, "init"),
+                               .in = cli_tree_index(row, "in"),
+                               .out = cli_tree_index(row, "out"),
+                               .result = cli_tree_index(row, "result")};
 }
 
 static etch_view_share read_share(cli_pool *pool, const json_t *tree, const json_t *row)
@@ -173,7 +173,7 @@ bool cli_plan_read(cli_pool *pool, const json_t *tree, etch_graph_report *graph,
     CLI_TREE_LIST(pool, tree, "stages", const char *, read_label, r->stages, r->stage_count);
     CLI_TREE_LIST(pool, tree, "values", etch_view_value, read_value, r->values, r->value_count);
     CLI_TREE_LIST(pool, tree, "steps", etch_view_step, read_step, r->steps, r->step_count);
-    CLI_TREE_LIST(pool, tree, "handed", etch_view_handed, read_handed, r->handed, r->carried_count);
+    CLI_TREE_LIST(pool, tree, "handed", etch_view_carried, read_carried, r->carried, r->carried_count);
     CLI_TREE_LIST(pool, tree, "collectives", etch_view_collective, read_collective, r->collectives,
                   r->collective_count);
     CLI_TREE_LIST(pool, tree, "totals", etch_view_comm, read_total, r->totals, r->total_count);

@@ -496,7 +496,7 @@ static void go_to_step(printer *p, const etch_view_step *s)
 }
 
 /* Loop-carried values have no step: they are told where they are read first. */
-static void print_handed(printer *p, const etch_view_step *s)
+static void print_carried(printer *p, const etch_view_step *s)
 {
     for (size_t i = 0; i < s->in_count; i++) {
         const size_t in = s->ins[i];
@@ -558,7 +558,7 @@ static void print_steps(printer *p, bool forward)
             printf("\nwhere tensors are, %s\n", forward ? "forward" : "backward");
         any = true;
         go_to_step(p, s);
-        print_handed(p, s);
+        print_carried(p, s);
         print_step(p, s);
     }
     p->way.depth = 0;

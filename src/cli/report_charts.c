@@ -60,7 +60,7 @@ void cli_page_bars(FILE *out, const etch_simulation *s)
 
 /* ---- the pipeline -------------------------------------------------------------------------------------- */
 
-/* A stretch of computations of one microbatch in one direction. */
+/* An interval of computations of one microbatch in one direction. */
 typedef struct slot {
     bool back;
     int64_t microbatch;
@@ -85,7 +85,7 @@ static void put_slot(FILE *out, const slot *at, uint64_t step)
     fprintf(out, "from %s to %s</title></rect>", from, to);
 }
 
-/* How many stretches there are; draws them unless `out` is NULL. */
+/* How many intervals there are; draws them unless `out` is NULL. */
 static size_t put_slots(FILE *out, const etch_simulation_class *class, uint64_t step)
 {
     slot now = {0};

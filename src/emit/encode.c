@@ -28,7 +28,7 @@ enum {
     TAG_VALUES = TAG(1, WIRE_BYTES)
 };
 
-/* An attribute up to its value: the name, and the tag of the value's kind. Annotations stand behind what
+/* An attribute up to its value: the name, and the tag of the value's kind. Annotations stand after what
  * simulators read. */
 typedef struct head {
     const char *name;

@@ -1,4 +1,4 @@
-/* The header of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
+/* The header of lang: the only module that knows syntax. Reads a spec and what it imports, and turns models,
  * train blocks and plans into what graph works on; evaluates expressions of the language over params,
  * dims, mesh axes and quantities. */
 #ifndef ETCH_LANG_H

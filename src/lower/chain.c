@@ -147,7 +147,7 @@ static etch_passed_value wire_of(etch_outliner *o, const etch_body *body, const 
     return (etch_passed_value){.reg = etch_register_of(o, value, body)};
 }
 
-/* Is it read behind the cut, whatever makes it? */
+/* Is it read after the cut, whatever makes it? */
 static bool is_read(etch_outliner *o, const etch_cut *cut, const etch_crossing *crossing, bool backward,
                     etch_expr iteration)
 {

@@ -1,4 +1,4 @@
-/* The door: one binding of a placed graph becomes a job. */
+/* One binding of a placed graph becomes a job. */
 #include "lower/lower_int.h"
 
 #include <string.h>

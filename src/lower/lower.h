@@ -113,7 +113,7 @@ typedef struct etch_class_program {
     /* ranks that messages come from or go to, less the rank's own */
     const int64_t *peers;
     uint32_t peer_count;
-    /* of a brief job, by slot of the schedule: its first node; then the first one behind all slots */
+    /* of a brief job, by slot of the schedule: its first node; then the first one after all slots */
     const uint32_t *slots;
     uint32_t slot_count;
 } etch_class_program;

@@ -31,7 +31,7 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of
 static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body *parent,
                            const etch_repeat *repeat);
 
-/* The bodies of a loop, and where they keep what they are handed. */
+/* The bodies of a loop, and where they keep loop-carried values. */
 static void add_bodies(etch_outliner *o, etch_repeat *repeat, const etch_step_repeat *of, etch_body *parent)
 {
     repeat->body_count = of->bodies.count;

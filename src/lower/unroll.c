@@ -427,7 +427,7 @@ static uint32_t sent_by(const etch_unroller *u, const etch_passed_value *wire)
 }
 
 /* The node that sends the values, or that receives them. A receive is posted together with what the action
- * two before sends, and must not stand behind it: of two stages, each in the middle of forward and backward
+ * two before sends, and must not stand after it: of two stages, each in the middle of forward and backward
  * in turns, each would wait for the other where sends wait for their receives. */
 static uint32_t issue_message(etch_unroller *u, const etch_chunk_message *message, const etch_task *task)
 {

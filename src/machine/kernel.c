@@ -249,7 +249,7 @@ static const char *time_systolic(parts *p, const etch_device *device, const etch
     return NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 static const etch_fitted *fit_for(const etch_machine *machine, const etch_kernel_call *kernel)
 {

@@ -13,7 +13,7 @@ void etch_fitted_print(etch_buf *out, etch_kernel_kind kind, const etch_fitted *
     }
 }
 
-/* `name` begins with the blanks in front of it. */
+/* `name` begins with the blanks before it. */
 static void print_line(etch_buf *out, const char *name, etch_decimal value, etch_dimension dimension)
 {
     if (value.digits == 0)

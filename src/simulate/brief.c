@@ -401,6 +401,6 @@ bool etch_sim_brief(etch_sim *sim, etch_step_time *out)
         continue;
     for (uint32_t c = 0; fine && c < sim->class_count; c++)
         fine = run.runners[c].slot > run.runners[c].slots->count;
-    *out = (etch_step_time){run.step.count, run.step.error};
+    *out = (etch_step_time){.step = run.step.count, .error = run.step.error};
     return fine;
 }

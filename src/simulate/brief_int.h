@@ -51,7 +51,7 @@ typedef struct etch_sim_slots {
     /* by kind, chunk and microbatch: the slot of the action */
     uint32_t *slot_of;
     uint32_t chunks;
-    /* by slot: what it does; that behind all slots is the end of the step */
+    /* by slot: what it does; that after all slots is the end of the step */
     uint32_t *content;
 } etch_sim_slots;
 

@@ -81,12 +81,9 @@ static void place_family(etch_sim *sim, uint32_t index, uint32_t *spread, etch_s
         }
         spread_group(sim, group, family->size, spread, &uneven, &fewest);
         sim->spread_of[index][g] = etch_sim_number(&sim->spreads, spread, sim->cluster->levels.count);
-        if (uneven != UINT32_MAX && !result->uneven_axes) {
-            result->uneven_axes = family->label;
-            result->uneven_level = sim->cluster->levels.at[uneven].name;
-            result->uneven_most = spread[uneven];
-            result->uneven_least = fewest;
-        }
+        if (uneven != UINT32_MAX && !result->uneven.axes)
+            result->uneven =
+                (etch_uneven){family->label, sim->cluster->levels.at[uneven].name, spread[uneven], fewest};
     }
 }
 

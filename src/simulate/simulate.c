@@ -1,4 +1,4 @@
-/* The door: a job on a machine becomes times. */
+/* A job on a machine becomes times. */
 #include "simulate/simulate.h"
 
 #include <string.h>
@@ -112,14 +112,15 @@ bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simu
                          etch_step_time *out)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
-    etch_simulated *unused = ETCH_NEW(scratch, etch_simulated);
+    etch_simulated *placed = ETCH_NEW(scratch, etch_simulated);
     etch_sim sim = new_sim(scratch, scratch, etch_diags_new(scratch), job, options);
     const bool may = job->pipe && options->slow.digits == 0 &&
                      options->cluster->device->slowdown.digits == 0 &&
                      !options->cluster->eager; /* what they change is no matter of slots */
     set_labels(&sim);
     const bool fine =
-        may && etch_sim_place(&sim, unused) && etch_sim_classes(&sim) && etch_sim_brief(&sim, out);
+        may && etch_sim_place(&sim, placed) && etch_sim_classes(&sim) && etch_sim_brief(&sim, out);
+    out->uneven = placed->uneven;
     etch_arena_free(scratch);
     return fine;
 }

@@ -45,6 +45,14 @@ typedef struct etch_simulated_place {
     uint32_t class, node;
 } etch_simulated_place;
 
+/* A group that the levels divide unevenly: its axes, and the level; of its parts one level further inside the
+ * most and the fewest in one unit of the level. */
+typedef struct etch_uneven {
+    /* NULL: there is none */
+    const char *axes, *level;
+    uint32_t most, least;
+} etch_uneven;
+
 /* Times are picoseconds. */
 typedef struct etch_simulated {
     uint64_t step;
@@ -64,13 +72,10 @@ typedef struct etch_simulated {
     /* by rank */
     const uint32_t *class_of;
     /* with `times`: what the step is as long as. Each node begins when the one before it ends, which it waits
-     * for; the first when its host has launched it; the last ends with the step */
+     * for; the first when the hosts of all who take part have launched it; the last ends with the step */
     const etch_simulated_place *path;
     uint32_t path_count;
-    /* of a group that the levels divide unevenly: its axes, and the level; NULL: there is none */
-    const char *uneven_axes, *uneven_level;
-    /* of its parts one level further inside, in one unit of the level */
-    uint32_t uneven_most, uneven_least;
+    etch_uneven uneven;
 } etch_simulated;
 
 /* Runs the step of a job that has its workloads. The result lives in `arena`. ETCH_EINPUT, with a diagnostic:
@@ -79,12 +84,14 @@ typedef struct etch_simulated {
 etch_status etch_simulate(etch_arena *arena, etch_diags *diags, const etch_job *job,
                           const etch_simulate_options *options, const etch_simulated **out) ETCH_MUST_CHECK;
 
-/* How long a step takes, and how far that may be off: as in etch_simulated. */
+/* How long a step takes, how far that may be off, and which group the levels divide unevenly: as in
+ * etch_simulated. */
 typedef struct etch_step_time {
     uint64_t step, error;
+    etch_uneven uneven;
 } etch_step_time;
 
-/* The same two numbers, digit by digit, from a brief job of the step, in time and memory of few microbatches,
+/* The same, digit by digit, from a brief job of the step, in time and memory of few microbatches,
  * and little for each slot of the others. False: they cannot be told, and a job of the whole step, which
  * `etch_simulate` runs, may say why. Either the machine lacks something, or its kernels are slower beside
  * collectives, or the brief job does not show all that the step does. */

@@ -51,11 +51,11 @@ static etch_expr step(etch_sym *sym, etch_expr gap, bool at_zero)
 static etch_expr chosen(etch_sym *sym, const sym_atom *max, uint32_t i)
 {
     etch_expr x = max->args[i], before = sym->one, after = sym->one;
-    uint32_t behind = max->count - i - 1;
+    uint32_t later = max->count - i - 1;
     if (i > 0)
         before = step(sym, sym_sub(sym, x, sym_max(sym, i, max->args)), false);
-    if (behind > 0)
-        after = step(sym, sym_sub(sym, x, sym_max(sym, behind, max->args + i + 1)), true);
+    if (later > 0)
+        after = step(sym, sym_sub(sym, x, sym_max(sym, later, max->args + i + 1)), true);
     return before && after ? sym_mul(sym, before, after) : NULL;
 }
 

@@ -1,4 +1,4 @@
-/* The questions of the door: yes by proof, no by witness, else unknown. */
+/* The public questions: yes by proof, no by witness, else unknown. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"

@@ -1,6 +1,6 @@
 /* Sums over an index.
  *
- * A sum of the door runs over the integers low..high and is empty when there are none. Here its index is
+ * A sum of callers runs over the integers low..high and is empty when there are none. Here its index is
  * shifted to run from 0 to count - 1 and becomes a variable without a name, the same for all sums that hold
  * equally deep sums: sums that differ in the name of the index, or in where it begins, are one expression.
  *

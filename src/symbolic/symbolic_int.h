@@ -1,11 +1,11 @@
-/* What the files of this room share. See symbolic.h for what an expression is.
+/* What the files of this module share. See symbolic.h for what an expression is.
  *
  *     coef.c       rational numbers                      integrality.c  what is known to be an integer
  *     gmp_memory.c what GMP takes its memory from
  *     mono.c       products of powers of atoms           prove.c        p >= 0, p > 0
  *     poly.c       interning, sorted lists of terms      points.c       assignments that satisfy all facts
  *     arith.c      + - * ^                               facts.c        what is assumed
- *     fraction.c   division, common denominators         decide.c       the questions of the door
+ *     fraction.c   division, common denominators         decide.c       the public questions
  *     atoms.c      floor, max, 1/(sum)                   subst.c        replacing variables
  *     context.c    tables, scratch memory, variables     parse.c        reading
  *     calculus.c   derivatives                           collect.c      coefficients
@@ -13,7 +13,7 @@
  *     fork.c       frozen contexts                       program_int.h  compiled evaluation
  *
  * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never
- * NULL unless said so. Functions of the door (etch_*) bring their operands into that form first. */
+ * NULL unless said so. Public functions (etch_*) bring their operands into that form first. */
 #ifndef ETCH_SYMBOLIC_INT_H
 #define ETCH_SYMBOLIC_INT_H
 

@@ -1,4 +1,6 @@
 #include "exec_alive.h"
+#include "exec_check.h"
+#include "exec_traffic.h"
 
 #include "graph/cost/cost_int.h"
 
@@ -296,4 +298,16 @@ uint32_t exec_traits(const etch_placed *placed)
     if (line && exec_integer(line->chunks) > 1)
         traits |= EXEC_CHUNKED;
     return traits;
+}
+
+const char *exec_check_step(const etch_placed *placed, uint64_t seed)
+{
+    const char *failure = exec_check_placed(placed, seed);
+    if (failure)
+        return failure;
+    exec_slots *s = exec_slots_new(placed->arena, placed, seed);
+    exec_slots_run(s);
+    failure = s->failure ? s->failure : exec_check_alive(s, NULL);
+    exec_slots_release(s);
+    return failure ? failure : exec_check_traffic(placed, seed);
 }

@@ -32,4 +32,8 @@ exec_alive exec_alive_said(const exec_slots *slots, uint32_t stage);
  * a time: `loose` (may be NULL) counts the stages where that is so. */
 const char *exec_check_alive(const exec_slots *slots, uint32_t *loose);
 
+/* Does a step on all ranks compute what one rank does, and keep, read and write the bytes that are said?
+ * NULL, or what is wrong. */
+const char *exec_check_step(const etch_placed *placed, uint64_t seed);
+
 #endif

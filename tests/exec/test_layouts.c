@@ -5,7 +5,6 @@
 #include "exec_alive.h"
 #include "exec_bind.h"
 #include "exec_check.h"
-#include "exec_traffic.h"
 #include "suite.h"
 #include "verify.h"
 
@@ -17,19 +16,6 @@ typedef struct layout {
 } layout;
 
 #define DECODER "batch = 4, seq = 8, layers = 2, hidden = 4, head_dim = 2, ffn = 8, vocab = 8, micro = 2"
-
-/* Values, and bytes that are kept and moved. */
-static const char *check(etch_arena *arena, const etch_placed *placed)
-{
-    const char *failure = exec_check_placed(placed, 1);
-    if (failure)
-        return failure;
-    exec_slots *s = exec_slots_new(arena, placed, 1);
-    exec_slots_run(s);
-    failure = s->failure ? s->failure : exec_check_alive(s, NULL);
-    exec_slots_release(s);
-    return failure ? failure : exec_check_traffic(placed, 1);
-}
 
 /* The mesh's own sizes are params here, so that they are given as sizes are. */
 static void run(etch_arena *arena, const layout *l, const char *sets)
@@ -45,7 +31,7 @@ static void run(etch_arena *arena, const layout *l, const char *sets)
     ck_assert_msg(bound.training != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
     etch_placed *placed = verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
-    const char *failure = check(arena, placed);
+    const char *failure = exec_check_step(placed, 1);
     ck_assert_msg(!failure, "%s\n%s", failure, text);
 }
 

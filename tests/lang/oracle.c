@@ -65,6 +65,11 @@ void oracle_check_member(oracle *o, int name)
     o->refused = o->refused || !is(o, name, "in");
 }
 
+void oracle_check_instance(oracle *o, int name)
+{
+    o->refused = o->refused || !is(o, name, "instance");
+}
+
 int oracle_length(oracle *o, int name)
 {
     return (int)o->words[name].length;

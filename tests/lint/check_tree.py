@@ -8,6 +8,8 @@
   its module (`sym_`); so do enumerators of headers with `ETCH_`. The program's begin with `cli_` and `CLI_`.
 - No function is longer than 60 lines, tables within it not counted: initializers, and a flat switch.
 - No file of code is longer than 800 lines.
+- Code and comments of the library say the field's terms; `WORDS` has words that those of docs/glossary.md
+  have replaced.
 - No line of code, comments, docs or Python is wider than 110 columns. Free are tables and fenced
   blocks of Markdown, which are recorded, lines with an address of the web, and
   `.tsv` and cases, which are data.
@@ -25,6 +27,10 @@ from ctext import enumerators, functions, tags
 
 MOST_LINES, MOST_FUNCTION, MOST_CASE, MOST_COLUMNS = 800, 60, 5, 110
 CODE = ("src", "include", "tests", "fuzz", "bench", "examples", "scripts")
+# What is not said, in code and comments but not in texts for users, and what is said instead.
+WORDS = {r"stretch(es)?": "interval", r"hand(s|ed)?[ _]on": "carry, loop-carried",
+         r"demands?": "require, requirement", r"the door": "public functions, header",
+         r"run again": "recompute", r"in front of": "before"}
 PREFIXES = {"src/cli": ("cli_", "CLI_"), "src/symbolic": ("sym_", "ETCH_")}
 
 
@@ -130,8 +136,21 @@ def check_columns(root):
     return found
 
 
+def check_words(root):
+    found = []
+    for path in files(root, ("include", "src"), (".c", ".h")):
+        name = path.relative_to(root)
+        for number, line in enumerate(text_of(path).split("\n"), 1):
+            said = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+            for word, better in WORDS.items():
+                match = re.search(rf"(?<![a-z])({word})(?![a-z])", said)
+                if match:
+                    found.append(f"{name}:{number}: '{match[0]}' is not said: {better}")
+    return found
+
+
 def breaches(root):
-    return check_names(root) + check_sizes(root) + check_columns(root)
+    return check_names(root) + check_sizes(root) + check_columns(root) + check_words(root)
 
 
 def self_test():
@@ -167,6 +186,10 @@ def self_test():
          "tests/a.c:2: long_one has 73 lines, more than 60"),
         ("src/low/d.c", f"int a;\n/* {'a' * 105} */\n",
          "src/low/d.c:2: a line of 111 columns, more than 110"),
+        ("src/low/d.c", "int find_handed_on;\n",
+         "src/low/d.c:1: 'handed_on' is not said: carry, loop-carried"),
+        ("src/low/d.c", "/* What a plan demands. */\n",
+         "src/low/d.c:1: 'demands' is not said: require, requirement"),
         ("scripts/b.py", f"A = '{'a' * 105}'\n", "scripts/b.py:1: a line of 111 columns, more than 110"),
         ("docs/b.md", f"```text\n{'a' * 111}\n```\n{'a' * 111}\n",
          "docs/b.md:4: a line of 111 columns, more than 110"),

@@ -287,7 +287,7 @@ START_TEST(a_check_reports_names_demands_and_verdicts)
     ck_assert_uint_eq(report->model_count, 1);
     ck_assert_str_eq(report->models[0], "llama");
     ck_assert_uint_ge(report->plan_count, 3);
-    ck_assert_uint_gt(report->demand_count, 0);
+    ck_assert_uint_gt(report->requirement_count, 0);
     ck_assert_uint_gt(report->verdict_count, 0);
     for (size_t i = 0; i < report->verdict_count; i++)
         ck_assert_int_eq(report->verdicts[i].truth, ETCH_YES);

@@ -3,7 +3,9 @@ has one thing to do at a time. Random plans of random models, and those that div
 take as long as in a slow simulation of every rank (plain.py), to the picosecond. A step of 65,536 ranks is
 that of 64, where groups are the same."""
 
+import collections
 import json
+import math
 import os
 import random
 import sys
@@ -18,7 +20,7 @@ import plain  # noqa: E402
 from scenes import eagerly, random_machine, slowed  # noqa: E402
 
 FIRST = 10**6 * first_seed(1)
-BOUNDED, EVENTS = effort(250), effort(4)  # 10,000 a night
+BOUNDED, EVENTS, KINDS = effort(250), effort(4), effort(2)  # 10,000 a night
 SERVE = MODELS / "serve.etch"
 SMALL = dict(layers=2, hidden=64, heads=8, vocab=64, seq=32)
 GROUPED = dict(SMALL, kv_heads=8, head_dim=8, ffn=64)
@@ -49,6 +51,17 @@ parallel ragged {{
 STRADDLED = plain.Machine(7 * 10**12, 3 * 10**11, [(3, 3 * 10**11, Fraction(2, 10**6)),
                                                    (4, 5 * 10**10, Fraction(7, 10**6)),
                                                    (None, 9 * 10**9, Fraction(30, 10**6))])
+
+
+# What makes classes of ranks, by name: a spec (None: the text above), a plan of it, and the sizes that its
+# axes may have.
+WAYS = {
+    "tied": (GPT, "megatron_pp", dict(pp=(2, 4), dp=(1, 2), tp=(1, 2))),
+    "causal": (None, "parts", dict(pp=(1, 2), dp=(1, 2), cp=(2, 4))),
+    "ragged": (None, "ragged", dict(dp=(2, 4), cp=(1, 2, 3), tp=(1, 2))),
+    "slow": (LLAMA, "megatron_sp", dict(dp=(2, 4), tp=(2, 4))),
+    "straddling": (LLAMA, "megatron_sp", dict(dp=(2, 4), tp=(2, 4))),
+}
 
 
 class Steps(Case):
@@ -113,6 +126,39 @@ class Bounds(Steps):
                 self.assertEqual(*found)
 
 
+def neighbours(ways):
+    """By axis, pairs of ranks that differ in it alone; the last axis is the innermost."""
+    inside = 1
+    for axis, size in reversed(ways.items()):
+        for rank in range(math.prod(ways.values())):
+            if rank // inside % size:
+                yield axis, rank - inside, rank
+        inside *= size
+
+
+def kinds_of(answer, folder, machine, values, ways):
+    """Of WAYS those that the run is of. Groups over stages are of tied weights, ranks that differ in cp
+    and in their work have parts of a causal context; shards are not full where axes do not divide a size."""
+    classes = [answer["classes"][c] for c in answer["class_of"]]
+    found = {"slow"} if "slow" in answer and len(answer["classes"]) > 1 else set()
+    inside = machine.levels[0][0]
+    work = {rank: sum(node.num_ops for node in nodes if node.type == plain.COMP)
+            for rank, nodes in folder.traces.items()}
+    for axis, a, b in neighbours(ways):
+        if axis == "cp" and work[a] != work[b]:
+            found.add("causal")
+    if any(values[size] % ways.get(axis, 1)
+           for size, axis in (("batch", "dp"), ("seq", "cp"), ("vocab", "tp"))):
+        found.add("ragged")
+    for ranks in folder.groups.values():
+        if len({classes[rank]["stage"] for rank in ranks}) > 1:
+            found.add("tied")
+        parts = collections.Counter(rank // inside for rank in ranks) if inside else {0: 1}
+        if len(set(parts.values())) > 1:
+            found.add("straddling")
+    return found
+
+
 class Events(Steps):
     """The classes of a run against all ranks."""
 
@@ -152,8 +198,12 @@ class Events(Steps):
                          for c, node in path] for late in (0, 1))
         self.assertEqual(begins[1:], ends[:-1])
         self.assertEqual(answer["step_ps"], ends[-1])
-        self.assertIn(begins[0], (0, machine.launch * (path[0][1] + 1)))
         waits = plain.Waits(folder)
+        first = answer["class_of"].index(path[0][0]), path[0][1]
+        sends = folder.traces[first[0]][first[1]].type == plain.SEND
+        launched = [machine.launch * (node.id + 1) for rank, node in waits.meetings[waits.key[first]]
+                    if rank == first[0] or not (sends and machine.eager)]
+        self.assertIn(begins[0], (0, max(launched)))
         for before, after in zip(path, path[1:]):
             rank = answer["class_of"].index(after[0])
             self.assertIn(before, {(answer["class_of"][other], node)
@@ -191,6 +241,33 @@ class Events(Steps):
                     machine = eagerly(*machine)
                 self.check(self.write("random.etch", plan.text()), "random", plan.bound(), *machine, slow,
                            Fraction(chance.randint(1001, 2500), 1000))
+
+    def test_kinds(self):
+        """What makes classes, each as often at least: looked for in the traces and the answer."""
+        causal, counts = self.write("causal.etch", CAUSAL), collections.Counter()
+        for number, kind in enumerate(sorted(WAYS) * KINDS):
+            chance = random.Random(f"{kind} {FIRST + number}")
+            spec, plan, axes = WAYS[kind]
+            ways = {axis: chance.choice(sizes) for axis, sizes in axes.items()}
+            micro = ways.get("pp", 1)
+            values = dict(SMALL if spec == GPT else GROUPED, layers=max(2, ways.get("pp", 2)), micro=micro,
+                          batch=micro * ways["dp"] * chance.randint(1, 2), **ways)
+            if spec == GPT:
+                values["positions"] = 64
+            if kind == "ragged":
+                values.update(seq=32 - chance.randint(1, 5), vocab=64 - chance.randint(1, 5))
+                values["batch"] += 1
+            slow = chance.randrange(math.prod(ways.values())), Fraction(chance.randint(1001, 3000), 1000)
+            machine, text = random_machine(chance)
+            while kind == "straddling" and machine.levels[0][0] != 3:
+                machine, text = random_machine(chance)
+            with self.subTest(kind=kind, values=values):
+                answer = self.check(spec or causal, plan, values, machine, text,
+                                    slow if kind == "slow" else None)
+                kinds = kinds_of(answer, trace.read(self.scratch / "out"), machine, values, ways)
+                self.assertIn(kind, kinds)
+                counts.update(kinds)
+        self.assertGreaterEqual(min(counts[kind] for kind in WAYS), KINDS)
 
     def test_many_classes(self):
         """Tied tables, parts of causal sequences, stages near and far, shards that are not full, 64 ranks;

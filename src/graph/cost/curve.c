@@ -50,12 +50,12 @@ static uint64_t count_steps(const etch_curve_action *action, const etch_loop *lo
     uint64_t count = 0;
     *run = UINT32_MAX;
     for (uint32_t i = 0; i < action->step_count; i++) {
-        const etch_curve_stretch *s = action->steps[i].of;
+        const etch_curve_interval *s = action->steps[i].of;
         if (s->loop == loop && s->class == class && (*run == UINT32_MAX || back))
             *run = s->run_of_loop;
     }
     for (uint32_t i = 0; i < action->step_count; i++) {
-        const etch_curve_stretch *s = action->steps[i].of;
+        const etch_curve_interval *s = action->steps[i].of;
         count += s->loop == loop && s->class == class && s->run_of_loop == *run;
     }
     return count;
@@ -89,7 +89,7 @@ static const uint64_t *times_during(const curve *c, const kept *k, bool back)
     uint64_t held = once == UINT32_MAX ? k->times - each * steps : 0;
     for (uint32_t n = 0; n < action->step_count; n++) {
         const uint32_t i = back ? action->step_count - 1 - n : n;
-        const etch_curve_stretch *s = action->steps[i].of;
+        const etch_curve_interval *s = action->steps[i].of;
         if (steps > 0 && s->loop == loop && s->class == class && s->run_of_loop == run)
             held += each;
         if (i == once)
@@ -237,7 +237,7 @@ static void add_other(curve *c, const etch_curve *out, uint32_t number, uint32_t
                 c->rows.at[i].bytes[k] = etch_curve_sum(m, c->rows.at[i].bytes[k], more[k]);
 }
 
-/* `held`: what is kept before the action; changes to what is kept behind it. */
+/* `held`: what is kept before the action; changes to what is kept after it. */
 static void run_action(curve *c, const etch_action *action, uint32_t number, uint64_t *held)
 {
     etch_curve_making *m = &c->making;

@@ -1,6 +1,6 @@
 /* Memory over time: what a rank of a stage holds beside its states, along the actions of a step.
  *
- * A row is a stretch of an action: an iteration of a loop of the top level, or what lies between such loops.
+ * A row is an interval of an action: an iteration of a loop of the top level, or what lies between loops.
  * In it values are kept that backward reads, and most of what else is there at a time counts. What memory(C)
  * says of kept values and of the workspace is at least what each row has of them. */
 #ifndef ETCH_GRAPH_COST_CURVE_H

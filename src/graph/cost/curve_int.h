@@ -1,12 +1,12 @@
-/* What the files of the curve share: an action in stretches. */
+/* What the files of the curve share: an action in intervals. */
 #ifndef ETCH_GRAPH_COST_CURVE_INT_H
 #define ETCH_GRAPH_COST_CURVE_INT_H
 
 #include "graph/cost/curve.h"
 #include "graph/cost/live_actions.h"
 
-/* One stretch of an action as the run has it: a turn of a loop of the top level, or what lies between. */
-typedef struct etch_curve_stretch {
+/* One interval of an action as the run has it: a turn of a loop of the top level, or what lies between. */
+typedef struct etch_curve_interval {
     /* NULL: between loops */
     const etch_loop *loop;
     uint32_t class;
@@ -17,11 +17,11 @@ typedef struct etch_curve_stretch {
     /* from which moment to which; the one with the most, and that */
     uint32_t begin, end, fullest;
     uint64_t bytes[ETCH_CURVE_KINDS];
-} etch_curve_stretch;
+} etch_curve_interval;
 
 /* One of its iterations. */
 typedef struct etch_curve_step {
-    const etch_curve_stretch *of;
+    const etch_curve_interval *of;
     uint64_t iteration;
 } etch_curve_step;
 

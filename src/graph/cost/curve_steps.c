@@ -1,4 +1,4 @@
-/* Actions in stretches: from the events of a run to the iterations of a step, and the most that is worked on
+/* Actions in intervals: from the events of a run to the iterations of a step, and the most that is worked on
  * in each. */
 #include "graph/cost/curve_int.h"
 
@@ -69,7 +69,7 @@ static levels levels_of(etch_curve_making *c)
     return all;
 }
 
-static void find_fullest(etch_curve_making *c, const levels *all, etch_curve_stretch *s)
+static void find_fullest(etch_curve_making *c, const levels *all, etch_curve_interval *s)
 {
     uint64_t most = 0;
     s->fullest = s->begin;
@@ -86,13 +86,14 @@ static void find_fullest(etch_curve_making *c, const levels *all, etch_curve_str
         s->bytes[k] = all->at[k][s->fullest];
 }
 
-/* ---- stretches ----------------------------------------------------------------------------------------- */
+/* ---- intervals ----------------------------------------------------------------------------------------- */
 
-typedef ETCH_VEC(etch_curve_stretch) stretches;
+typedef ETCH_VEC(etch_curve_interval) intervals;
 
-static etch_curve_stretch stretch_of(etch_curve_making *c, const etch_live_event *event, uint32_t run_of_loop)
+static etch_curve_interval interval_of(etch_curve_making *c, const etch_live_event *event,
+                                       uint32_t run_of_loop)
 {
-    etch_curve_stretch s = {.loop = event->loop, .run_of_loop = run_of_loop, .copies = 1};
+    etch_curve_interval s = {.loop = event->loop, .run_of_loop = run_of_loop, .copies = 1};
     if (!event->loop)
         return s;
     const etch_live_turn *turn = &etch_live_turns_of(c->live->run, event->loop)->at.at[event->turn];
@@ -103,20 +104,20 @@ static etch_curve_stretch stretch_of(etch_curve_making *c, const etch_live_event
     return s;
 }
 
-/* What begins a loop and makes nothing is no stretch of its own: it belongs to what comes next. */
+/* What begins a loop and makes nothing is no interval of its own: it belongs to what comes next. */
 static bool is_idle(const etch_live_event *event)
 {
     return !event->loop && event->makes.count == 0 && event->reads.count == 0;
 }
 
 /* `*now`: the moment before the action, and then its last one. */
-static stretches stretches_of(etch_curve_making *c, uint32_t chunk, etch_live_pass pass, uint32_t *now)
+static intervals intervals_of(etch_curve_making *c, uint32_t chunk, etch_live_pass pass, uint32_t *now)
 {
     const etch_live_run *run = c->live->run;
     const etch_loop *loop = NULL;
     uint32_t turn = 0, runs = 0, begin = ++*now;
     bool opens = true;
-    stretches all = {0};
+    intervals all = {0};
     for (uint32_t i = 0; i < run->events.count; i++) {
         const etch_live_event *event = &run->events.at[i];
         if (event->chunk != chunk || event->pass != pass)
@@ -130,7 +131,7 @@ static stretches stretches_of(etch_curve_making *c, uint32_t chunk, etch_live_pa
         if (opens && is_idle(event))
             continue;
         if (opens) {
-            ETCH_PUSH(c->arena, &all, stretch_of(c, event, runs));
+            ETCH_PUSH(c->arena, &all, interval_of(c, event, runs));
             all.at[all.count - 1].begin = begin;
         }
         opens = false;
@@ -138,7 +139,7 @@ static stretches stretches_of(etch_curve_making *c, uint32_t chunk, etch_live_pa
         begin = moment + 1;
     }
     if (all.count == 0)
-        ETCH_PUSH(c->arena, &all, ((etch_curve_stretch){.copies = 1, .begin = begin}));
+        ETCH_PUSH(c->arena, &all, ((etch_curve_interval){.copies = 1, .begin = begin}));
     all.at[all.count - 1].end = *now;
     return all;
 }
@@ -146,9 +147,9 @@ static stretches stretches_of(etch_curve_making *c, uint32_t chunk, etch_live_pa
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
 /* Turns beside each other that stand for as many iterations take turns. */
-static uint32_t block_end(const stretches *all, uint32_t first)
+static uint32_t block_end(const intervals *all, uint32_t first)
 {
-    const etch_curve_stretch *s = &all->at[first];
+    const etch_curve_interval *s = &all->at[first];
     uint32_t end = first + 1;
     while (s->copies > 1 && end < all->count && all->at[end].loop == s->loop &&
            all->at[end].run_of_loop == s->run_of_loop && all->at[end].copies == s->copies &&
@@ -157,12 +158,12 @@ static uint32_t block_end(const stretches *all, uint32_t first)
     return end;
 }
 
-/* Does the loop of the stretch go through its iterations from the last to the first? */
-static bool falls(const stretches *all, uint32_t at)
+/* Does the loop of the interval go through its iterations from the last to the first? */
+static bool falls(const intervals *all, uint32_t at)
 {
-    const etch_curve_stretch *s = &all->at[at], *other = NULL;
+    const etch_curve_interval *s = &all->at[at], *other = NULL;
     for (uint32_t i = 0; i < all->count && s->loop; i++) {
-        const etch_curve_stretch *now = &all->at[i];
+        const etch_curve_interval *now = &all->at[i];
         if (now->loop != s->loop || now->run_of_loop != s->run_of_loop)
             continue;
         if (other)
@@ -172,7 +173,7 @@ static bool falls(const stretches *all, uint32_t at)
     return false;
 }
 
-static void expand(etch_curve_making *c, const stretches *all, etch_curve_action *out)
+static void expand(etch_curve_making *c, const intervals *all, etch_curve_action *out)
 {
     ETCH_VEC(etch_curve_step) steps = {0};
     for (uint32_t first = 0, end; first < all->count; first = end) {
@@ -185,7 +186,7 @@ static void expand(etch_curve_making *c, const stretches *all, etch_curve_action
         }
         for (uint64_t k = 0; k < copies; k++)
             for (uint32_t i = first; i < end; i++) {
-                const etch_curve_stretch *s = &all->at[i];
+                const etch_curve_interval *s = &all->at[i];
                 const uint64_t turn = down ? copies - 1 - k : k;
                 ETCH_PUSH(c->arena, &steps, ((etch_curve_step){s, s->first + turn * s->stride}));
             }
@@ -193,12 +194,12 @@ static void expand(etch_curve_making *c, const stretches *all, etch_curve_action
     *out = (etch_curve_action){steps.at, steps.count};
 }
 
-/* `*now`: as that of `stretches_of`. */
+/* `*now`: as that of `intervals_of`. */
 static void find_action(etch_curve_making *c, const levels *all, uint32_t chunk, etch_live_pass pass,
                         uint32_t *now)
 {
-    stretches *found = ETCH_NEW(c->arena, stretches);
-    *found = stretches_of(c, chunk, pass, now);
+    intervals *found = ETCH_NEW(c->arena, intervals);
+    *found = intervals_of(c, chunk, pass, now);
     for (uint32_t k = 0; k < found->count; k++)
         find_fullest(c, all, &found->at[k]);
     expand(c, found, &c->actions[pass][chunk]);

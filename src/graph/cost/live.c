@@ -333,7 +333,7 @@ static bool note_read(const etch_live_program *p, uint32_t name, uint32_t chunk,
     return true;
 }
 
-/* What is read as a loop carries it may be what the loop begins with, or what an iteration hands on. Goes as
+/* What is read as a loop carries it may be what the loop begins with, or what an iteration carries. Goes as
  * deep as loops are nested. True when that was not known. */
 static bool note_carried(const etch_live_program *p, const etch_live_region *region, uint32_t *first)
 {
@@ -401,7 +401,7 @@ static const uint32_t *first_reads(const etch_live_program *p)
         first[i] = ETCH_NO_CHUNK;
     for (etch_live_pass pass = ETCH_PASS_BACKWARD; pass < ETCH_PASSES; pass++)
         note_pass(p, etch_live_pass_of(p, pass), first);
-    for (bool changed = true; changed;) { /* loops hand on to each other */
+    for (bool changed = true; changed;) { /* loops carry to each other */
         changed = false;
         for (etch_live_pass pass = ETCH_PASS_FORWARD; pass < ETCH_PASSES; pass++)
             if (etch_live_pass_of(p, pass))

@@ -2,7 +2,7 @@
  *
  * A value is what one step makes in one iteration of the loops around it. It has a name wherever it is:
  * where it is made, where it enters an iteration, where it leaves a loop. A loop is run with what enters it
- * until an iteration hands on what the one before did: from then on all are alike, however many there are.
+ * until an iteration carries what the one before did: from then on all are alike, however many there are.
  */
 #ifndef ETCH_GRAPH_COST_LIVE_H
 #define ETCH_GRAPH_COST_LIVE_H

@@ -147,8 +147,8 @@ static void send(etch_live_actions *w, bool is_backward)
     }
 }
 
-/* What nobody sends is not handed on. Where backward reads a part that is no memory of its own, the whole is
- * kept. */
+/* What nobody sends does not reach another stage. Where backward reads a part that is no memory of its own,
+ * the whole is kept. */
 static void read_memory(etch_live_actions *w, uint32_t read, const etch_live_event *event)
 {
     const uint32_t memory = memory_here(w, read);
@@ -156,7 +156,7 @@ static void read_memory(etch_live_actions *w, uint32_t read, const etch_live_eve
         event->pass != ETCH_PASS_FORWARD && w->run->memories.at[read].saved_from != ETCH_NO_CHUNK;
     if (is_kept && w->chunk < w->saved_from[memory])
         w->saved_from[memory] = w->chunk;
-    if (!event->hands_on || is_there(w, memory))
+    if (!event->carries || is_there(w, memory))
         interval_of(w, memory, w->begin)->death = w->now;
 }
 

@@ -52,7 +52,7 @@ typedef struct etch_live_actions {
 } etch_live_actions;
 
 /* Runs the actions of one microbatch, forward chunk by chunk and back, where halves are actions the second
- * behind the first. All is in `arena`; `values` as etch_placed_workspace takes them. */
+ * after the first. All is in `arena`; `values` as etch_placed_workspace takes them. */
 etch_live_actions *etch_live_actions_of(etch_arena *arena, const etch_placed *placed,
                                         const etch_stage_view *stage, const etch_valuation *values);
 /* Is it there all the time? */

@@ -56,7 +56,7 @@ void etch_live_bind(etch_live_walk *walk, uint32_t name, uint32_t value, bool is
 void etch_live_settle_reads(etch_live_walk *walk, const etch_region *body, etch_live_counts *counts);
 /* What a loop begins with: zeros are a value like any. */
 etch_live_entry etch_live_enter(etch_live_walk *walk, const etch_live_carry *carry);
-/* `entries`: what enters, then what is handed on. `is_here`: the stage runs it. */
+/* `entries`: what enters, then what is carried. `is_here`: the stage runs it. */
 void etch_live_run_iteration(etch_live_walk *walk, const etch_live_region *body, bool is_here,
                              etch_live_entry *entries, etch_live_counts *out);
 void etch_live_leave(etch_live_walk *walk, const etch_live_loop *loop, const etch_live_entry *entries,

@@ -286,7 +286,7 @@ static void run_cell(looping *l, const cell *c)
 
 /* ---- iterations of several classes --------------------------------------------------------------------- */
 
-/* One iteration of each class, all from the same state. False: they differ in what they hand on. */
+/* One iteration of each class, all from the same state. False: they differ in what they carry. */
 static bool run_each(looping *l, const piece *p, const state *from, state *to, etch_live_counts *counts)
 {
     ETCH_VEC(uint32_t) settled = {0};
@@ -417,14 +417,14 @@ static void find_pieces(looping *l, bool is_top, bool is_here)
     }
 }
 
-/* The k-th carried value as it is known where it comes in: in an iteration, or behind the loop. */
+/* The k-th carried value as it is known where it comes in: in an iteration, or after the loop. */
 static uint32_t name_where(const looping *l, uint32_t k, bool leaves)
 {
     const etch_live_carry *carry = &l->loop->bodies.at[0]->carries.at[k];
     return leaves && carry->result != ETCH_NO_NAME ? carry->result : carry->in;
 }
 
-/* What other stages hand on comes in messages: of a value of which the name is a part no more than that. What
+/* What other stages send comes in messages: of a value of which the name is a part no more than that. What
  * a message brings as two names of equal size it brings once. */
 static void receive(looping *l, bool leaves)
 {

@@ -37,7 +37,7 @@ static etch_expr valued(const etch_live_run *r, etch_expr amount)
     return value && etch_is_constant(value) ? value : amount;
 }
 
-/* How many iterations at each end may differ from those between: a value may be handed on by as many
+/* How many iterations at each end may differ from those between: a value may be carried by as many
  * iterations as there are carried values. */
 static uint32_t end_turns(const etch_live_run *r, const etch_live_loop *loop)
 {
@@ -348,9 +348,9 @@ static void read_others(etch_live_run *r, uint32_t others, const etch_loop *root
     ETCH_PUSH(r->arena, &event_now(r)->reads, others);
 }
 
-/* The memory that the iterations of a turn hand on where one enters them by this name: it is what enters the
+/* The memory that the iterations of a turn carry where one enters them by this name: it is what enters the
  * first turn after those of the span. 0: they make none. */
-static uint32_t handed_on(const etch_live_run *r, uint32_t name, const etch_loop *root)
+static uint32_t carried_memory(const etch_live_run *r, uint32_t name, const etch_loop *root)
 {
     const etch_live_slot *slot = &r->enters[etch_live_under(r->program, name)];
     etch_live_turns *turns = r->turns[root->id];
@@ -396,7 +396,7 @@ static void count_copies(etch_live_run *r, uint32_t name, uint32_t id)
         const etch_loop *root = root_of(body->loop);
         const etch_expr more = etch_mul(r->sym, etch_sub(r->sym, turns, one), copies);
         /* what enters the first of these iterations may be of an earlier one */
-        const uint32_t own = is_of_span(r, id, root) ? id : handed_on(r, name, root);
+        const uint32_t own = is_of_span(r, id, root) ? id : carried_memory(r, name, root);
         if (is_apart && is_of_span(r, own, root))
             read_others(r, others_of(r, own, root, more), root);
         copies = etch_mul(r->sym, copies, turns);
@@ -607,8 +607,8 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
 
 static void run_region(etch_live_run *r, const etch_live_region *region, uint32_t chunk);
 
-/* What a pass has made and an iteration hands on is there to its end. */
-static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t chunk, uint32_t *handed)
+/* What a pass has made and an iteration carries is there to its end. */
+static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t chunk, uint32_t *carried)
 {
     const bool is_top = r->open.count == 1;
     if (is_top) {
@@ -616,14 +616,14 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
         r->to_turn_end.count = 0;
     }
     for (uint32_t k = 0; k < body->carries.count; k++)
-        bind(r, body->carries.at[k].in, handed[k]);
+        bind(r, body->carries.at[k].in, carried[k]);
     run_region(r, body, chunk);
     begin_event(r, chunk);
-    event_now(r)->hands_on = true;
+    event_now(r)->carries = true;
     for (uint32_t k = 0; k < body->carries.count; k++) {
-        handed[k] = etch_live_memory_of(r, body->carries.at[k].out);
-        if (handed[k] && !is_from_forward(r, &r->memories.at[handed[k]]))
-            ETCH_PUSH(r->arena, &event_now(r)->reads, handed[k]);
+        carried[k] = etch_live_memory_of(r, body->carries.at[k].out);
+        if (carried[k] && !is_from_forward(r, &r->memories.at[carried[k]]))
+            ETCH_PUSH(r->arena, &event_now(r)->reads, carried[k]);
     }
     for (uint32_t i = 0; is_top && i < r->to_turn_end.count; i++)
         ETCH_PUSH(r->arena, &event_now(r)->reads, r->to_turn_end.at[i]);
@@ -663,9 +663,9 @@ static bool is_sent(const etch_live_run *r, const etch_cut *cut, uint32_t name, 
     return false;
 }
 
-/* What nothing behind the cut reads is not handed on over it. */
+/* What nothing after the cut reads is not carried over it. */
 static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_t before, uint32_t after,
-                     uint32_t *handed)
+                     uint32_t *carried)
 {
     const etch_live_turns *turns = etch_live_turns_of(r, loop->loop);
     const etch_live_turn *later = &turns->at.at[before > after ? before : after];
@@ -675,14 +675,14 @@ static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_
         return;
     for (uint32_t k = 0; k < loop->bodies.at[0]->carries.count; k++)
         if (!is_sent(r, cut, loop->bodies.at[0]->carries.at[k].in, later->first))
-            handed[k] = 0;
+            carried[k] = 0;
 }
 
 static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
 {
     etch_live_turns *turns = r->turns[root_of(loop->loop)->id];
     const etch_live_region *first = loop->bodies.at[0];
-    uint32_t *handed = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
+    uint32_t *carried = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
     const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
     uint32_t span = 0;
     const bool is_top = r->open.count == 1;
@@ -697,11 +697,11 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
             r->enters[loop->bodies.at[b]->carries.at[k].in] = (etch_live_slot){loop, k};
     for (uint32_t k = 0; k < first->carries.count; k++) {
         const etch_live_carry *carry = &first->carries.at[k];
-        handed[k] = etch_live_memory_of(r, carry->init);
+        carried[k] = etch_live_memory_of(r, carry->init);
         if (carry->init != ETCH_NO_NAME)
             continue;
         turns->now = begin;
-        handed[k] = r->memories.count; /* zeros */
+        carried[k] = r->memories.count; /* zeros */
         make(r, count ? carry->in : carry->result);
     }
     ETCH_PUSH(r->arena, &r->spans, (etch_live_span){.root = root_of(loop->loop)});
@@ -712,19 +712,19 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
             begin_span(r);
         span = turn->span;
         if (is_staged && t > 0)
-            cut_loop(r, loop, loop->loop->forward ? turns->now + 1 : turns->now - 1, turns->now, handed);
+            cut_loop(r, loop, loop->loop->forward ? turns->now + 1 : turns->now - 1, turns->now, carried);
         if (is_top) {
             r->turning = root_of(loop->loop);
             r->turn = turns->now;
         }
-        run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, handed);
+        run_turn(r, loop->bodies.at[turn->class], is_staged ? turn->chunk : chunk, carried);
     }
     if (is_top)
         r->turning = NULL;
     begin_span(r);
     r->spans.count--;
     for (uint32_t k = 0; k < first->carries.count; k++)
-        bind(r, first->carries.at[k].result, handed[k]);
+        bind(r, first->carries.at[k].result, carried[k]);
     r->group_begins = r->group_begins || is_top;
     r->interval += is_top;
 }

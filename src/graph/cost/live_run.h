@@ -72,8 +72,8 @@ typedef struct etch_live_event {
     uint32_t chunk;
     ETCH_VEC(uint32_t) makes;
     ETCH_VEC(uint32_t) reads;
-    /* an iteration ends, and hands on */
-    bool hands_on;
+    /* an iteration ends, and carries */
+    bool carries;
     /* the loop of forward whose turn it is in, of the top level; NULL: between such loops */
     const etch_loop *loop;
     uint32_t turn;

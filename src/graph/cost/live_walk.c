@@ -120,12 +120,12 @@ static uint32_t carry_of(const etch_live_program *p, const etch_live_region *bod
     return at;
 }
 
-/* What iterations of forward made, and hand on as the k-th value, a loop that repeats them hands on likewise:
- * an iteration that reads it, of `body`, reads what entered the iteration of forward, and what is behind the
+/* What iterations of forward made, and carry as the k-th value, a loop that repeats them carries likewise:
+ * an iteration that reads it, of `body`, reads what entered the iteration of forward, and what is after the
  * loop what left that one. Others may read none of it. Reads are known by class: of the one that makes it and
  * the one that it enters it is a read of the rarer. */
-static uint32_t handed_on(const etch_live_walk *w, const etch_live_region *body, uint32_t k, bool leaves,
-                          uint32_t value)
+static uint32_t carried_entry(const etch_live_walk *w, const etch_live_region *body, uint32_t k, bool leaves,
+                              uint32_t value)
 {
     const etch_live_program *p = w->program;
     const uint32_t name = value & ~ETCH_LIVE_FORWARD;
@@ -149,7 +149,7 @@ static uint32_t handed_on(const etch_live_walk *w, const etch_live_region *body,
     return value;
 }
 
-/* What enters an iteration, and what it hands on in its place. */
+/* What enters an iteration, and what it carries in its place. */
 void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bool is_here,
                              etch_live_entry *entries, etch_live_counts *out)
 {
@@ -157,7 +157,7 @@ void etch_live_run_iteration(etch_live_walk *w, const etch_live_region *body, bo
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, count, uint32_t);
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t in = body->carries.at[k].in;
-        values[k] = handed_on(w, body, k, false, entries[k].value);
+        values[k] = carried_entry(w, body, k, false, entries[k].value);
         if (entries[k].is_own)
             values[k] = entries[k].value == k ? etch_live_value_new(w, in) : values[entries[k].value];
         if (entries[k].is_own && entries[k].value == k && entries[k].made_as != ETCH_NO_NAME)
@@ -187,7 +187,7 @@ void etch_live_leave(etch_live_walk *w, const etch_live_loop *loop, const etch_l
     uint32_t *values = ETCH_NEW_ARRAY(w->arena, body->carries.count, uint32_t);
     for (uint32_t k = 0; k < body->carries.count; k++) {
         const etch_live_entry *e = &entries[k];
-        values[k] = handed_on(w, body, k, true, e->value);
+        values[k] = carried_entry(w, body, k, true, e->value);
         if (e->is_own)
             values[k] =
                 e->value == k

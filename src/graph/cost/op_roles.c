@@ -15,7 +15,7 @@ typedef struct result_roles {
     bool decides;
     /* an op chooses by it, or by what other ops than products make of it */
     bool chooses;
-    /* scores, before or behind a mask that is an op of its own */
+    /* scores, before or after a mask that is an op of its own */
     bool masked;
     /* a product with a weight made it: itself, or under views */
     bool projected;

@@ -324,7 +324,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
     return value;
 }
 
-/* The loop that hands the tensor on: into an iteration, or out of the last one. */
+/* The loop that carries the tensor: into an iteration, or out of the last one. */
 static const etch_loop *loop_of(const etch_region *region, const etch_tensor *tensor)
 {
     if (!region)

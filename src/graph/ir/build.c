@@ -555,7 +555,7 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
     return in;
 }
 
-/* The body in work ends with these versions of what it was handed. */
+/* The body in work ends with these versions of its loop-carried values. */
 static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count)
 {
     etch_region *body = graph->region;

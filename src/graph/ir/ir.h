@@ -303,7 +303,7 @@ typedef struct etch_graph {
     uint32_t op_count, loop_count;
     /* the model is served, not trained: caches hold what runs before it have left there */
     bool serves;
-    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+    /* A served model that runs several times, one run after the other: how often, and the number of the run
      * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
     etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */

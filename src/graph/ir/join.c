@@ -23,7 +23,7 @@ typedef struct sum {
     etch_expr number;
     /* what it is of, that of its result first */
     ETCH_VEC(etch_op *) parts;
-    /* what hands on a part under another name */
+    /* what forwards a part under another name */
     ETCH_VEC(etch_op *) names;
 } sum;
 

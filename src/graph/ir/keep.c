@@ -43,7 +43,7 @@ static bool item_is_needed(const etch_sift *s, const etch_item *item)
     return item->op ? op_is_needed(s, item->op) : loop_is_needed(s, item->loop);
 }
 
-/* May a loop hand on what nobody needs? One that is recomputed hands on what is. */
+/* May a loop carry what nobody needs? One that is recomputed carries what is. */
 static bool keeps_carries(const etch_sift *s, const etch_loop *loop)
 {
     return !s->carries && !loop->repeats;

@@ -353,7 +353,7 @@ void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch
                     etch_dim_list *out);
 /* Helps with a name that selects nothing: "did you mean", of loops, modules and tags, or else `otherwise`. */
 void etch_help_selector(const etch_graph *graph, etch_diag *diag, const char *name, const char *otherwise);
-/* The forward tensor behind a recomputed copy or a cotangent. */
+/* The forward tensor of a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
 /* The op of the forward graph that an op derives from, or repeats; a forward one itself. */
 const etch_op *etch_first_op(const etch_op *op);

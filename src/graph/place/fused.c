@@ -3,7 +3,7 @@
 #include "graph/place/place_int.h"
 #include "graph/place/steps.h"
 
-/* The product that the value is a part of, behind views and at least one split; NULL: it is of none. */
+/* The product that the value is a part of, after views and at least one split; NULL: it is of none. */
 static const etch_step *fused_product(const etch_value *value)
 {
     bool is_split = false;

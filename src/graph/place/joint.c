@@ -132,7 +132,7 @@ bool etch_joint_pass_over(etch_placer *p, const etch_op *op)
 {
     if (!etch_joint_is_open(p, op))
         return false;
-    if (op->forward) /* of what is run again only the layout may be asked for */
+    if (op->forward) /* of what is recomputed only the layout may be asked for */
         show_as(p, op, op->forward);
     return true;
 }
@@ -164,7 +164,7 @@ static void open_from(etch_placer *p, const etch_op *term, const etch_op *inner)
 static uint32_t follow(etch_placer *p, const etch_value *term, uint32_t axes, uint32_t *room);
 
 /* The same of a term that is a sum, of whose terms some are partial: it leaves them to the sum that reads it,
- * which has room for so many more. `first`: the op that hands it on. */
+ * which has room for so many more. `first`: the op that forwards it. */
 static uint32_t follow_sum(etch_placer *p, const etch_op *first, const etch_step *step, uint32_t axes,
                            uint32_t *room)
 {

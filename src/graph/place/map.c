@@ -281,8 +281,8 @@ static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 
-static etch_requirement *demand(etch_placer *p, const etch_dim *dim, uint32_t axes, etch_expr size,
-                                etch_expr divisor)
+static etch_requirement *add_requirement(etch_placer *p, const etch_dim *dim, uint32_t axes, etch_expr size,
+                                         etch_expr divisor)
 {
     if (dim->average_sized || find_requirement(p, dim, axes))
         return NULL;
@@ -303,7 +303,7 @@ static void require(etch_placer *p, const etch_dim *dim, uint32_t axes, bool mic
     etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
     if (etch_pad_of(p->plan, dim) && !micro && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
         return; /* it is padded to that */
-    etch_requirement *need = demand(p, dim, axes, size, divisor);
+    etch_requirement *need = add_requirement(p, dim, axes, size, divisor);
     if (need)
         need->micro = micro;
 }
@@ -334,7 +334,7 @@ void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
         if (etch_divides(p->sym, etch_mul(p->sym, ranks, two), size, NULL) == ETCH_YES ||
             etch_divides(p->sym, etch_mul(p->sym, ranks, chunks), size, NULL) == ETCH_YES)
             return;
-        demand(p, dim, axes, size, ranks);
+        add_requirement(p, dim, axes, size, ranks);
     }
     etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
     if (!need || need->paired)

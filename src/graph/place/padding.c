@@ -53,7 +53,7 @@ static bool is_cut(const etch_op *op, const etch_dim *dim)
            etch_has_dim(op->ins[0], dim);
 }
 
-/* Does the op put elements together, take them apart, or choose the first, in front of the padding? */
+/* Does the op put elements together, take them apart, or choose the first, before the padding? */
 static bool is_in_front(const etch_op *op, const etch_dim *dim)
 {
     const bool from = etch_dim_among(op->attrs.from, dim), to = etch_dim_among(op->attrs.to, dim);

@@ -112,8 +112,8 @@ static void find_passes(walk *w, const etch_op *op)
     }
 }
 
-/* What a loop hands on is never partial. */
-static void find_handed_on(walk *w, const etch_loop *loop)
+/* Loop-carried values are never partial. */
+static void find_carried(walk *w, const etch_loop *loop)
 {
     for (uint32_t k = 0; k < loop->bodies.count; k++)
         for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
@@ -144,7 +144,7 @@ void etch_passing_find(etch_placer *p)
         w.passes[i] = all_axes(p);
     for (etch_cursor at = {.root = p->training->backward}; etch_cursor_next(&at);) {
         if (at.item->loop) {
-            find_handed_on(&w, at.item->loop);
+            find_carried(&w, at.item->loop);
         } else if (at.item->op->phase == ETCH_BACKWARD) {
             ETCH_PUSH(p->arena, &w.ops, at.item->op);
             find_summed(&w, at.item->op);

@@ -511,9 +511,9 @@ static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const 
     return p->made[tensor->id] = etch_value_new(p, tensor, place);
 }
 
-/* The place in work is where a loop hands on its value: a carry, or what it begins with. */
-static etch_value *hand_on(etch_placer *p, const etch_loop *loop, const etch_carry *c, etch_tensor *value,
-                           const etch_state *place)
+/* The place in work is where a loop carries its value: a carry, or what it begins with. */
+static etch_value *place_carried(etch_placer *p, const etch_loop *loop, const etch_carry *c,
+                                 etch_tensor *value, const etch_state *place)
 {
     p->phase = etch_loop_phase(loop);
     p->scope = c->in->scope;
@@ -529,7 +529,7 @@ static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*
     for (uint32_t i = 0; i < body->carries.count && !p->failed; i++) {
         const etch_carry *c = &body->carries.at[i];
         p->region = placed;
-        placed->carries.at[i].out = hand_on(p, body->loop, c, c->out, held[i]);
+        placed->carries.at[i].out = place_carried(p, body->loop, c, c->out, held[i]);
     }
 }
 
@@ -579,7 +579,7 @@ static void place_loop(etch_placer *p, etch_loop *loop)
         etch_placed_carry carry = {0};
         etch_request_carried(p, (etch_loop_carried){loop, i}, held[i]);
         if (c->init)
-            carry.init = hand_on(p, loop, c, c->init, held[i]);
+            carry.init = place_carried(p, loop, c, c->init, held[i]);
         for (uint32_t k = 0; k < loop->bodies.count; k++) {
             etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
             carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);

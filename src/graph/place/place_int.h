@@ -38,7 +38,7 @@ etch_provenance etch_boundary_provenance(const etch_boundary *boundary, const et
                                          const etch_tensor *tensor);
 /* Reports lines that give a dim the same axes in different orders. */
 void etch_map_check_orders(etch_placer *p);
-/* Records what the placement of a tensor demands of sizes. */
+/* Records what the placement of a tensor requires of sizes. */
 void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place);
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
 void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes);

@@ -1,5 +1,5 @@
-/* The requested layouts of results (R3): found before a region is placed, last op first, so that every demand
- * below is known. */
+/* The requested layouts of results (R3): found before a region is placed, last op first, so that all those
+ * below are known. */
 #include <string.h>
 
 #include "graph/ir/cursor.h"
@@ -129,7 +129,7 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
         etch_map_place(p, etch_plan_region_of(&p->plan_regions, carry->in), carry->in, place);
 }
 
-/* ---- demands ---------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------- */
 
 /* The dim of `tensor` that becomes `dim` in the op's result. */
 static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim)

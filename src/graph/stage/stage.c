@@ -216,12 +216,12 @@ static void visit_backward(etch_staging *s,
         }
 }
 
-/* What iterations of a loop of the chain, recomputed, hand on, by value. */
-typedef const etch_placed_loop *const *handed_values;
+/* The loop of the chain, recomputed, whose iterations carry a value, by value. */
+typedef const etch_placed_loop *const *carried_values;
 
-static handed_values find_handed_on(const etch_staging *s)
+static carried_values find_carried(const etch_staging *s)
 {
-    const etch_placed_loop **handed =
+    const etch_placed_loop **carried =
         ETCH_NEW_ARRAY(s->p->arena, s->placed->value_count, const etch_placed_loop *);
     for (uint32_t i = 0; i < s->backward_pass.count; i++) {
         const etch_placed_loop *loop = s->backward_pass.items[i].loop;
@@ -230,20 +230,20 @@ static handed_values find_handed_on(const etch_staging *s)
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             for (uint32_t c = 0; c < loop->bodies.at[k]->carries.count; c++) {
                 const etch_placed_carry *carry = &loop->bodies.at[k]->carries.at[c];
-                handed[carry->in->id] = loop;
+                carried[carry->in->id] = loop;
                 if (carry->result)
-                    handed[carry->result->id] = loop;
+                    carried[carry->result->id] = loop;
             }
     }
-    return handed;
+    return carried;
 }
 
 /* The iterations of a stage would wait for those of the stage before, whose backward pass comes later. What
- * they only hand on is read by nobody. */
-static void check_handed_on(const etch_staging *s, handed_values handed, const etch_stage_read *read)
+ * they only carry is read by nobody. */
+static void check_carried(const etch_staging *s, carried_values carried, const etch_stage_read *read)
 {
     const etch_value *value = etch_value_memory(read->value, NULL);
-    const etch_placed_loop *loop = handed[value->id];
+    const etch_placed_loop *loop = carried[value->id];
     if (!loop || s->p->failed || (read->how == ETCH_READ_HANDS && value->tensor->region == read->body))
         return;
     const char *name = value->tensor->name, *unit = unit_at(s, loop->position);
@@ -258,10 +258,10 @@ static void check_handed_on(const etch_staging *s, handed_values handed, const e
 
 static void check_recomputed_loops(const etch_staging *s)
 {
-    const handed_values handed = find_handed_on(s);
+    const carried_values carried = find_carried(s);
     for (uint32_t i = 0; i < s->backward_pass.count; i++)
         for (uint32_t k = 0; k < s->backward_pass.reads[i].count; k++)
-            check_handed_on(s, handed, &s->backward_pass.reads[i].at[k]);
+            check_carried(s, carried, &s->backward_pass.reads[i].at[k]);
 }
 
 static void mark_backward_values(const etch_staging *s)

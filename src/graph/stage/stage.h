@@ -35,7 +35,7 @@ etch_expr etch_stage_use_total(etch_sym *sym, const etch_stage_use *use);
 /* What a loop does with the values that it carries. */
 typedef struct etch_carrying etch_carrying;
 
-/* A value that goes over a cut where something reads it behind the cut, and something has made it. */
+/* A value that goes over a cut where something reads it after the cut, and something has made it. */
 typedef struct etch_crossing {
     etch_value *value;
     /* something surely does; else these, of which there may be none in the iterations there */

@@ -2,7 +2,7 @@
  *
  * Both are uses: a place in the chain, the class of the iterations there that read, and how often they do. A
  * pass is gone through from its end, so that what a loop hands out has been looked at before the loop. What a
- * loop only hands on, and nobody reads, is used by nothing. */
+ * loop only carries, and nobody reads, is used by nothing. */
 #include "graph/stage/stage_int.h"
 
 typedef struct finding {
@@ -281,7 +281,7 @@ static void push_crossing(const finding *f, const etch_cut *cut, etch_crossing *
     ETCH_PUSH(f->arena, out, *c);
 }
 
-/* Adds a value where something reads it behind the cut. */
+/* Adds a value where something reads it after the cut. */
 static void add_crossing(const finding *f, const etch_cut *cut, etch_value *value, etch_crossings *out)
 {
     etch_crossing c = {.value = value};
@@ -290,7 +290,7 @@ static void add_crossing(const finding *f, const etch_cut *cut, etch_value *valu
         push_crossing(f, cut, &c, out);
 }
 
-/* Adds what a loop carries over a cut inside of it: some iteration comes behind. */
+/* Adds what a loop carries over a cut inside of it: some iteration comes after it. */
 static void add_carried(const finding *f, const etch_cut *cut, etch_value *in, uint32_t k,
                         etch_crossings *out)
 {

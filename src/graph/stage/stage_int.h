@@ -77,7 +77,7 @@ bool etch_stage_begin_with_terms(const etch_staging *s);
 bool etch_stage_add_on_the_way(const etch_staging *s);
 /* Does the move cut a rank's own shard of what the forward pass has made, or of what is there anyway? */
 bool etch_stage_is_own_shard(const etch_staging *s, const etch_step *step);
-/* Lets backward read the shards that forward has cut, behind the unit that makes the whole. True when there
+/* Lets backward read the shards that forward has cut, after the unit that makes the whole. True when there
  * were any: positions are then to be found again. */
 bool etch_stage_share_shards(const etch_staging *s);
 /* Lets every unit cut the shards of weights and inputs that it reads. True when there were any that another

@@ -114,7 +114,7 @@ static void add_operands(const etch_staging *s, const etch_placed_item *item, et
     }
 }
 
-/* What a loop inside of one begins with, and hands on. */
+/* What a loop inside of one begins with, and carries. */
 static void add_carried(const etch_staging *s, const etch_placed_loop *loop, etch_stage_read like,
                         etch_stage_reads *out)
 {
@@ -130,7 +130,7 @@ static void add_carried(const etch_staging *s, const etch_placed_loop *loop, etc
         }
 }
 
-/* What an iteration of a class reads, and hands on. */
+/* What an iteration of a class reads, and carries. */
 static void add_body(const etch_staging *s, const etch_placed_region *body, etch_stage_reads *out)
 {
     const etch_stage_read hands = {.how = ETCH_READ_HANDS, .body = body->of, .in = body->of};

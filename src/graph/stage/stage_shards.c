@@ -1,6 +1,6 @@
 /* Shards and parts, which are cut where they are read.
  *
- * Those of what the forward pass has made, where backward cuts them again in a unit behind the one that has
+ * Those of what the forward pass has made, where backward cuts them again in a unit after the one that has
  * made the whole: there is what forward has sent, so that backward reads what forward has cut. Those of what
  * is there anyway, weights and inputs, each unit that reads them cuts itself: they are not sent. */
 #include "graph/stage/stage_int.h"
@@ -45,7 +45,7 @@ void etch_stage_exchange(const etch_placed_region *region, const etch_value *fro
     }
 }
 
-/* Is something of the results read behind the unit that makes the whole? */
+/* Is something of the results read after the unit that makes the whole? */
 static bool is_read_behind(const etch_staging *s, const etch_step *step)
 {
     const etch_position made = etch_stage_made_at(s, step->ins[0]);
@@ -136,7 +136,7 @@ static etch_value *cut_at(const etch_staging *s, cuts_again *cuts, const etch_va
     return again;
 }
 
-/* Puts the items from `from` on, the last ones, in front of another one. */
+/* Puts the items from `from` on, the last ones, before another one. */
 static void put_before(etch_staging *s, etch_placed_region *region, uint32_t from, uint32_t other)
 {
     const uint32_t count = region->items.count - from;

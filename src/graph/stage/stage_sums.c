@@ -16,7 +16,7 @@ static uint32_t maker_of(const etch_placed_region *region, const etch_value *val
     return 0; /* it is there from the beginning */
 }
 
-/* Puts the last item of a region behind another one. */
+/* Puts the last item of a region after another one. */
 static void move_behind(etch_placed_region *region, uint32_t other)
 {
     const etch_placed_item moved = region->items.at[region->items.count - 1];
@@ -61,7 +61,7 @@ static void add_first(const etch_staging *s, etch_step *step, uint32_t count)
     set_terms(p, step, step->ins + count - 1, step->in_count - (count - 1));
 }
 
-/* How far behind on the chain a term is made; what can be had anywhere is not. */
+/* How far on along the chain a term is made; what can be had anywhere is not. */
 static uint32_t distance_of(const etch_staging *s, const etch_step *step, uint32_t i)
 {
     const etch_position at = etch_stage_made_at(s, step->ins[i]);
@@ -123,8 +123,8 @@ static bool carries(const etch_loop *loop, const etch_tensor *tensor)
     return false;
 }
 
-/* Is it the cotangent of a value from outside of the loop? That of what the forward loop hands on is made
- * anew in each iteration; where that is run again, what it does not need is carried by the first one only. */
+/* Is it the cotangent of a value from outside of the loop? That of what the forward loop carries is made anew
+ * in each iteration; where that is recomputed, what it does not need is carried by the first one only. */
 static bool is_from_outside(const etch_placed_loop *loop, uint32_t carry)
 {
     const etch_tensor *of = etch_loop_carries(loop)->at[carry].in->tensor->of;
@@ -214,7 +214,7 @@ static bool makes_any(const etch_placed_item *item, const bool *needed)
     return false;
 }
 
-/* Puts the items that make the terms, and what these need, in front of the loop. Its new place. */
+/* Puts the items that make the terms, and what these need, before the loop. Its new place. */
 static uint32_t make_beforehand(const etch_staging *s, uint32_t loop, etch_value *const *terms,
                                 uint32_t count)
 {

@@ -257,7 +257,7 @@ static void add_ranges(const viewing *v, uint32_t loop, const formed *stage)
     etch_sym *sym = v->sym;
     etch_expr model_chunks = etch_mul(sym, stage->stages, etch_int(sym, stage->chunks)),
               before = etch_int(sym, loop);
-    const etch_expr behind = etch_int(sym, v->stages->segments.count - 1 - loop);
+    const etch_expr after = etch_int(sym, v->stages->segments.count - 1 - loop);
     for (uint32_t chunk = 0; chunk < stage->chunks; chunk++) {
         etch_expr model_chunk = model_chunk_of(v, stage, chunk);
         etch_expr next = etch_add(sym, model_chunk, v->one);
@@ -270,7 +270,7 @@ static void add_ranges(const viewing *v, uint32_t loop, const formed *stage)
         }
         if (stage->ends && chunk + 1 == stage->chunks) {
             range.high = v->stages->segments.at[loop].count;
-            range.size = etch_sub(sym, range.size, behind);
+            range.size = etch_sub(sym, range.size, after);
         }
         ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
     }

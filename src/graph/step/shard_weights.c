@@ -11,7 +11,7 @@
  * gathered once, for all that reads it. What a line calls its root is gathered where forward begins. */
 #include "graph/step/step_int.h"
 
-/* A weight whose whole copy is at hand. */
+/* A weight that has a gathered copy. */
 typedef struct gathered_copy {
     etch_value *whole;
     /* what backward gathers from, if that is no part of the rank's own; else NULL */
@@ -29,7 +29,7 @@ typedef struct wanted {
     etch_phase phase;
     const etch_zero *zero;
     etch_keep keep;
-    /* to gather it over; 0: a copy is at hand */
+    /* to gather it over; 0: there is a gathered copy */
     uint32_t axes;
     const gathered_copy *kept;
 } wanted;

@@ -4,9 +4,10 @@
  * requires: a derived backward pass. provides: ops that read the value of the two that is kept anyway.
  *
  * A value is kept that something else in backward reads, and what is no result of forward is there anyway.
- * What an iteration hands on is kept where the next one reads it: not of the last one, so nothing of a loop
- * of one iteration. It serves where no value does that is kept in each iteration: one more is kept then,
- * whatever the count, where the operand would be one in each. So the choice is best for every count.
+ * What an iteration carries to the next is kept where the next one reads it: not of the last one, so
+ * nothing of a loop of one iteration. It serves where no value does that is kept in each iteration: one more
+ * is kept then, whatever the count, where the operand would be one in each. So the choice is best for every
+ * count.
  * Where neither is kept, one of them has to be. A value is the result of one op, so that pairs of an operand
  * and a result are the edges of trees: taken from the leaves on, a pair is best served by its operand where
  * another pair has that, too, and equally by both where none has. */

@@ -410,7 +410,7 @@ static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
 
 static void derive_region(etch_deriver *d, const etch_region *forward, etch_region *into);
 
-/* Is there an objective in the region? `trained`: that a trainable weight stands behind. */
+/* Is there an objective in the region? `trained`: that depends on a trainable weight. */
 static bool has_loss(const etch_deriver *d, const etch_region *region, bool trained)
 {
     for (etch_cursor at = {.root = region}; etch_cursor_next(&at);) {

@@ -29,7 +29,7 @@ typedef struct making {
     /* iterations of bodies that may run none */
     etch_expr open[MOST_BODIES];
     uint32_t open_count;
-    /* a loop hands on what was not known when its body was looked at */
+    /* a loop carries what was not known when its body was looked at */
     bool changed;
 } making;
 

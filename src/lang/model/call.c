@@ -17,133 +17,6 @@ static bool is_among(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-typedef ETCH_VEC(const char *) name_list;
-
-/* What may be said by name to `called`. */
-static void help_arguments(etch_spec *spec, etch_diag *diag, const char *called, const name_list *known)
-{
-    etch_buf list = {.arena = spec->arena};
-    for (uint32_t i = 0; i < known->count; i++)
-        etch_buf_printf(&list, "%s%s", i ? ", " : "", known->at[i]);
-    if (known->count > 0)
-        etch_help(diag, "%s takes %s", called, list.text);
-    else
-        etch_help(diag, "%s takes no arguments with a name", called);
-}
-
-/* ---- parameters of modules -------------------------------------------------------------------------- */
-
-static const etch_ast_arg *find_argument(const etch_ast_expr *call, const char *name)
-{
-    for (uint32_t i = 0; i < call->args.count; i++)
-        if (call->args.at[i].name.text && strcmp(call->args.at[i].name.text, name) == 0)
-            return &call->args.at[i];
-    return NULL;
-}
-
-static uint32_t positional_count(const etch_ast_expr *call)
-{
-    uint32_t count = 0;
-    while (count < call->args.count && !call->args.at[count].name.text)
-        count++;
-    return count;
-}
-
-/* What an argument that is a name stands for, seen from `env`; ETCH_BOUND_NUMBER when it is to be
- * evaluated. */
-static etch_bound_name bound_of_name(etch_env *env, etch_ast_name name)
-{
-    etch_spec *spec = env->builder->spec;
-    const etch_bound_name *bound = etch_env_find(env, name.text);
-    if (bound)
-        return *bound;
-    if (strcmp(name.text, "none") == 0)
-        return (etch_bound_name){.kind = ETCH_BOUND_NOTHING};
-    const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
-    if (symbol && symbol->kind == ETCH_SYMBOL_DIM)
-        return (etch_bound_name){.kind = ETCH_BOUND_DIM, .dim = etch_builder_dim(env->builder, symbol)};
-    if (symbol && symbol->kind == ETCH_SYMBOL_MODULE)
-        return (etch_bound_name){.kind = ETCH_BOUND_MODULE, .module = symbol};
-    if (symbol)
-        return (etch_bound_name){.kind = ETCH_BOUND_NUMBER};
-    const etch_row *row = etch_row_called(env->builder->graph->table, name.text);
-    if (row)
-        return (etch_bound_name){.kind = ETCH_BOUND_FUNCTION, .row = row};
-    if (name.text[strlen(name.text) - 1] == '\'')
-        return (etch_bound_name){.kind = ETCH_BOUND_DIM, .dim = etch_env_dim(env, name)};
-    (void)spec;
-    return (etch_bound_name){.kind = ETCH_BOUND_NUMBER};
-}
-
-/* The value of a module parameter, evaluated in `from`: the caller, or the module itself for a default. */
-static etch_bound_name parameter_value(etch_env *from, const etch_ast_expr *expr)
-{
-    etch_spec *spec = from->builder->spec;
-    if (expr->kind == ETCH_AST_TRUTH)
-        return (etch_bound_name){.kind = ETCH_BOUND_NUMBER, .number = etch_int(spec->sym, expr->truth)};
-    if (expr->kind == ETCH_AST_NAME) {
-        etch_bound_name bound = bound_of_name(from, expr->name);
-        if (bound.kind != ETCH_BOUND_NUMBER || bound.number)
-            return bound;
-    }
-    etch_lookup lookup = etch_env_lookup(from);
-    return (etch_bound_name){.kind = ETCH_BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
-}
-
-bool etch_env_default(etch_env *callee, const etch_ast_def *def)
-{
-    etch_bound_name bound = parameter_value(callee, def->value);
-    if (bound.kind == ETCH_BOUND_DIM ? !bound.dim : bound.kind == ETCH_BOUND_NUMBER && !bound.number)
-        return false;
-    bound.name = def->name.text;
-    etch_env_declare(callee, bound, def->name.span);
-    return true;
-}
-
-static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_item *item,
-                            const etch_ast_expr *call)
-{
-    etch_spec *spec = caller->builder->spec;
-    for (uint32_t i = 0; i < item->defs.count; i++) {
-        const etch_ast_def *def = &item->defs.at[i];
-        const etch_ast_arg *given = find_argument(call, def->name.text);
-        if (!given && !def->value) {
-            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
-                                         item->name.text, def->name.text);
-            etch_note(diag, def->name.span, "declared here");
-            etch_help(diag, "write %s(..., %s = ...)", item->name.text, def->name.text);
-            return false;
-        }
-        if (!given && !etch_env_default(callee, def))
-            return false;
-        if (!given)
-            continue;
-        etch_bound_name bound = parameter_value(caller, given->value);
-        if (bound.kind == ETCH_BOUND_DIM ? !bound.dim : bound.kind == ETCH_BOUND_NUMBER && !bound.number)
-            return false;
-        bound.name = def->name.text;
-        etch_env_declare(callee, bound, def->name.span);
-    }
-    for (uint32_t i = 0; i < call->args.count; i++) {
-        etch_ast_name name = call->args.at[i].name;
-        bool known = !name.text;
-        for (uint32_t k = 0; k < item->defs.count && !known; k++)
-            known = strcmp(item->defs.at[k].name.text, name.text) == 0;
-        if (known)
-            continue;
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, name.span, "%s has no parameter %s",
-                                     item->name.text, name.text);
-        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
-        name_list params = {0};
-        for (uint32_t k = 0; k < item->defs.count; k++)
-            ETCH_PUSH(spec->arena, &params, item->defs.at[k].name.text);
-        etch_suggest_name(diag, name.text, params.at, params.count);
-        help_arguments(spec, diag, item->name.text, &params);
-        return false;
-    }
-    return true;
-}
-
 /* ---- arguments of modules --------------------------------------------------------------------------- */
 
 static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
@@ -255,7 +128,7 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
                                etch_tensor ***out)
 {
     etch_spec *spec = caller->builder->spec;
-    uint32_t given = positional_count(call), wanted = item->inputs.count;
+    uint32_t given = etch_positional_count(call), wanted = item->inputs.count;
     if (given != wanted) {
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %u argument%s, %u given",
@@ -290,30 +163,38 @@ static bool may_enter(etch_builder *b, const etch_symbol *symbol, const etch_ast
     return false;
 }
 
-static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,
-                        etch_tensor **out, uint32_t results)
+static bool takes_results(etch_spec *spec, const etch_ast_item *item, const etch_ast_expr *call,
+                          uint32_t results)
+{
+    if (item->results.count == results)
+        return true;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
+                   item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+    etch_note(diag, item->name.span, "it is %s", etch_module_signature(spec, item));
+    return false;
+}
+
+/* `instance`: whose weights the call reads; NULL: weights of its own. */
+static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_instance *instance,
+                        const etch_ast_expr *call, etch_tensor **out, uint32_t results)
 {
     etch_builder *b = caller->builder;
     const etch_ast_item *item = symbol->item;
-    if (!may_enter(b, symbol, call))
-        return false;
-    if (item->results.count != results) {
-        etch_diag *diag =
-            etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
-                       item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
-        etch_note(diag, item->name.span, "it is %s", etch_module_signature(b->spec, item));
-        return false;
-    }
     etch_tensor **values;
-    if (!evaluate_arguments(caller, item, call, &values))
+    if (!may_enter(b, symbol, call) || !takes_results(b->spec, item, call, results) ||
+        !evaluate_arguments(caller, item, call, &values))
         return false;
+    etch_bound_names given = instance ? etch_instance_given(instance) : (etch_bound_names){0};
     etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
+    etch_instance_enter(caller, &callee, instance, call);
     b->depth++;
     etch_symbol_read(b->spec, symbol);
     ETCH_PUSH(b->spec->arena, &b->calls, symbol);
     etch_graph_enter(b->graph, item->name.text, call->span);
-    bool good =
-        bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
+    bool good = etch_parameters_given(caller, item, call, &given) &&
+                etch_parameters_bind(&callee, item, call, &given) &&
+                bind_arguments(caller, &callee, item, call, values);
     if (good) {
         callee.builder->inside->body(&callee, &item->body);
         good = callee.builder->inside->results(&callee, item, out);
@@ -354,7 +235,7 @@ static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim_view
 static etch_expr keyword_number(etch_env *env, const etch_ast_arg *arg, bool *nothing)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound_name bound = parameter_value(env, arg->value);
+    const etch_bound_name bound = etch_parameter_value(env, arg->value);
     *nothing = bound.kind == ETCH_BOUND_NOTHING;
     if (bound.kind == ETCH_BOUND_NUMBER)
         return bound.number;
@@ -384,9 +265,9 @@ static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
 }
 
 /* What a call of the row may say by name: its keywords and optional operands. */
-static name_list arguments_of(etch_spec *spec, const etch_row *row)
+static etch_name_list arguments_of(etch_spec *spec, const etch_row *row)
 {
-    name_list known = {0};
+    etch_name_list known = {0};
     const etch_keyword_info *info;
     const etch_operands operands = etch_operands_of(spec->arena, row);
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
@@ -398,7 +279,7 @@ static name_list arguments_of(etch_spec *spec, const etch_row *row)
 }
 
 /* Other libraries' words for `over`, and for what needs no word here. */
-static void help_word(etch_diag *diag, const etch_row *row, const name_list *known, const char *word)
+static void help_word(etch_diag *diag, const etch_row *row, const etch_name_list *known, const char *word)
 {
     static const char *const dims[] = {"axis", "axes", "dim", "dims"};
     for (uint32_t i = 0; i < known->count; i++)
@@ -420,14 +301,14 @@ static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_a
                    etch_text(spec->arena, "%s(.., %s = ..)", etch_row_name(row), arg->name.text));
         return false;
     }
-    const name_list known = arguments_of(spec, row);
+    const etch_name_list known = arguments_of(spec, row);
     const char *near = etch_nearest(arg->name.text, known.at, known.count);
     etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s takes no %s",
                                  etch_row_name(row), arg->name.text);
     if (near)
         etch_help(diag, "did you mean %s?", near);
     help_word(diag, row, &known, arg->name.text);
-    help_arguments(spec, diag, etch_row_name(row), &known);
+    etch_help_arguments(spec, diag, etch_row_name(row), &known);
     return false;
 }
 
@@ -529,7 +410,7 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
                             etch_operands *ins)
 {
     etch_spec *spec = env->builder->spec;
-    uint32_t given = positional_count(call);
+    uint32_t given = etch_positional_count(call);
     bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > ins->least;
     if (number) {
         const etch_ast_expr *last = call->args.at[--given].value;
@@ -681,10 +562,12 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
     if (bound && bound->kind == ETCH_BOUND_FUNCTION)
         return call_row(env, bound->row, call, want, out, results);
     if (bound && bound->kind == ETCH_BOUND_MODULE)
-        return call_module(env, bound->module, call, out, results);
+        return call_module(env, bound->module, NULL, call, out, results);
+    if (bound && bound->kind == ETCH_BOUND_INSTANCE)
+        return bound->module && call_module(env, bound->module, bound->instance, call, out, results);
     const etch_symbol *symbol = etch_namespace_find(env->home, call->name.text);
     if (symbol && symbol->kind == ETCH_SYMBOL_MODULE)
-        return call_module(env, symbol, call, out, results);
+        return call_module(env, symbol, NULL, call, out, results);
     if (symbol && symbol->kind == ETCH_SYMBOL_MODEL) {
         etch_later(spec, call->span, "calling a model");
         return false;

@@ -199,6 +199,7 @@ static etch_model *build(etch_builder *b, const etch_symbol *symbol, const etch_
         return NULL;
     etch_graph_warn_unused(b->graph, results,
                            item->results.count); /* of the model, whatever a run asks for */
+    etch_warn_uncalled(b);
     if (serves && !keep_outputs(&env, block, &model->train, results, item->results.count))
         return NULL;
     const etch_spoken spoken = etch_spoken_of(spec);

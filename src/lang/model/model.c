@@ -40,17 +40,15 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
     const bool buffer = is_tagged(&stmt->tags, "buffer"), frozen = buffer || is_tagged(&stmt->tags, "frozen");
     for (uint32_t i = 0; i < stmt->tensors.count; i++) {
         const etch_ast_tensor *w = &stmt->tensors.at[i];
-        etch_dims dims = etch_env_shape(env, &w->axes);
-        etch_tensor *weight =
-            dims.broken ? NULL
-                        : etch_graph_weight(env->builder->graph, w->name.text, ETCH_DIMS(dims),
-                                            etch_declared_dtype(spec, w, env->builder->graph->dtypes.weights),
-                                            frozen, w->span);
+        const etch_dtype dtype = etch_declared_dtype(spec, w, env->builder->graph->dtypes.weights);
+        bool is_known;
+        etch_tensor *weight = etch_env_weight(env, w, dtype, frozen, &is_known);
         if (weight)
             weight->buffer = buffer;
         if (weight && w->type.text)
             weight->dtype_of = weight;
-        etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
+        if (!is_known)
+            etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
         etch_env_declare(env,
                          (etch_bound_name){.name = w->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = weight},
                          w->name.span);
@@ -63,8 +61,7 @@ static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
         const etch_ast_def *def = &stmt->dims.at[i];
         etch_lookup lookup = etch_env_lookup(env);
         etch_expr size = etch_value_of(env->builder->spec, def->value, &lookup);
-        etch_dim *dim =
-            etch_graph_dim(env->builder->graph, def->name.text, size, def->average, def->name.span);
+        etch_dim *dim = etch_env_new_dim(env, def, size);
         etch_env_declare(env, (etch_bound_name){.name = def->name.text, .kind = ETCH_BOUND_DIM, .dim = dim},
                          def->name.span);
     }
@@ -415,6 +412,9 @@ void etch_env_body(etch_env *env, const etch_ast_body *body)
             break;
         case ETCH_AST_DIM:
             declare_dims(env, stmt);
+            break;
+        case ETCH_AST_INSTANCE:
+            etch_env_instance(env, stmt);
             break;
         case ETCH_AST_LET:
             if (stmt->tuple)

@@ -23,7 +23,9 @@ typedef enum etch_bound_kind {
     /* `none`: an optional operand that was left out */
     ETCH_BOUND_NOTHING,
     /* of a loop */
-    ETCH_BOUND_INDEX
+    ETCH_BOUND_INDEX,
+    /* instance, module: one set of weights of the module */
+    ETCH_BOUND_INSTANCE
 } etch_bound_kind;
 
 typedef struct etch_bound_name {
@@ -35,11 +37,15 @@ typedef struct etch_bound_name {
     etch_expr number;
     const etch_row *row;
     const etch_symbol *module;
+    const struct etch_instance *instance;
     /* of the loop whose index it is */
     struct etch_turn *turn;
     /* where it was declared, or assigned first; nowhere in a model that a program builds */
     etch_span span;
 } etch_bound_name;
+
+typedef ETCH_VEC(etch_bound_name) etch_bound_names;
+typedef ETCH_VEC(const char *) etch_name_list;
 
 typedef struct etch_dims {
     etch_dim **at;
@@ -72,6 +78,8 @@ typedef struct etch_builder {
     uint32_t statements;
     /* that are open, those of callers included */
     uint32_t loops;
+    /* in the order of their statements, each time that one is read */
+    ETCH_VEC(const struct etch_instance *) instances;
     /* modules that are being called, the outermost first */
     ETCH_VEC(const etch_symbol *) calls;
     /* tensors that were cast or declared to be wider than their class: that has been remarked on */
@@ -90,13 +98,18 @@ typedef struct etch_env {
     /* of the module's file */
     const etch_namespace *home;
     /* later ones hide earlier ones */
-    ETCH_VEC(etch_bound_name) names;
+    etch_bound_names names;
     /* those before are of the loops around, and of the module */
     uint32_t loop_names;
     /* what `..` stands for */
     etch_dims rest;
     /* of the signature: declares dims of names in the body */
     const etch_ast_tensors *results;
+    /* It is part of the call of an instance, whose weights these are; NULL: of none. */
+    struct etch_shared *shared;
+    /* which part, a number of `shared`, and where the call of the instance stands */
+    uint32_t shared_place;
+    const etch_region *shared_call;
 } etch_env;
 
 /* What calls and loops come back to: expressions and statements inside of them. */
@@ -192,10 +205,49 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
  * here, so that the statement may name it. NULL after an error. */
 etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
 
-/* ---- call.c: calls ---- */
+/* ---- parameter.c: parameters of modules ---- */
 
+/* How many arguments of a call come by position. */
+uint32_t etch_positional_count(const etch_ast_expr *call);
+/* The value of a module parameter, evaluated in `from`: the caller, or the module itself for a default. */
+etch_bound_name etch_parameter_value(etch_env *from, const etch_ast_expr *expr);
 /* Gives a parameter of a module its default. False after an error. */
 bool etch_env_default(etch_env *callee, const etch_ast_def *def);
+/* Adds to `out` the parameters that the call gives, evaluated in `caller`. False after an error: one that
+ * `out` has already, or that the module does not have. */
+bool etch_parameters_given(etch_env *caller, const etch_ast_item *item, const etch_ast_expr *call,
+                           etch_bound_names *out);
+/* Declares all parameters in the callee: those that are given, defaults of the others. False after an
+ * error. */
+bool etch_parameters_bind(etch_env *callee, const etch_ast_item *item, const etch_ast_expr *call,
+                          const etch_bound_names *given);
+/* Adds to a message what may be said by name to `called`. */
+void etch_help_arguments(etch_spec *spec, etch_diag *diag, const char *called, const etch_name_list *known);
+
+/* ---- instance.c: one set of weights, several calls ---- */
+
+/* `instance enc = encoder(..)`: a module with parameters, and the weights that its calls read. */
+typedef struct etch_instance etch_instance;
+
+/* Declares what the statement says. */
+void etch_env_instance(etch_env *env, const etch_ast_stmt *stmt);
+/* Parameters that the statement gives. */
+etch_bound_names etch_instance_given(const etch_instance *instance);
+/* Says in the callee's environment whose weights it declares: those of `instance`; where that is NULL, those
+ * of the instance in whose call the caller is, if any. */
+void etch_instance_enter(const etch_env *caller, etch_env *callee, const etch_instance *instance,
+                         const etch_ast_expr *call);
+/* The weight that `declared` declares: a new one, or that of the first call. `*known`: it is such a one. NULL
+ * after an error. */
+etch_tensor *etch_env_weight(etch_env *env, const etch_ast_tensor *declared, etch_dtype dtype, bool frozen,
+                             bool *known);
+/* The dim that `def` declares, or, in a call of an instance, that of an earlier call if it is as large. NULL
+ * without a size. */
+etch_dim *etch_env_new_dim(etch_env *env, const etch_ast_def *def, etch_expr size);
+/* Warns of statements none of whose instances is called. */
+void etch_warn_uncalled(const etch_builder *builder);
+
+/* ---- call.c: calls ---- */
 
 /* Adds what to write for a word of other libraries (`matmul`, `x.view`), if `name` is one. */
 void etch_help_word(etch_diag *diag, const char *name);

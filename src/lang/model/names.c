@@ -45,6 +45,7 @@ static bool is_there(const etch_bound_name *bound)
     case ETCH_BOUND_MODULE:
     case ETCH_BOUND_NOTHING:
     case ETCH_BOUND_INDEX:
+    case ETCH_BOUND_INSTANCE:
         break;
     }
     return true;
@@ -110,8 +111,8 @@ static etch_dim *prime_of(etch_builder *b, etch_dim *base, etch_span span)
 
 const char *etch_bound_kind_name(etch_bound_kind kind)
 {
-    static const char *const names[] = {"tensor",          "dim",       "number", "function", "module",
-                                        "missing operand", "loop index"};
+    static const char *const names[] = {
+        "tensor", "dim", "number", "function", "module", "missing operand", "loop index", "module instance"};
     return names[kind];
 }
 
@@ -225,6 +226,16 @@ etch_dims etch_env_result(etch_env *env, const char *name)
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
+static void report_no_number(etch_env *env, const etch_ast_expr *expr, const etch_bound_name *bound)
+{
+    etch_diag *diag =
+        etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is a %s, not a number",
+                   expr->name.text, etch_bound_kind_name(bound->kind));
+    if (bound->kind == ETCH_BOUND_INSTANCE || bound->kind == ETCH_BOUND_MODULE)
+        etch_help(diag, "call it with tensors: %s(x)", expr->name.text);
+    etch_note_hidden(env, diag, bound);
+}
+
 static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 {
     etch_env *env = data;
@@ -241,10 +252,7 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
     if (bound->kind == ETCH_BOUND_INDEX)
         etch_report_index(env, expr->span, bound);
     else
-        etch_note_hidden(env,
-                         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is a %s, not a number",
-                                    expr->name.text, etch_bound_kind_name(bound->kind)),
-                         bound);
+        report_no_number(env, expr, bound);
     return NULL;
 }
 

@@ -130,7 +130,7 @@ struct etch_spec {
     etch_dtypes dtypes;
     /* NULL without a `use` line */
     const char *use_config, *use_plan;
-    /* built on demand */
+    /* built when first asked for */
     ETCH_VEC(etch_plan *) plans;
     /* options that stand in place of those of plans, each once */
     etch_ast_defs plan_sets;

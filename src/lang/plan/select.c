@@ -30,6 +30,8 @@ static void collect_body(body_names *n, const etch_ast_body *body)
             for (uint32_t k = 0; k < stmt->dims.count; k++)
                 ETCH_PUSH(arena, &n->dims, stmt->dims.at[k].name.text);
             break;
+        case ETCH_AST_INSTANCE:
+            break;
         case ETCH_AST_REPEAT:
             ETCH_PUSH(arena, &n->loops, stmt->index.text ? stmt->index.text : "loop");
             collect_body(n, &stmt->body);

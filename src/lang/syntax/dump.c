@@ -252,6 +252,10 @@ static void dump_stmt(const etch_ast_stmt *stmt, unsigned depth, etch_buf *out)
         etch_buf_puts(out, "(dim");
         dump_defs(&stmt->dims, out);
         break;
+    case ETCH_AST_INSTANCE:
+        etch_buf_printf(out, "(instance %s ", stmt->instance.name.text);
+        etch_ast_dump_expr(stmt->instance.value, out);
+        break;
     case ETCH_AST_LET:
         etch_buf_puts(out, "(let");
         dump_tensors(stmt->tuple ? "split" : "one", &stmt->tensors, out);

@@ -593,7 +593,7 @@ static const char *headwords(etch_parser *p, unsigned lines)
             etch_buf_printf(&text, "%s'%s'", text.length ? ", " : "", etch_token_text((etch_token_kind)kind));
         }
     }
-    etch_buf_puts(&text, lines == ETCH_LINE_BODY ? ", or NAME = VALUE" : "");
+    etch_buf_puts(&text, lines == ETCH_LINE_BODY ? ", 'instance', or NAME = VALUE" : "");
     etch_buf_puts(&text, lines == ETCH_LINE_PLAN ? ", or OPTION = VALUE" : "");
     return text.text;
 }

@@ -1,4 +1,6 @@
 /* Names, tensors and definitions; statements of modules and models. */
+#include <string.h>
+
 #include "lang/syntax/parser_int.h"
 
 /* ---- names and tensors ------------------------------------------------------------------------------- */
@@ -222,6 +224,42 @@ static void parse_let(etch_parser *p, etch_ast_stmt *stmt)
     stmt->tags = parse_tags(p);
 }
 
+/* Is the line `instance NAME ..`? The word is a name everywhere else. */
+static bool is_at_instance(etch_parser *p)
+{
+    return etch_parse_at(p, ETCH_TOKEN_NAME) && strcmp(etch_parse_text(p, &p->token), "instance") == 0 &&
+           etch_lexer_peek(&p->lexer) == ETCH_TOKEN_NAME;
+}
+
+/* The name of a module, or that with parameters in ( ). */
+static bool is_of_module(const etch_ast_expr *value)
+{
+    return value->kind == ETCH_AST_NAME || value->kind == ETCH_AST_CALL;
+}
+
+static void parse_instance(etch_parser *p, etch_ast_stmt *stmt)
+{
+    etch_ast_def *def = &stmt->instance;
+    stmt->kind = ETCH_AST_INSTANCE;
+    etch_parse_advance(p);
+    def->span = p->token.span;
+    def->name = etch_parse_name(p, "the name of an instance");
+    if (!accept_assign(p))
+        etch_parse_expected(p, "'=' and a module");
+    if (!etch_parse_at(p, ETCH_TOKEN_NAME))
+        etch_parse_expected(p, "a module");
+    const etch_span start = p->token.span;
+    def->value = etch_parse_expr(p);
+    def->span = etch_parse_since(p, def->span);
+    if (is_of_module(def->value) || p->panic)
+        return;
+    etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, etch_parse_since(p, start),
+                                      "an instance is of a module, with its parameters in ( )");
+    if (diag && def->name.text)
+        etch_help(diag, "write instance %s = MODULE, or MODULE(parameter = value), and call %s(x)",
+                  def->name.text, def->name.text);
+}
+
 static void parse_repeat(etch_parser *p, etch_ast_stmt *stmt)
 {
     stmt->kind = ETCH_AST_REPEAT;
@@ -292,6 +330,14 @@ static bool misplaced_operator(etch_parser *p)
     }
 }
 
+static void end_statement(etch_parser *p, etch_ast_stmt *stmt, etch_ast_body *body)
+{
+    stmt->span = etch_parse_since(p, stmt->span);
+    if (!p->panic) {
+        ETCH_PUSH(p->arena, body, *stmt);
+    }
+}
+
 static void parse_statement(etch_parser *p, void *into)
 {
     etch_ast_body *body = into;
@@ -301,6 +347,11 @@ static void parse_statement(etch_parser *p, void *into)
         return;
     }
     if (misplaced_operator(p)) {
+        return;
+    }
+    if (is_at_instance(p)) {
+        parse_instance(p, &stmt);
+        end_statement(p, &stmt, body);
         return;
     }
     etch_token_kind keyword = etch_parse_keyword(p, ETCH_LINE_BODY, where_body);
@@ -327,10 +378,7 @@ static void parse_statement(etch_parser *p, void *into)
         parse_let(p, &stmt);
         break;
     }
-    stmt.span = etch_parse_since(p, stmt.span);
-    if (!p->panic) {
-        ETCH_PUSH(p->arena, body, stmt);
-    }
+    end_statement(p, &stmt, body);
 }
 
 void etch_parse_body(etch_parser *p, const char *what, const char *name, etch_ast_body *into)

@@ -50,7 +50,7 @@ static void add_line(etch_parser *p, etch_ast_lines *lines, etch_ast_line *line)
         ETCH_PUSH(p->arena, lines, *line);
 }
 
-/* The words of a line in front of its numbers or its brace: `level nvlink {`. */
+/* The words of a line before its numbers or its brace: `level nvlink {`. */
 static etch_ast_line start_line(etch_parser *p)
 {
     etch_ast_line line = {.span = p->token.span, .kind = ETCH_AST_NUMBERS};

@@ -159,6 +159,8 @@ typedef enum etch_ast_stmt_kind {
     ETCH_AST_WEIGHT,
     /* dims */
     ETCH_AST_DIM,
+    /* instance name = value: the module's name, or its call with parameters only */
+    ETCH_AST_INSTANCE,
     /* tensors = value, tags; `tuple` when the left side stands in ( ) */
     ETCH_AST_LET,
     /* repeat count as index { body }; index may be left out */
@@ -186,6 +188,7 @@ typedef struct etch_ast_stmt {
             bool tuple;
         };
         etch_ast_defs dims;
+        etch_ast_def instance;
         struct {
             etch_ast_expr *count;
             etch_ast_name index;

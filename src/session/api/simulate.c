@@ -216,22 +216,7 @@ static bool read_slow(etch_session *session, const etch_simulation_options *opti
     return false;
 }
 
-static void remark_uneven(etch_session *session, const etch_simulated *from)
-{
-    if (!from->uneven_axes)
-        return;
-    etch_diag *diag =
-        etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
-                    "a group over %s does not divide evenly over level '%s': one of them has %u "
-                    "of it, another %u",
-                    from->uneven_axes, from->uneven_level, from->uneven_most, from->uneven_least);
-    etch_note(diag, (etch_span){0, 0},
-              "its collectives take as long as if all of it were as full as where "
-              "most ranks are");
-    etch_help(diag, "let the sizes of the mesh's inner axes divide those of the levels");
-}
-
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 /* The stack that is asked for, or none; false after a reported error. */
 static bool choose_stack(const simulating *s, etch_simulate_options *options)
@@ -256,7 +241,7 @@ static etch_status run_job(simulating *s, const etch_job *job, etch_simulate_opt
     result->one_stream = options->one_stream;
     result->mfu = -1;
     etch_remark_machine(session, options->cluster->device, job);
-    remark_uneven(session, simulated);
+    etch_remark_uneven(session, &simulated->uneven);
     if (options->stack)
         add_stack(session, options->stack, result);
     result->slow = s->options->slow ? decimal_text(session->arena, options->slow, ETCH_OF_NOTHING) : NULL;

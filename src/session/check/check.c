@@ -6,7 +6,7 @@
 typedef struct checking {
     etch_session *session;
     etch_check_report *report;
-    ETCH_VEC(etch_demand) demands;
+    ETCH_VEC(etch_plan_requirement) requirements;
     ETCH_VEC(etch_absence) absences;
     ETCH_VEC(etch_unsuited) unsuited;
     /* the one that is taken when a command names none; may be NULL */
@@ -20,15 +20,15 @@ typedef struct checking {
 
 /* ---- models and plans ------------------------------------------------------------------------------- */
 
-static bool has_demand(const checking *c, const char *plan, const char *text)
+static bool has_requirement(const checking *c, const char *plan, const char *text)
 {
-    for (uint32_t i = 0; i < c->demands.count; i++)
-        if (strcmp(c->demands.at[i].plan, plan) == 0 && strcmp(c->demands.at[i].text, text) == 0)
+    for (uint32_t i = 0; i < c->requirements.count; i++)
+        if (strcmp(c->requirements.at[i].plan, plan) == 0 && strcmp(c->requirements.at[i].text, text) == 0)
             return true;
     return false;
 }
 
-/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`,
+/* Do the values contradict a requirement of the plan? What has no value yet contradicts nothing. `size`,
  * `divisor`: with the values. */
 static bool is_contradicted(etch_session *session, const etch_compiled *p, const etch_requirement *r,
                             etch_expr *size, etch_expr *divisor)
@@ -67,7 +67,7 @@ static bool is_assumed_rest(etch_session *session, etch_expr rest)
     return false;
 }
 
-/* Whatever the values are, does what is assumed of them leave no way to meet the demand? */
+/* Whatever the values are, does what is assumed of them leave no way to meet the requirement? */
 static void check_excluded(etch_session *session, const etch_compiled *p, const etch_requirement *r)
 {
     etch_sym *sym = session->sym;
@@ -96,15 +96,15 @@ static void check_excluded(etch_session *session, const etch_compiled *p, const 
     etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
 }
 
-static void add_demand(checking *c, const etch_compiled *p, const char *text, etch_span span)
+static void add_requirement(checking *c, const etch_compiled *p, const char *text, etch_span span)
 {
-    if (!has_demand(c, p->plan->name, text))
-        ETCH_PUSH(c->session->arena, &c->demands,
-                  (etch_demand){p->plan->name, text, etch_locate(c->session, span)});
+    if (!has_requirement(c, p->plan->name, text))
+        ETCH_PUSH(c->session->arena, &c->requirements,
+                  (etch_plan_requirement){p->plan->name, text, etch_locate(c->session, span)});
 }
 
 /* Every chunk needs a unit; counts are those of the chunks, and add up to all units. */
-static void list_stage_demands(checking *c, etch_compiled *p)
+static void list_stage_requirements(checking *c, etch_compiled *p)
 {
     etch_session *session = c->session;
     etch_sym *sym = session->sym;
@@ -119,12 +119,14 @@ static void list_stage_demands(checking *c, etch_compiled *p)
         sum = etch_add(sym, sum, line->counts[i]);
     const char *text = etch_expr_text(sym, model_chunks), *layers = etch_expr_text(sym, stages->layers);
     if (!line->counts) {
-        add_demand(c, p, etch_text(session->arena, "%s <= %s", text, layers), line->span);
+        add_requirement(c, p, etch_text(session->arena, "%s <= %s", text, layers), line->span);
         return;
     }
-    add_demand(c, p, etch_text(session->arena, "%s == %u", text, (unsigned)line->count_count), line->span);
+    add_requirement(c, p, etch_text(session->arena, "%s == %u", text, (unsigned)line->count_count),
+                    line->span);
     if (sum != stages->layers)
-        add_demand(c, p, etch_text(session->arena, "%s == %s", layers, etch_expr_text(sym, sum)), line->span);
+        add_requirement(c, p, etch_text(session->arena, "%s == %s", layers, etch_expr_text(sym, sum)),
+                        line->span);
 }
 
 /* What the run binds itself: that is not there to be chosen. */
@@ -150,7 +152,7 @@ static void list_absences(checking *c, const etch_plan *plan)
     }
 }
 
-static void list_demands(checking *c, etch_compiled *p)
+static void list_requirements(checking *c, etch_compiled *p)
 {
     etch_session *session = c->session;
     const etch_settings own = run_settings(session, p);
@@ -165,15 +167,15 @@ static void list_demands(checking *c, etch_compiled *p)
         etch_expr size = etch_settings_apply(session->sym, &own, r->size);
         const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
                                      etch_expr_text(session->sym, size ? size : r->size));
-        add_demand(c, p, text, r->span);
+        add_requirement(c, p, text, r->span);
     }
     if (p->plan->ranks.count)
-        add_demand(c, p,
-                   etch_text(session->arena, "%s == %s",
-                             etch_expr_text(session->sym, etch_plan_ranks(session->sym, p->plan)),
-                             etch_expr_text(session->sym, p->plan->ranks.count)),
-                   p->plan->ranks.span);
-    list_stage_demands(c, p);
+        add_requirement(c, p,
+                        etch_text(session->arena, "%s == %s",
+                                  etch_expr_text(session->sym, etch_plan_ranks(session->sym, p->plan)),
+                                  etch_expr_text(session->sym, p->plan->ranks.count)),
+                        p->plan->ranks.span);
+    list_stage_requirements(c, p);
 }
 
 /* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as
@@ -239,7 +241,7 @@ static void check_run(checking *c, const char *run)
         if (p)
             etch_compiled_allow(session, p);
         if (p && place(c, p) && concerns(c, p)) {
-            list_demands(c, p);
+            list_requirements(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_compiled_lower(session, p, NULL, &job);
         }
@@ -457,8 +459,8 @@ static etch_status check(void *data)
     c->report->absence_count = c->absences.count;
     c->report->unsuited = c->unsuited.at;
     c->report->unsuited_count = c->unsuited.count;
-    c->report->demands = c->demands.at;
-    c->report->demand_count = c->demands.count;
+    c->report->requirements = c->requirements.at;
+    c->report->requirement_count = c->requirements.count;
     c->report->verdicts = c->verdicts.at;
     c->report->verdict_count = c->verdicts.count;
     if (c->status != ETCH_OK)

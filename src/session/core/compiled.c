@@ -120,7 +120,7 @@ static bool keeps_master(const etch_compiled *p, const etch_train *train)
     return train->optimizer.master;
 }
 
-/* Is the same run again under both plans? */
+/* Is the same recomputed under both plans? */
 static bool same_recompute(const etch_compiled *a, const etch_compiled *b)
 {
     const bool of_a = a->plan && a->plan->recompute.span.end, of_b = b->plan && b->plan->recompute.span.end;

@@ -165,7 +165,7 @@ bool etch_compiled_place(etch_session *session, etch_compiled *compiled);
 /* Do the values mean something for the model and its step? Refuses what lowering would; of what has no value
  * yet, only what no value would mend. False after a reported error. */
 bool etch_compiled_allow(etch_session *session, etch_compiled *compiled);
-/* The same under the plan, which is placed: also what it demands of sizes. */
+/* The same under the plan, which is placed: also what it requires of sizes. */
 bool etch_compiled_divide(etch_session *session, etch_compiled *compiled);
 /* The same, and the units of the model fit the stages. */
 bool etch_compiled_fit(etch_session *session, etch_compiled *compiled);

@@ -21,7 +21,7 @@ size_t etch_piece_of_list(const char *text)
     return length;
 }
 
-/* A piece behind the first one of a plan, "plan.zero = 1" or "zero = 1"; NULL: it is the value of a param. */
+/* A piece after the first one of a plan, "plan.zero = 1" or "zero = 1"; NULL: it is the value of a param. */
 static const char *option_in(const char *piece)
 {
     static const char plan[] = "plan.";

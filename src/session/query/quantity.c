@@ -623,7 +623,7 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q,
 /* ---- the heaviest -------------------------------------------------------------------------------------- */
 
 /* The sums of stages without those that a neighbour's is never less than: along a pipeline they fall, or
- * rise, over long stretches, and all pairs of many stages would be too many proofs. */
+ * rise, over long intervals, and all pairs of many stages would be too many proofs. */
 static uint32_t drop_neighbours(etch_sym *sym, const etch_shares *shares, etch_expr *out)
 {
     uint32_t kept = 0;

@@ -4,6 +4,7 @@
 
 #include "machine/machine.h"
 #include "session/core/core.h"
+#include "simulate/simulate.h"
 
 /* ---- quantities ---------------------------------------------------------------------------------------- */
 
@@ -116,6 +117,8 @@ bool etch_session_device(etch_session *session, bool needs_level, etch_machine *
 const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name);
 /* Says which kinds of kernels of the job the device has no line for. */
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job);
+/* Says that the levels divide a group unevenly, where they do. */
+void etch_remark_uneven(etch_session *session, const etch_uneven *uneven);
 /* What a rank holds, or a part of it, as an answer has it: the `put` of an etch_valuation, whose data is an
  * etch_held_by. */
 typedef struct etch_held_by {

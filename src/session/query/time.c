@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "simulate/simulate.h"
-
 enum { PICO = 12 };
 
 /* ---- which machine ------------------------------------------------------------------------------------- */
@@ -61,6 +59,21 @@ void etch_remark_machine(etch_session *session, const etch_device *device, const
     }
 }
 
+void etch_remark_uneven(etch_session *session, const etch_uneven *uneven)
+{
+    if (!uneven->axes)
+        return;
+    etch_diag *diag =
+        etch_remark(session->diags, ETCH_E_MACHINE_UNFIT, (etch_span){0, 0},
+                    "a group over %s does not divide evenly over level '%s': one of them has %u "
+                    "of it, another %u",
+                    uneven->axes, uneven->level, uneven->most, uneven->least);
+    etch_note(diag, (etch_span){0, 0},
+              "its collectives take as long as if all of it were as full as where "
+              "most ranks are");
+    etch_help(diag, "let the sizes of the mesh's inner axes divide those of the levels");
+}
+
 /* ---- the run ------------------------------------------------------------------------------------------- */
 
 /* A step that has been run for the request. */
@@ -99,7 +112,7 @@ static etch_status find_time(etch_session *session, etch_compiled *p, const etch
     if (status == ETCH_OK)
         status = etch_simulate(session->arena, session->diags, *job, options, &run);
     if (status == ETCH_OK)
-        *out = (etch_step_time){run->step, run->error};
+        *out = (etch_step_time){run->step, run->error, run->uneven};
     return status;
 }
 
@@ -121,6 +134,7 @@ static const etch_timed_run *run_step(etch_session *session, const etch_quantity
     if (status != ETCH_OK)
         return NULL;
     etch_remark_machine(session, cluster->device, job);
+    etch_remark_uneven(session, &time.uneven);
     if (time.step <= time.error) {
         etch_error(session->diags, ETCH_E_MACHINE_UNFIT, q->span,
                    "the step is as short as the error of its time: nothing is known of it");
@@ -228,7 +242,7 @@ static bool set_share(etch_session *session, const etch_quantity *q, const etch_
     return most != NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- public functions ---------------------------------------------------------------------------------- */
 
 static bool takes_count(const etch_quantity_row *row)
 {

@@ -36,7 +36,7 @@ bool etch_crew_is_own(const etch_crew *crew, uint64_t chunk);
 /* Process 0 takes what came of the chunks of others before the chunk `until`. Where one of them was stopped,
  * so is the sweep. */
 etch_status etch_crew_take(etch_crew *crew, uint64_t until) ETCH_MUST_CHECK;
-/* Others hand on what came of a block, soon or when they flush. */
+/* Others pass on what came of a block, soon or when they flush. */
 etch_status etch_crew_add(etch_crew *crew, const etch_sweep_block *block,
                           const etch_buf *kept) ETCH_MUST_CHECK;
 etch_status etch_crew_flush(etch_crew *crew) ETCH_MUST_CHECK;

@@ -54,7 +54,7 @@ typedef struct etch_part_reader {
     const char *path;
     /* begins with something else */
     bool is_other;
-    /* bytes in front of what was read last: up to there all is whole */
+    /* bytes before what was read last: up to there all is whole */
     uint64_t whole;
     uint32_t shard, shards;
     /* of the header: text, without the line of the share */

@@ -18,7 +18,7 @@ typedef struct naming {
     /* by op id: the result of the innermost statement that it belongs to */
     const etch_tensor **statement;
     /* by tensor id: what a backward loop's gradient is of, that it carries on */
-    const etch_tensor **handed;
+    const etch_tensor **carried;
     /* by tensor id: one of several parts of a gradient */
     bool *is_summand;
     /* a hash table with open addresses */
@@ -89,8 +89,8 @@ static const etch_tensor *first_time(const etch_tensor *t)
 /* What a gradient is with respect to. */
 static const etch_tensor *target_of(const naming *n, const etch_tensor *gradient)
 {
-    const etch_tensor *handed = n->handed[gradient->id];
-    return handed ? handed : first_time(gradient->of);
+    const etch_tensor *carried = n->carried[gradient->id];
+    return carried ? carried : first_time(gradient->of);
 }
 
 /* The op that adds up what several uses contribute to a gradient. */
@@ -130,28 +130,28 @@ static void find_statements(naming *n)
 
 /* What enters an iteration backwards is the gradient of what the forward iteration carries on; what leaves
  * the loop is that of what entered it. */
-static void find_handed(naming *n, const etch_region *region);
+static void find_carried(naming *n, const etch_region *region);
 
-static void find_handed_by(naming *n, const etch_region *body, const etch_region *forward)
+static void find_carried_by(naming *n, const etch_region *body, const etch_region *forward)
 {
     for (uint32_t b = 0; b < body->carries.count; b++)
         for (uint32_t f = 0; f < forward->carries.count; f++) {
             const etch_carry *back = &body->carries.at[b], *ahead = &forward->carries.at[f];
             if (first_time(back->in->of) != first_time(ahead->in))
                 continue;
-            n->handed[back->in->id] = first_time(ahead->out);
-            n->handed[back->result->id] = first_time(ahead->init);
+            n->carried[back->in->id] = first_time(ahead->out);
+            n->carried[back->result->id] = first_time(ahead->init);
         }
 }
 
-static void find_handed(naming *n, const etch_region *region)
+static void find_carried(naming *n, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
-            find_handed(n, loop->bodies.at[k]);
+            find_carried(n, loop->bodies.at[k]);
             if (loop->forward)
-                find_handed_by(n, loop->bodies.at[k], loop->forward->bodies.at[k]);
+                find_carried_by(n, loop->bodies.at[k], loop->forward->bodies.at[k]);
         }
     }
 }
@@ -240,9 +240,9 @@ etch_view_names etch_view_name_graph(etch_arena *arena, const etch_training *tra
     make_uses(&n);
     name_calls(&n);
     find_statements(&n);
-    n.handed = ETCH_NEW_ARRAY(arena, graph->tensors.count, const etch_tensor *);
+    n.carried = ETCH_NEW_ARRAY(arena, graph->tensors.count, const etch_tensor *);
     if (training->backward)
-        find_handed(&n, training->backward);
+        find_carried(&n, training->backward);
     find_summands(&n);
     n.names.tensors = ETCH_NEW_ARRAY(arena, graph->tensors.count, const char *);
     for (uint32_t i = 0; i < graph->tensors.count; i++)

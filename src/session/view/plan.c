@@ -216,14 +216,14 @@ static etch_view_step view_of_step(etch_plan_viewing *v, const etch_shown_step *
 
 static void add_carries(etch_plan_viewing *v)
 {
-    etch_view_handed *rows = ETCH_NEW_ARRAY(v->view.arena, v->carries.count, etch_view_handed);
+    etch_view_carried *rows = ETCH_NEW_ARRAY(v->view.arena, v->carries.count, etch_view_carried);
     for (uint32_t i = 0; i < v->carries.count; i++) {
         const etch_placed_carry *c = v->carries.at[i].carry;
         rows[i] =
-            (etch_view_handed){v->carries.at[i].loop, c->init ? value_index(v, c->init) : ETCH_VIEW_NONE,
-                               value_index(v, c->in), value_index(v, c->out), value_index(v, c->result)};
+            (etch_view_carried){v->carries.at[i].loop, c->init ? value_index(v, c->init) : ETCH_VIEW_NONE,
+                                value_index(v, c->in), value_index(v, c->out), value_index(v, c->result)};
     }
-    v->report->handed = rows;
+    v->report->carried = rows;
     v->report->carried_count = v->carries.count;
 }
 

@@ -97,8 +97,8 @@ static etch_expr chunk_flop(const etch_flop_call *call)
     etch_expr values = etch_mul(sym, pairs, etch_flop_times(call, constants[1], etch_mul(sym, heads, width)));
     etch_expr cells = etch_mul(sym, heads, etch_mul(sym, state, width));
     etch_expr states = etch_flop_times(call, constants[2], cells),
-              handed = etch_div(sym, etch_flop_times(call, constants[3], cells), chunk);
-    etch_expr each = etch_add(sym, etch_add(sym, scores, values), etch_add(sym, states, handed));
+              carried = etch_div(sym, etch_flop_times(call, constants[3], cells), chunk);
+    etch_expr each = etch_add(sym, etch_add(sym, scores, values), etch_add(sym, states, carried));
     return etch_mul(sym, length, each);
 }
 

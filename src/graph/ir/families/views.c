@@ -51,7 +51,7 @@ static etch_dim *window_of(const etch_call *call, etch_dim *all, const etch_dim 
     return dim;
 }
 
-/* cache, when serving: `over` is added behind what the cache holds already, which makes the new dim. Both
+/* cache, when serving: `over` is added after what the cache holds already, which makes the new dim. Both
  * belong to one memory that is filled along them. */
 static bool appended(etch_call *call, etch_dim_list *out)
 {
