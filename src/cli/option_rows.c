@@ -106,10 +106,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER,
                  "also write what ASTRA-sim needs, and its command"},
     [CLI_OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
+    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_SOLVE,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
-    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_FIT,
+    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_SOLVE | CLI_FIT,
                    "of the machine: what runs on it, with its factors; of\n"
                    "`fit`: the one whose factors are found"},
     [CLI_OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,

@@ -163,26 +163,6 @@ static etch_status find_passes(etch_sweep_block *b)
 
 /* ---- cases --------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
-etch_case_key etch_case_key_of(const etch_sweep_frame *frame, bool by_row, const etch_exact *row,
-                               etch_exact *values)
-{
-    etch_case_key key = {frame->formulas, values, by_row, mix(frame->formulas->number, by_row)};
-    for (uint32_t i = 0; i < frame->axis_count; i++) {
-        const etch_sweep_axis *axis = &frame->axes[i];
-        const etch_exact value = row[i];
-        const bool one = axis->is_size && value.number == 1 && value.denominator == 1;
-        values[i] = by_row || axis->decides || one ? value : (etch_exact){0};
-        key.hash = mix(mix(key.hash, (uint64_t)values[i].number), (uint64_t)values[i].denominator);
-    }
-    return key;
-}
-
 /* The key of a row of a block, whose values go to `values`. */
 static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
 {
@@ -238,27 +218,6 @@ etch_status etch_block_sort(etch_sweep_block *b)
 }
 
 /* ---- rows of one case ---------------------------------------------------------------------------------- */
-
-bool etch_case_must_is_met(etch_arena *arena, const etch_must *must, bool defined, etch_exact left,
-                           etch_exact right)
-{
-    const etch_exact least = {must->least, 1, NULL}, one = {1, 1, NULL};
-    switch (must->kind) {
-    case ETCH_MUST_BE_NUMBER:
-        if (!defined || (!must->fraction && (left.text || left.denominator != 1)))
-            return false;
-        return etch_exact_compare(arena, left, least) >= must->above &&
-               (!must->share || etch_exact_compare(arena, left, one) <= 0);
-    case ETCH_MUST_HOLD:
-        return defined && etch_exact_holds(arena, must->relation, left, right);
-    case ETCH_MUST_DIVIDE:
-        return !defined || etch_exact_divides(arena, left, right);
-    case ETCH_MUST_BE_RANKS:
-        return !defined || etch_exact_compare(arena, left, right) == 0 ||
-               etch_exact_compare(arena, right, (etch_exact){ETCH_MAX_RANKS, 1, NULL}) > 0;
-    }
-    return false;
-}
 
 static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
 {

@@ -10,25 +10,6 @@ enum { MOST_SESSIONS = 64 };
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
-static bool same_key(const etch_case_key *a, const etch_case_key *b)
-{
-    if (a->hash != b->hash || a->frame != b->frame || a->by_row != b->by_row)
-        return false;
-    for (uint32_t i = 0; i < a->frame->axis_count; i++)
-        if (a->values[i].number != b->values[i].number ||
-            a->values[i].denominator != b->values[i].denominator)
-            return false;
-    return true;
-}
-
-etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key)
-{
-    etch_sweep_case *found = sweep->case_slots ? sweep->cases[key->hash & (sweep->case_slots - 1)] : NULL;
-    while (found && !same_key(&found->key, key))
-        found = found->next;
-    return found;
-}
-
 static void make_slots(etch_sweep *sweep)
 {
     enum { FIRST_SLOTS = 256 };

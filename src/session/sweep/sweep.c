@@ -411,7 +411,6 @@ etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *
     etch_sweep_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     etch_sweep sweep = {.session = session, .options = &own};
-    sweep.may_time = true;
     sweep.sink = (etch_sweep_sink){.session = session, .options = &own, .folder = -1, .file = -1};
     etch_status status = etch_sweep_begin(&sweep);
     if (status == ETCH_OK)

@@ -8,6 +8,7 @@
  *     machine.c    what steps run on
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
+ *     keys.c       which case a row is of
  *     behind.c     statements about quantities that fail for all its rows behind some values
  *     block.c      many rows at once
  *     blocks.c     some blocks at a time
@@ -413,10 +414,12 @@ typedef struct etch_sweep {
     etch_sweep_request request;
     ETCH_VEC(etch_sweep_frame *) frames;
     ETCH_VEC(struct etch_sweep_machine_of *) machines;
+    /* of all frames, whatever the request says; NULL: each finds its own */
+    const struct etch_sweep_machine_of *machine;
     /* what machines lack, as far as it was said */
     etch_texts told;
-    /* runs of steps may be asked for, and are */
-    bool may_time, times;
+    /* runs of steps are asked for */
+    bool times;
     /* of all frames */
     ETCH_VEC(etch_program *) programs;
     /* names of columns: axes */
@@ -561,17 +564,10 @@ enum { ETCH_SWEEP_VALUES = 10000000 };
 /* What a piece wants, for people. */
 const char *etch_piece_needs(etch_values_kind kind);
 
-/* ---- cases.c-------------------------------------------------------------------------------------------- */
+/* ---- keys.c -------------------------------------------------------------------------------------------- */
 
 /* The case of a key; NULL: nobody knows it yet. */
 etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key);
-/* Adds the case of a key, to be compiled. */
-void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
-/* Compiles what the values of its rows must be; on any thread. */
-etch_status etch_case_begin(etch_sweep_case *self);
-/* Compiles what is asked of its rows, some of which are left; on any thread. */
-etch_status etch_case_complete(etch_sweep_case *self);
-void etch_case_free(etch_sweep_case *self);
 /* Is a condition met by its two sides, where they are `defined`? `arena` is for what is long. */
 bool etch_case_must_is_met(etch_arena *arena, const etch_must *must, bool defined, etch_exact left,
                            etch_exact right);
@@ -579,6 +575,15 @@ bool etch_case_must_is_met(etch_arena *arena, const etch_must *must, bool define
 etch_case_key etch_case_key_of(const etch_sweep_frame *frame, bool by_row, const etch_exact *row,
                                etch_exact *values);
 
+/* ---- cases.c-------------------------------------------------------------------------------------------- */
+
+/* Adds the case of a key, to be compiled. */
+void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
+/* Compiles what the values of its rows must be; on any thread. */
+etch_status etch_case_begin(etch_sweep_case *self);
+/* Compiles what is asked of its rows, some of which are left; on any thread. */
+etch_status etch_case_complete(etch_sweep_case *self);
+void etch_case_free(etch_sweep_case *self);
 /* ---- behind.c ------------------------------------------------------------------------------------------ */
 
 /* Of a case that is being completed: of its conditions and statements, as those count them. */
