@@ -87,7 +87,7 @@ exec_bound exec_bind(etch_arena *arena, const char *path, const char *text, cons
     if (!found || !etch_spec_bind(spec, run, NULL, &sets, sets ? 1 : 0, true, found, &settings))
         return bound;
     const binding b = {sym, &settings};
-    etch_model *model = etch_spec_elaborate(spec, run, &settings, &found->precision);
+    etch_model *model = etch_spec_elaborate(spec, run, &settings, found);
     bound.plan = bound_plan(arena, &b, found);
     bound.training = model ? derive(&b, model, bound.plan) : NULL;
     return bound;

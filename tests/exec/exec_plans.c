@@ -252,7 +252,7 @@ static void write_zero(composer *c)
 
 static void write_recompute(composer *c)
 {
-    static const char *const whole[] = {"full", "needed", "full", "none"};
+    static const char *const whole[] = {"full", "needed", "full(first = 1)", "none"};
     const uint32_t kind = exec_roll(c->dice, 8);
     const char *selector = c->family->again[kind % 4];
     if (kind < 4 || !selector)

@@ -40,6 +40,9 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides);
 
 /* A forward graph with a loss. `*recompute` gets what to give to exec_train. */
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* Some classes of iterations of the loops of the top level are to be recomputed, others only as `recompute`
+ * says. False: no loop has several. */
+bool exec_random_recompute_part(const exec_model *m, exec_dice *dice);
 /* The same; at times with sizes that not every plan can divide. */
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* The same, wider: loops of no iteration to five, of one class or several; values that arrive two or three

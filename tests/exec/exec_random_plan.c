@@ -370,3 +370,14 @@ const char *exec_random_recompute(const exec_model *m, uint32_t loops, exec_dice
         etch_buf_printf(&text, ",%s", names.at[exec_roll(dice, names.count)]);
     return text.text;
 }
+
+bool exec_random_recompute_part(const exec_model *m, exec_dice *dice)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < m->graph->forward->items.count; i++) {
+        const etch_loop *loop = m->graph->forward->items.at[i].loop;
+        for (uint32_t k = 0; loop && loop->bodies.count > 1 && k < loop->bodies.count; k++)
+            found |= loop->bodies.at[k]->recomputed = exec_roll(dice, 2) == 0;
+    }
+    return found;
+}

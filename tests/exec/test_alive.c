@@ -61,6 +61,7 @@ typedef struct source {
     const char *name;
     exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
     const planning *plan; /* by way */
+    bool in_part;         /* some classes of iterations are recomputed */
 } source;
 
 static const planning plans[WAYS] = {exec_random_plan, exec_random_staged_plan, exec_random_scheduled_plan};
@@ -68,10 +69,11 @@ static const planning rich_plans[WAYS] = {exec_random_rich_plan, exec_random_ric
                                           exec_random_rich_scheduled_plan};
 static const planning padded_plans[WAYS] = {exec_random_padded_plan, exec_random_padded_staged_plan,
                                             exec_random_padded_scheduled_plan};
-static const source plain = {"plain", exec_random_model, plans},
-                    wide = {"wide", exec_random_wide_model, plans},
-                    rich = {"rich", exec_random_rich_model, rich_plans},
-                    padded = {"padded", exec_random_wide_padded_model, padded_plans};
+static const source plain = {"plain", exec_random_model, plans, false},
+                    wide = {"wide", exec_random_wide_model, plans, false},
+                    rich = {"rich", exec_random_rich_model, rich_plans, false},
+                    padded = {"padded", exec_random_wide_padded_model, padded_plans, false},
+                    in_part = {"in part", exec_random_wide_model, plans, true};
 
 static void check_random(etch_arena *arena, const source *from, uint64_t seed, way how, tally *t)
 {
@@ -80,6 +82,8 @@ static void check_random(etch_arena *arena, const source *from, uint64_t seed, w
     exec_model *m = from->model(arena, &dice, &recompute);
     const char *text = from->plan[how](m, &of_plan);
     const etch_plan *plan = exec_plan(arena, m->sym, text);
+    if (from->in_part && !exec_random_recompute_part(m, &of_plan))
+        return;
     const etch_training *training = exec_train(m, recompute);
     const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
     const exec_chain chain = placed ? exec_chain_new(arena, placed) : (exec_chain){0};
@@ -141,6 +145,28 @@ static void random_models(etch_arena *arena)
     ck_assert_msg(10 * t.loose <= t.stages, "%u of %u are said to keep more", t.loose, t.stages);
     check_schedules(arena, &t);
 }
+
+/* What is kept of iterations that are recomputed, and of the others of the same loop. */
+static void recomputed_in_part(etch_arena *arena)
+{
+    const uint64_t first = etch_test_seed(1), count = etch_effort(MODELS);
+    tally t = {0};
+    for (uint64_t seed = first; seed < first + count; seed++)
+        for (way how = ON_ONE_STAGE; how < WAYS; how++) {
+            etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+            check_random(own, &in_part, seed, how, &t);
+            etch_arena_free(own);
+        }
+    printf("%u plans, %u of them with stages; %u refused\n", t.run, t.stages, t.refused);
+    ck_assert_msg(2 * t.run > t.refused && 6 * t.stages > t.run, "%u plans, %u with stages; %u refused",
+                  t.run, t.stages, t.refused);
+}
+
+START_TEST(iterations_that_are_recomputed_keep_what_enters_them)
+{
+    etch_with_memory((size_t)1 << 30, recomputed_in_part);
+}
+END_TEST
 
 /* Models and plans of which something was said wrong once. */
 static void seeds(etch_arena *arena)
@@ -483,7 +509,8 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("alive");
     ETCH_ADD_TESTS(suite, mistakes_are_noticed, seeds_that_once_differed_are_said_right,
-                   random_models_are_said_right, models_of_the_zoo_are_said_right,
-                   halves_of_backward_are_said_right, slots_of_two_actions_are_said_right);
+                   random_models_are_said_right, iterations_that_are_recomputed_keep_what_enters_them,
+                   models_of_the_zoo_are_said_right, halves_of_backward_are_said_right,
+                   slots_of_two_actions_are_said_right);
     return suite;
 }

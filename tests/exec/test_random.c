@@ -18,11 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODELS = 500, RICH_MODELS = 300, PADDED_MODELS = 60, SERVED_MODELS = 200, PLANS = 3 };
+enum {
+    MODELS = 500,
+    RICH_MODELS = 300,
+    PADDED_MODELS = 60,
+    PART_MODELS = 100,
+    SERVED_MODELS = 200,
+    PLANS = 3
+};
 
 typedef struct tally {
     uint32_t placed, refused;
     uint32_t padded, shared;    /* of those placed: with padded dims, and batches that ranks share unevenly */
+    uint32_t in_part;           /* of which some iterations of a loop are recomputed */
     uint32_t kinds[EXEC_KINDS]; /* models with a plan that is placed */
     uint64_t counted;           /* the last of them */
 } tally;
@@ -32,14 +40,16 @@ typedef struct source {
     const char *name;
     exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute);
     const char *(*plan)(const exec_model *m, exec_dice *dice);
+    bool in_part; /* some classes of iterations are recomputed */
 } source;
 
-static const source plain = {"plain", exec_random_model, exec_random_plan},
-                    odd = {"odd", exec_random_odd_model, exec_random_plan},
-                    rich = {"rich", exec_random_rich_model, exec_random_rich_plan},
-                    padded = {"padded", exec_random_padded_model, exec_random_padded_plan},
-                    written = {"written", exec_random_as_written, exec_random_rich_plan},
-                    served = {"served", NULL, exec_random_rich_plan};
+static const source plain = {"plain", exec_random_model, exec_random_plan, false},
+                    odd = {"odd", exec_random_odd_model, exec_random_plan, false},
+                    rich = {"rich", exec_random_rich_model, exec_random_rich_plan, false},
+                    padded = {"padded", exec_random_padded_model, exec_random_padded_plan, false},
+                    written = {"written", exec_random_as_written, exec_random_rich_plan, false},
+                    served = {"served", NULL, exec_random_rich_plan, false},
+                    in_part = {"in part", exec_random_wide_model, exec_random_plan, true};
 
 /* One of the models with one of its plans; without a plan where the number is 0. */
 typedef struct instance {
@@ -50,6 +60,7 @@ typedef struct instance {
     exec_model *m;
     etch_plan *plan;
     etch_training *training;
+    bool in_part; /* some iterations of a loop are recomputed */
 } instance;
 
 static instance instance_of(etch_arena *arena, const source *from, uint64_t seed, uint32_t number)
@@ -61,6 +72,7 @@ static instance instance_of(etch_arena *arena, const source *from, uint64_t seed
     else
         i.training = exec_random_served_model(arena, &dice, &i.m);
     i.plan = number ? exec_plan(arena, i.m->sym, from->plan(i.m, &plans)) : NULL;
+    i.in_part = from->in_part && exec_random_recompute_part(i.m, &dice);
     i.training = from->model ? exec_train(i.m, i.recompute) : i.training;
     return i;
 }
@@ -179,6 +191,7 @@ static void check_plan(etch_arena *arena, const source *from, uint64_t seed, uin
         return;
     }
     t->placed++;
+    t->in_part += i.in_part;
     count_kinds(&i, t);
     const char *failure = exec_check_placed(placed, seed);
     if (!failure && i.plan->pads.count && i.from->model)
@@ -278,6 +291,26 @@ START_TEST(models_of_all_kinds_are_right)
 }
 END_TEST
 
+static void check_in_part(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+{
+    if (part == 0)
+        check_gradients(arena, &in_part, seed);
+    else
+        check_plan(arena, &in_part, seed, part, t);
+}
+
+static void models_in_part(etch_arena *arena)
+{
+    const tally t = each_case(arena, PART_MODELS, check_in_part);
+    expect_enough(t.in_part, "iterations that are recomputed, and others");
+}
+
+START_TEST(models_that_are_recomputed_in_part_are_right)
+{
+    etch_with_arena(models_in_part);
+}
+END_TEST
+
 static void check_padded(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
 {
     if (part == 0)
@@ -352,7 +385,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("random");
     ETCH_ADD_TESTS(suite, random_models_are_right, models_of_all_kinds_are_right,
-                   models_that_no_mesh_divides_are_right, served_models_are_right,
-                   requirements_say_what_can_be_divided);
+                   models_that_are_recomputed_in_part_are_right, models_that_no_mesh_divides_are_right,
+                   served_models_are_right, requirements_say_what_can_be_divided);
     return suite;
 }

@@ -457,7 +457,7 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:6:1 'balance' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nrecompute = 3", NULL,
          "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
-         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+         "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
         {"mesh [a]\nrecompute = layer\nrecompute = none", NULL,
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,

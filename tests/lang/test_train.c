@@ -105,16 +105,16 @@ static void options(etch_arena *arena)
          "  help did you mean 'micro'?\n"},
         {"recompute = 3", NULL,
          "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
-         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+         "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
         {"recompute = (layer, full)", NULL,
          "E0220 a.etch:5:29 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
-         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+         "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
         {"recompute = needed()", NULL,
          "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
-         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+         "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
         {"recompute = needed(of = layer)", NULL,
          "E0220 a.etch:5:28 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
-         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+         "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
         {"clip = 0", NULL, "E0220 a.etch:5:16 the norm that gradients are clipped to is above 0\n"},
         {"clip = 1, clip = 2", NULL,
          "E0220 a.etch:5:19 'clip' is given twice\n"

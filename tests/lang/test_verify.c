@@ -105,7 +105,7 @@ static void verify_plan(tally *t, const scene *s, const char *run, const char *p
     etch_settings settings;
     ck_assert_msg(plan && etch_spec_bind(s->spec, run, config, NULL, 0, true, plan, &settings), "%s, %s: %s",
                   s->name, plan_name, messages_of(s));
-    const etch_model *model = etch_spec_elaborate(s->spec, run, &settings, &plan->precision);
+    const etch_model *model = etch_spec_elaborate(s->spec, run, &settings, plan);
     const etch_training *training = model ? training_of(s, model, plan) : NULL;
     const verify_binding bound = binding_of(s, &settings);
     for (int granularity = 0; granularity < ETCH_GRANULARITY_COUNT; granularity++) {

@@ -247,6 +247,8 @@ typedef struct etch_loop {
     struct etch_loop *forward;
     /* copy made by recomputation: the forward loop that it recomputes */
     struct etch_loop *repeats;
+    /* only some of its iterations are asked to be recomputed: they have bodies of their own */
+    bool partly_recomputed;
     uint32_t id;
     etch_span span;
 } etch_loop;
@@ -268,6 +270,8 @@ typedef struct etch_region {
     uint32_t index;
     /* how many iterations of one run of the loop are of the class */
     etch_expr count;
+    /* these iterations of a forward loop are recomputed, others of it need not be */
+    bool recomputed;
     ETCH_VEC(etch_carry) carries;
 } etch_region;
 

@@ -179,8 +179,12 @@ enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 /* What backward recomputes instead of reading it from memory: loops, by their iterations; modules; tags and
  * module.tensor, whose statements make their values again. */
 typedef struct etch_recomputed {
+    /* NULL, where `first` is given: every loop of the top level of the model */
     const char *selector;
     etch_span span;
+    /* so many iterations of the loops of the top level that are selected, counted through them in program
+     * order; NULL: all */
+    etch_expr first;
     /* the scope of the plan that it stands in: its place in the plan's list plus one; 0: in none */
     uint32_t place;
 } etch_recomputed;

@@ -78,6 +78,40 @@ static void find_block(etch_deriver *d, const etch_scope *scope)
     add_block(d, block);
 }
 
+/* Are there iterations of which elaboration has made bodies of their own, because only the first are
+ * recomputed? A selector of all loops means those of the top level. */
+static bool has_limited(const etch_deriver *d, const char *name, const bool *within)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < d->graph->forward->items.count; i++) {
+        etch_loop *loop = d->graph->forward->items.at[i].loop;
+        const etch_choice what = {.loop = loop};
+        if (loop && (!name || strcmp(loop->name, name) == 0) && is_within(d, &what, within))
+            found = found || loop->partly_recomputed;
+    }
+    return found;
+}
+
+static bool is_idle(const etch_deriver *d, const char *name)
+{
+    for (uint32_t i = 0; i < d->graph->idle_loops.count; i++)
+        if (!name || strcmp(d->graph->idle_loops.at[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void report_unlimited(etch_deriver *d, const etch_recomputed *of)
+{
+    const char *name = of->selector ? of->selector : "full";
+    etch_diag *diag =
+        etch_error(d->graph->diags, ETCH_E_RECOMPUTE_FIRST, of->span,
+                   "recompute = %s(first = ..) counts iterations of loops of a spec that no loop "
+                   "is around, and %s",
+                   name, of->selector ? "this is none" : "there is none");
+    etch_help_selector(d->graph, diag, name, "name such a loop (`repeat n as NAME`), or leave first out");
+    d->failed = true;
+}
+
 /* Finds what a name selects: loops, where there are none calls, and then statements; false: nothing. */
 static bool find_selected(etch_deriver *d, const char *name, const bool *within, bool *op_dropped)
 {
@@ -143,7 +177,10 @@ void etch_recompute_begin(etch_deriver *d)
     for (uint32_t i = 0; i < recompute->selectors.count; i++) {
         const etch_recomputed *of = &recompute->selectors.at[i];
         const bool *within = of->place ? etch_plan_scope_ops(g, train->recompute_plan, of->place) : NULL;
-        if (!find_selected(d, of->selector, within, op_dropped))
+        if (of->first) {
+            if (!has_limited(d, of->selector, within) && !is_idle(d, of->selector))
+                report_unlimited(d, of);
+        } else if (!find_selected(d, of->selector, within, op_dropped))
             report_unknown(d, of->selector, of->span.end ? of->span : train->span);
     }
     drop_results(d, op_dropped);
@@ -239,7 +276,7 @@ static void clone_items(etch_deriver *d, const etch_region *region, uint32_t fir
 
 void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into)
 {
-    if (d->recomputed.loops[body->loop->id])
+    if (d->recomputed.loops[body->loop->id] || body->recomputed)
         clone_items(d, body, 0, body->items.count, into);
 }
 

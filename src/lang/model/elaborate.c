@@ -208,7 +208,7 @@ static etch_model *build(etch_builder *b, const etch_symbol *symbol, const etch_
 }
 
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
-                                const etch_precision *precision)
+                                const etch_plan *plan)
 {
     const uint32_t errors = etch_error_count(spec->diags);
     const etch_diags_mark start = etch_diags_now(spec->diags);
@@ -219,11 +219,13 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     const etch_symbol *symbol = block ? etch_run_model(spec, block) : only_model(spec);
     if (!symbol)
         return NULL;
-    const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, precision);
+    const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, plan ? &plan->precision : NULL);
     etch_builder b = etch_builder_new(spec, settings, symbol, &dtypes, errors);
     b.graph->serves = serves;
     b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
     b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;
+    if (block && !serves)
+        etch_env_limits(&b, block, plan);
     etch_model *model = build(&b, symbol, block);
     etch_note_homonyms(&b, &start);
     return model;

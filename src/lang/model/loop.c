@@ -599,6 +599,17 @@ static bool goes_on(etch_turn *t, const etch_ast_stmt *stmt, uint32_t errors)
     return !b->stopped;
 }
 
+/* Divides the loop where a limit of recomputation is: the body in work is one of those that are recomputed,
+ * or of the others. */
+static void divide_recomputed(etch_turn *t, const etch_loop_limits *limits, etch_region *body)
+{
+    for (uint32_t i = 0; i < limits->count; i++) {
+        const index_test test = test_of_order(t, ETCH_REL_LT, limits->at[i].end);
+        if (decide_test(t, test, limits->at[i].span) == ETCH_YES)
+            body->recomputed = true;
+    }
+}
+
 void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried)
 {
     etch_spec *spec = env->builder->spec;
@@ -608,9 +619,12 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     const uint32_t errors = etch_error_count(spec->diags);
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, carried->count, etch_tensor *);
     etch_turn t = {.env = env, .name = loop->name, .count = count, .period = 1};
+    etch_loop_limits limits;
+    etch_env_loop_limits(env->builder, loop, &limits);
     find_intervals(&t);
     env->loop_names = outer;
     for (;;) {
+        divide_recomputed(&t, &limits, graph->region);
         if (stmt->index.text)
             etch_env_declare(
                 env, (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t},

@@ -26,10 +26,10 @@ typedef struct etch_model {
 
 /* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is
  * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not,
- * defaults do (a remark says so when a param has neither). `precision` (may be NULL) changes the dtypes of
- * the spec. NULL after an error. */
+ * defaults do (a remark says so when a param has neither). `plan` (may be NULL) changes the dtypes of the
+ * spec; where it recomputes some iterations of a loop, they are classes of their own. NULL after an error. */
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
-                                const etch_precision *precision);
+                                const etch_plan *plan);
 
 /* Reads the models and modules of the spec's own file that no elaboration has read so far, each by itself,
  * with its dims as they stand: for what is wrong in them. What cannot be known without a call is remarked

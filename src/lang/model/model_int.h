@@ -61,6 +61,12 @@ typedef struct etch_prime {
     etch_dim *base, *prime;
 } etch_prime;
 
+/* What is said of the first iterations of loops, and how many of those it selects there have been. */
+typedef struct etch_limit {
+    etch_recomputed what;
+    etch_expr passed;
+} etch_limit;
+
 /* The elaboration of one model. */
 typedef struct etch_builder {
     etch_spec *spec;
@@ -84,6 +90,9 @@ typedef struct etch_builder {
     ETCH_VEC(const etch_symbol *) calls;
     /* tensors that were cast or declared to be wider than their class: that has been remarked on */
     ETCH_VEC(const etch_tensor *) told;
+    /* of which iterations only the first are recomputed; `limits_plan` has the scopes that they stand in */
+    ETCH_VEC(etch_limit) limits;
+    const etch_plan *limits_plan;
     /* a limit was reached: nothing more is elaborated */
     bool stopped;
     /* it is a module that no model calls, read by itself */
@@ -198,6 +207,20 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *test);
 etch_truth etch_env_decide_position(etch_env *env, const etch_one *one, const bool *holds);
 /* Elaborates the bodies of the loop that has been begun, ends it, and binds what leaves it. */
 void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried);
+
+/* ---- limits.c: loops that are recomputed in part ---- */
+
+/* The iterations of a loop before `end`, as a line of a plan or train block says. */
+typedef struct etch_loop_limit {
+    etch_expr end;
+    etch_span span;
+} etch_loop_limit;
+typedef ETCH_VEC(etch_loop_limit) etch_loop_limits;
+
+/* Reads which iterations the plan, or else the train block, recomputes. */
+void etch_env_limits(etch_builder *b, const etch_symbol *block, const etch_plan *plan);
+/* The limits of the loop that has been begun. */
+void etch_env_loop_limits(const etch_builder *b, etch_loop *loop, etch_loop_limits *out);
 
 /* ---- expr.c: expressions ---- */
 

@@ -188,8 +188,9 @@ static void read_freeze(filling *f, const etch_ast_def *def)
 
 static void read_recompute(filling *f, const etch_ast_def *def)
 {
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
     etch_recompute recompute;
-    if (etch_recompute_of(f->spec, def, &recompute))
+    if (etch_recompute_of(f->spec, def, &lookup, &recompute))
         f->train->recompute = recompute;
 }
 
@@ -212,8 +213,9 @@ static void read_ema(filling *f, const etch_ast_def *def)
         return;
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
     const etch_expr decay = etch_number_of(f->spec, def->value, &lookup);
-    if (decay && etch_is_constant(decay) && (etch_constant_compare(sym, decay, etch_int(sym, 0)) <= 0 ||
-                                             etch_constant_compare(sym, decay, etch_int(sym, 1)) >= 0))
+    if (decay && etch_is_constant(decay) &&
+        (etch_constant_compare(sym, decay, etch_int(sym, 0)) <= 0 ||
+         etch_constant_compare(sym, decay, etch_int(sym, 1)) >= 0))
         wrong(f, def->value->span, "the decay of an average is above 0 and below 1: ema = 0.9999, or none");
     f->train->optimizer.ema = decay != NULL;
 }

@@ -8,7 +8,8 @@ static void report(etch_spec *spec, etch_span span)
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_TRAIN_OPTION, span,
                    "recompute is a loop, a module, a tag, a list of them, full, needed or none");
-    etch_help(diag, "write recompute = layer, (attention.core, mlp.h), full, needed(layer)");
+    etch_help(diag,
+              "write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)");
 }
 
 static bool is_word(const etch_ast_expr *value, const char *word)
@@ -16,26 +17,48 @@ static bool is_word(const etch_ast_expr *value, const char *word)
     return value->kind == ETCH_AST_NAME && strcmp(value->name.text, word) == 0;
 }
 
+/* Adds `layer(first = 8)` or `full(first = 8)`. False after an error. */
+static bool add_first(etch_spec *spec, const etch_ast_expr *call, const etch_lookup *lookup,
+                      etch_recompute *out)
+{
+    const etch_ast_arg *arg = call->args.count == 1 ? &call->args.at[0] : NULL;
+    if (!arg || !arg->name.text || strcmp(arg->name.text, "first") != 0 ||
+        strcmp(call->name.text, "needed") == 0 || strcmp(call->name.text, "none") == 0) {
+        report(spec, arg && arg->name.text ? arg->name.span : call->span);
+        return false;
+    }
+    const etch_expr first = etch_number_of(spec, arg->value, lookup);
+    const char *selector = strcmp(call->name.text, "full") == 0 ? NULL : call->name.text;
+    if (first)
+        ETCH_PUSH(spec->arena, &out->selectors, (etch_recomputed){selector, call->span, first, 0});
+    return first != NULL;
+}
+
 /* Adds a selector, or those of a list. False after an error. */
-static bool add_selectors(etch_spec *spec, const etch_ast_expr *value, etch_recompute *out)
+static bool add_selectors(etch_spec *spec, const etch_ast_expr *value, const etch_lookup *lookup,
+                          etch_recompute *out)
 {
     if (value->kind == ETCH_AST_TUPLE) {
         bool fine = true;
         for (uint32_t i = 0; i < value->items.count; i++)
-            fine = add_selectors(spec, value->items.at[i], out) && fine;
+            fine = add_selectors(spec, value->items.at[i], lookup, out) && fine;
         return fine;
     }
+    if (value->kind == ETCH_AST_CALL)
+        return add_first(spec, value, lookup, out);
     if (value->kind != ETCH_AST_NAME || is_word(value, "none") || is_word(value, "full") ||
         is_word(value, "needed")) {
         if (value->kind != ETCH_AST_BROKEN)
             report(spec, value->span);
         return false;
     }
-    ETCH_PUSH(spec->arena, &out->selectors, (etch_recomputed){value->name.text, value->span, 0});
+    ETCH_PUSH(spec->arena, &out->selectors,
+              (etch_recomputed){.selector = value->name.text, .span = value->span});
     return true;
 }
 
-bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out)
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, const etch_lookup *lookup,
+                       etch_recompute *out)
 {
     const etch_ast_expr *value = def->value;
     *out = (etch_recompute){.span = def->span};
@@ -46,7 +69,7 @@ bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute 
     if (out->all)
         return true;
     if (value->kind != ETCH_AST_CALL || strcmp(value->name.text, "needed") != 0)
-        return add_selectors(spec, value, out);
+        return add_selectors(spec, value, lookup, out);
     out->needed = true;
     bool fine = value->args.count > 0;
     if (!fine)
@@ -54,7 +77,8 @@ bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute 
     for (uint32_t i = 0; i < value->args.count; i++) {
         if (value->args.at[i].name.text)
             report(spec, value->args.at[i].name.span);
-        fine = !value->args.at[i].name.text && add_selectors(spec, value->args.at[i].value, out) && fine;
+        fine =
+            !value->args.at[i].name.text && add_selectors(spec, value->args.at[i].value, lookup, out) && fine;
     }
     return fine;
 }

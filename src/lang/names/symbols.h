@@ -249,7 +249,9 @@ bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index)
 
 /* ---- recomputation, of train blocks and plans ---------------------------------------------------------- */
 
-/* What a `recompute` option of a train block or a plan says. False after an error. */
-bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
+/* What a `recompute` option of a train block or a plan says, whose numbers `lookup` knows. False after an
+ * error. */
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, const etch_lookup *lookup,
+                       etch_recompute *out);
 
 #endif

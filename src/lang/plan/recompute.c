@@ -1,9 +1,10 @@
 /* `recompute = ...` of plans. */
 #include "lang/plan/plan_int.h"
 
-static void add_selector(etch_plan_builder *b, const char *selector, etch_span span, uint32_t place)
+static void add_selector(etch_plan_builder *b, etch_recomputed what, uint32_t place)
 {
-    ETCH_PUSH(b->spec->arena, &b->plan->recompute.selectors, (etch_recomputed){selector, span, place});
+    what.place = place;
+    ETCH_PUSH(b->spec->arena, &b->plan->recompute.selectors, what);
 }
 
 /* A scope that is recomputed as a whole: all that it speaks of. */
@@ -11,7 +12,7 @@ static void add_scope(etch_plan_builder *b, uint32_t place, etch_span span)
 {
     const etch_override *scope = &b->plan->overrides.at[place - 1];
     for (uint32_t i = 0; i < scope->selector_count; i++)
-        add_selector(b, scope->selectors[i], span, scope->outer);
+        add_selector(b, (etch_recomputed){.selector = scope->selectors[i], .span = span}, scope->outer);
 }
 
 static void refuse_none(etch_plan_builder *b, etch_span span)
@@ -32,8 +33,9 @@ static void refuse_mixed(etch_plan_builder *b, etch_span span, etch_span earlier
 
 void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place)
 {
+    const etch_lookup lookup = etch_plan_lookup(b->spec, b->symbol->home, b->plan);
     etch_recompute *all = &b->plan->recompute, own;
-    if (!etch_recompute_of(b->spec, def, &own))
+    if (!etch_recompute_of(b->spec, def, &lookup, &own))
         return;
     if (place && !own.all && own.selectors.count == 0) {
         refuse_none(b, def->span);
@@ -54,7 +56,7 @@ void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uin
     else
         b->plan_recompute = def->span;
     for (uint32_t i = 0; i < own.selectors.count; i++)
-        add_selector(b, own.selectors.at[i].selector, own.selectors.at[i].span, place);
+        add_selector(b, own.selectors.at[i], place);
     if (place && own.all)
         add_scope(b, place, def->span);
 }

@@ -96,11 +96,26 @@ static const etch_precision *precision_of(const etch_compiled *p)
     return p->plan ? &p->plan->precision : NULL;
 }
 
-/* Do two pipelines work on the same model? Axes of their plans have no part in it; dtypes have. */
+/* What divides the iterations of loops of the model, as only some of them are recomputed: of the plan, else
+ * of the train block; NULL: nothing. */
+static const etch_recompute *dividing(const etch_compiled *p, const etch_model *model)
+{
+    const etch_recompute *recompute = model ? &model->train.recompute : NULL;
+    if (p->plan && p->plan->recompute.span.end)
+        recompute = &p->plan->recompute;
+    for (uint32_t i = 0; recompute && i < recompute->selectors.count; i++)
+        if (recompute->selectors.at[i].first)
+            return recompute;
+    return NULL;
+}
+
+/* Do two pipelines work on the same model? Axes of their plans have no part in it; dtypes have, and which
+ * iterations are recomputed. */
 static bool same_model(const etch_compiled *a, const etch_compiled *b)
 {
     uint32_t i = 0, k = 0;
-    if (!etch_precision_is_same(precision_of(a), precision_of(b)))
+    if (!etch_precision_is_same(precision_of(a), precision_of(b)) ||
+        dividing(a, a->model) != dividing(b, a->model))
         return false;
     for (;;) {
         const etch_setting *left = next_param(a, &i), *right = next_param(b, &k);
@@ -149,7 +164,7 @@ static void derive(etch_session *session, etch_compiled *p, etch_model *model)
 
 static void elaborate(etch_session *session, etch_compiled *p)
 {
-    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, precision_of(p));
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, p->plan);
     if (model)
         derive(session, p, model);
 }
