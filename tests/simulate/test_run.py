@@ -232,8 +232,8 @@ class Runs(Case):
         ranks = self.simulate(spec, plan, values, "--stack", "any")["ranks"]
         for mtbf, checkpoint, restart in ((10**6, 3, 100), (3 * 10**5, Fraction(1, 2), 7)):
             fails = Fraction(ranks, mtbf)
-            found = self.query(spec, plan, values, f"goodput(mtbf = {mtbf}, checkpoint = {float(checkpoint)}, "
-                                                   f"restart = {restart})")
+            found = self.query(spec, plan, values, f"goodput(mtbf = {mtbf}, restart = {restart}, "
+                                                   f"checkpoint = {float(checkpoint)})")
             low, high = (1 - restart * fails - Fraction(found[end]) for end in ("high", "low"))
             self.assertLessEqual(low**2, 2 * checkpoint * fails)
             self.assertLessEqual(2 * checkpoint * fails, high**2)

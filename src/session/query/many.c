@@ -1,5 +1,5 @@
-/* Quantities of many steps: how long a number of tokens takes, what that costs, and the share of the time that
- * failures and checkpoints leave. */
+/* Quantities of many steps: how long a number of tokens takes, what that costs, and the share of the time
+ * that failures and checkpoints leave. */
 #include "session/query/query.h"
 
 #include <string.h>
