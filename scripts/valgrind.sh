@@ -4,7 +4,8 @@
 set -eu
 exec </dev/null
 build=$(realpath "${1:-build/release}")
-etch=$build/etch
+cmake --build "$build" --target etch_with_shared
+etch=$build/etch_with_shared
 cd "$(dirname "$0")/.."
 
 scratch=$(mktemp -d)

@@ -60,6 +60,9 @@ typedef struct etch_query_options {
     etch_session *machine;
     /* a stack of its cluster; NULL: kernels take as long as they do alone */
     const char *stack;
+    /* where `amount` is the greatest of rows of which none always is, which takes longer to write than all of
+     * them, it is left empty */
+    bool rows_alone;
 } etch_query_options;
 
 /* "plain", "latex", "c", "python", "json"; "shortest", "expanded", "factored", "relative"; NULL after the
@@ -129,6 +132,7 @@ typedef struct etch_answer {
     etch_unit unit;
     /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
     const char *count;
+    /* without a text where the query leaves it out */
     etch_amount amount;
     /* a query without a breakdown is answered by stage where which stage is the heaviest depends on values */
     etch_breakdown by;

@@ -98,6 +98,7 @@ cli_exit cli_query(const cli_arguments *arguments)
     etch_session *session = cli_open(arguments, &status);
     options.struct_size = sizeof options;
     options.notation = arguments->format;
+    options.rows_alone = arguments->format != ETCH_JSON;
     if (status == ETCH_OK)
         status = etch_session_query(session, arguments->words[1], &options, &answer);
     if (status == ETCH_OK) {

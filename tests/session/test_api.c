@@ -80,6 +80,30 @@ START_TEST(a_formula_is_written_as_asked)
 }
 END_TEST
 
+START_TEST(a_greatest_of_rows_is_left_out_where_rows_are_enough)
+{
+    const etch_answer *whole, *rows;
+    etch_session_options of = {.struct_size = sizeof of, .plan = "megatron_pp"};
+    char path[4096];
+    of.spec = spec_path(path, "models/deepseek_v3.etch");
+    etch_session *session;
+    ck_assert_int_eq(etch_session_open(&of, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "comm(step)", NULL, &whole), ETCH_OK);
+    ck_assert_int_eq(whole->sum, ETCH_SUM_GREATEST);
+    ck_assert_ptr_nonnull(strstr(whole->amount.text, "max("));
+    const etch_query_options options = {.struct_size = sizeof options, .rows_alone = true};
+    ck_assert_int_eq(etch_session_query(session, "comm(step)", &options, &rows), ETCH_OK);
+    ck_assert_int_eq(rows->sum, ETCH_SUM_GREATEST);
+    ck_assert_ptr_null(rows->amount.text);
+    ck_assert_uint_eq(rows->row_count, whole->row_count);
+    for (size_t i = 0; i < rows->row_count; i++)
+        ck_assert_str_eq(rows->rows[i].amount.text, whole->rows[i].amount.text);
+    ck_assert_int_eq(etch_session_query(session, "params(model)", &options, &rows), ETCH_OK);
+    ck_assert_ptr_nonnull(rows->amount.text); /* no rows stand for it */
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(flops_count_by_a_convention)
 {
     const etch_answer *answer;
@@ -612,6 +636,7 @@ Suite *etch_suite(void)
                    a_placement_says_where_tensors_are_and_what_is_moved, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
                    numbers_need_no_formula_of_memory, flops_count_by_a_convention, a_formula_says_why,
-                   traces_need_no_spec, choices_are_those_of_the_lists, listings_need_no_session);
+                   a_greatest_of_rows_is_left_out_where_rows_are_enough, traces_need_no_spec,
+                   choices_are_those_of_the_lists, listings_need_no_session);
     return suite;
 }

@@ -375,8 +375,10 @@ static etch_status answer(void *data)
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
     a->answer->unit = a->unit;
     a->answer->count = session->options.count ? etch_count_text(session->arena, &session->count) : NULL;
-    a->answer->amount = a->within.low ? etch_amount_within(session, a->within.low, a->within.high, a->unit)
-                                      : amount_of(a, value);
+    if (a->within.low)
+        a->answer->amount = etch_amount_within(session, a->within.low, a->within.high, a->unit);
+    else if (!a->options.rows_alone || a->answer->sum != ETCH_SUM_GREATEST)
+        a->answer->amount = amount_of(a, value);
     return ETCH_OK;
 }
 
