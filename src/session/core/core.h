@@ -319,6 +319,8 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
 const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit);
 /* A number above 0 that is known to lie between two constants. */
+/* The text of the same for seconds, of two numbers of picoseconds above 0. */
+const char *etch_seconds_text(etch_arena *arena, uint64_t low, uint64_t high);
 etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr high, etch_unit unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 /* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session
