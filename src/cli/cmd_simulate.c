@@ -167,6 +167,16 @@ static json_t *path_json(const etch_simulation *s, bool *failed)
     return array;
 }
 
+/* The step where one thing takes no time. */
+static json_t *free_json(const etch_simulation *s, bool *failed)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "computing", json_integer((json_int_t)s->free_computing), failed);
+    for (size_t i = 0; i < s->axes_count; i++)
+        cli_json_set(object, s->axes[i], json_integer((json_int_t)s->free_axes[i]), failed);
+    return object;
+}
+
 static json_t *stack_json(const etch_simulation *s, bool *failed)
 {
     json_t *object = json_object();
@@ -211,6 +221,8 @@ static bool print_json(const etch_simulation *s, bool times)
     cli_json_set(root, "classes", classes, &failed);
     if (times)
         cli_json_set(root, "path", path_json(s, &failed), &failed);
+    if (times)
+        cli_json_set(root, "free", free_json(s, &failed), &failed);
     if (times)
         cli_json_set(root, "class_of", class_of, &failed);
     else
