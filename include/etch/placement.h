@@ -170,6 +170,9 @@ typedef struct etch_placement_report {
     const etch_view_share *sums;
     size_t axis_count, pad_count, stage_count, value_count, step_count, carried_count, collective_count,
         total_count;
+    /* where the plan recomputes as many layers as it takes to fit: these, the first ones, and of how many;
+     * else ETCH_VIEW_NONE */
+    size_t fitted_layers, fitted_of;
 } etch_placement_report;
 
 /* Places the plan that the options of the session name (or the spec's only one). `options` as for

@@ -167,7 +167,14 @@ bool cli_plan_read(cli_pool *pool, const json_t *tree, etch_graph_report *graph,
     *r = (etch_placement_report){.graph = graph,
                                  .plan = cli_tree_text(tree, "plan"),
                                  .location = cli_tree_location(tree, "location"),
-                                 .sums = read_shares(pool, tree, "sum")};
+                                 .sums = read_shares(pool, tree, "sum"),
+                                 .fitted_layers = ETCH_VIEW_NONE,
+                                 .fitted_of = ETCH_VIEW_NONE};
+    const json_t *fitted = json_object_get(tree, "fitted");
+    if (json_is_object(fitted)) {
+        r->fitted_layers = cli_tree_index(fitted, "layers");
+        r->fitted_of = cli_tree_index(fitted, "of");
+    }
     CLI_TREE_LIST(pool, tree, "mesh", etch_view_axis, read_axis, r->axes, r->axis_count);
     CLI_TREE_LIST(pool, tree, "pads", etch_view_pad, read_pad, r->pads, r->pad_count);
     CLI_TREE_LIST(pool, tree, "stages", const char *, read_label, r->stages, r->stage_count);

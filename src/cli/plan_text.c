@@ -87,6 +87,9 @@ static void print_summary(const etch_placement_report *r)
     if (g->part)
         cli_print_field("part", g->calls > 1 ? "%s, the first of %zu" : "%s", g->part, g->calls);
     print_mesh(r);
+    if (r->fitted_layers != ETCH_VIEW_NONE)
+        cli_print_field("recompute", "%zu of %zu layers, the fewest that fit", r->fitted_layers,
+                        r->fitted_of);
     if (strcmp(g->micro, "1") != 0)
         cli_print_field("micro", "%s", g->micro);
     for (size_t i = 0; i < g->dim_count; i++) {

@@ -109,6 +109,8 @@ class ShowJson(Case):
         self.hold(MODELS / "llama.etch", "attention.wq")
         self.hold(self.write("given.etch", GIVEN), "--plan", "p", "--set", "n=4,dp=2")
         self.hold(self.write("given.etch", GIVEN))
+        llama = MODELS / "llama.etch"
+        self.hold(llama, "--plan", "ddp", "--set", small(llama, "ddp"), "--set", "plan.recompute=fit(10^12)")
         own = self.write("own.etch", OWN)
         for arguments in ((), ("loss",), ("--plan", "cut")):
             self.hold(own, *arguments)

@@ -458,6 +458,14 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nrecompute = 3", NULL,
          "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
+        {"mesh [a]\nrecompute = fit(8, 9)\nfor core { recompute = fit(8) }", NULL,
+         "E0220 a.etch:4:13 fit says how many bytes a rank may hold\n"
+         "  help write recompute = fit(76*10^9), or (core, fit(76*10^9))\n"
+         "E0430 a.etch:5:24 what fits is counted in layers of the whole model: a scope has none of its own\n"
+         "  help write recompute = fit(..) outside of the scope\n"},
+        {"mesh [a]\nrecompute = (fit(8), fit(9))", NULL,
+         "E0220 a.etch:4:22 fit stands once\n"
+         "  help write recompute = fit(76*10^9), or (core, fit(76*10^9))\n"},
         {"mesh [a]\nrecompute = layer\nrecompute = none", NULL,
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,

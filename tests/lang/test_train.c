@@ -109,6 +109,8 @@ static void options(etch_arena *arena)
         {"recompute = (layer, full)", NULL,
          "E0220 a.etch:5:29 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},
+        {"recompute = fit(8)", NULL,
+         "E0220 a.etch:5:21 what fits depends on the plan: write recompute = fit(..) there\n"},
         {"recompute = needed()", NULL,
          "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},

@@ -195,6 +195,10 @@ typedef struct etch_recompute {
     bool all;
     /* without what nobody reads */
     bool needed;
+    /* bytes: besides, the fewest first iterations of the loops of the top level with which memory(peak) is no
+     * more; NULL: it does not say */
+    etch_expr fit;
+    etch_span fit_span;
     /* where it is said; nowhere when it is not */
     etch_span span;
 } etch_recompute;

@@ -190,8 +190,11 @@ static void read_recompute(filling *f, const etch_ast_def *def)
 {
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
     etch_recompute recompute;
-    if (etch_recompute_of(f->spec, def, &lookup, &recompute))
-        f->train->recompute = recompute;
+    if (!etch_recompute_of(f->spec, def, &lookup, &recompute))
+        return;
+    f->train->recompute = recompute;
+    if (recompute.fit)
+        wrong(f, recompute.fit_span, "what fits depends on the plan: write recompute = fit(..) there");
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

@@ -17,10 +17,28 @@ static bool is_word(const etch_ast_expr *value, const char *word)
     return value->kind == ETCH_AST_NAME && strcmp(value->name.text, word) == 0;
 }
 
-/* Adds `layer(first = 8)` or `full(first = 8)`. False after an error. */
+/* Reads `fit(76*10^9)`. False after an error. */
+static bool read_fit(etch_spec *spec, const etch_ast_expr *call, const etch_lookup *lookup,
+                     etch_recompute *out)
+{
+    if (call->args.count != 1 || call->args.at[0].name.text || out->fit) {
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_TRAIN_OPTION, call->span,
+                       out->fit ? "fit stands once" : "fit says how many bytes a rank may hold");
+        etch_help(diag, "write recompute = fit(76*10^9), or (core, fit(76*10^9))");
+        return false;
+    }
+    out->fit = etch_number_of(spec, call->args.at[0].value, lookup);
+    out->fit_span = call->span;
+    return out->fit != NULL;
+}
+
+/* Adds `layer(first = 8)`, `full(first = 8)` or `fit(76*10^9)`. False after an error. */
 static bool add_first(etch_spec *spec, const etch_ast_expr *call, const etch_lookup *lookup,
                       etch_recompute *out)
 {
+    if (strcmp(call->name.text, "fit") == 0)
+        return read_fit(spec, call, lookup, out);
     const etch_ast_arg *arg = call->args.count == 1 ? &call->args.at[0] : NULL;
     if (!arg || !arg->name.text || strcmp(arg->name.text, "first") != 0 ||
         strcmp(call->name.text, "needed") == 0 || strcmp(call->name.text, "none") == 0) {

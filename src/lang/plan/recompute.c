@@ -23,6 +23,14 @@ static void refuse_none(etch_plan_builder *b, etch_span span)
     etch_help(diag, "name outside of the scope what is to be run again, without this part");
 }
 
+static void refuse_fit(etch_plan_builder *b, etch_span span)
+{
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, span,
+                   "what fits is counted in layers of the whole model: a scope has none of its own");
+    etch_help(diag, "write recompute = fit(..) outside of the scope");
+}
+
 static void refuse_mixed(etch_plan_builder *b, etch_span span, etch_span earlier)
 {
     etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, span,
@@ -37,18 +45,24 @@ void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uin
     etch_recompute *all = &b->plan->recompute, own;
     if (!etch_recompute_of(b->spec, def, &lookup, &own))
         return;
+    if (place && own.fit) {
+        refuse_fit(b, own.fit_span);
+        return;
+    }
     if (place && !own.all && own.selectors.count == 0) {
         refuse_none(b, def->span);
         return;
     }
     const bool is_first = all->span.end == 0;
-    if (!is_first && own.needed != all->needed && (own.all || own.selectors.count) &&
-        (all->all || all->selectors.count)) {
+    if (!is_first && own.needed != all->needed && (own.all || own.fit || own.selectors.count) &&
+        (all->all || all->fit || all->selectors.count)) {
         refuse_mixed(b, def->span, all->span);
         return;
     }
     all->needed = all->needed || own.needed;
     all->all = all->all || (own.all && !place);
+    if (own.fit)
+        all->fit = own.fit, all->fit_span = own.fit_span;
     if (is_first || !place)
         all->span = def->span;
     if (place)

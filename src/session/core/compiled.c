@@ -91,6 +91,12 @@ static const etch_setting *next_param(const etch_compiled *p, uint32_t *i)
     return *i < p->settings->count ? &p->settings->at[(*i)++] : NULL;
 }
 
+/* The plan, or what has been made of it. */
+static const etch_plan *plan_of(const etch_compiled *p)
+{
+    return p->fitted ? p->fitted : p->plan;
+}
+
 static const etch_precision *precision_of(const etch_compiled *p)
 {
     return p->plan ? &p->plan->precision : NULL;
@@ -102,7 +108,7 @@ static const etch_recompute *dividing(const etch_compiled *p, const etch_model *
 {
     const etch_recompute *recompute = model ? &model->train.recompute : NULL;
     if (p->plan && p->plan->recompute.span.end)
-        recompute = &p->plan->recompute;
+        recompute = &plan_of(p)->recompute;
     for (uint32_t i = 0; recompute && i < recompute->selectors.count; i++)
         if (recompute->selectors.at[i].first)
             return recompute;
@@ -156,7 +162,7 @@ static void derive(etch_session *session, etch_compiled *p, etch_model *model)
     etch_train train = model->train;
     train.optimizer.master = keeps_master(p, &train);
     if (p->plan && p->plan->recompute.span.end)
-        train.recompute = p->plan->recompute, train.recompute_plan = p->plan;
+        train.recompute = plan_of(p)->recompute, train.recompute_plan = plan_of(p);
     p->training = model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
     if (p->training)
         p->model = model;
@@ -164,18 +170,18 @@ static void derive(etch_session *session, etch_compiled *p, etch_model *model)
 
 static void elaborate(etch_session *session, etch_compiled *p)
 {
-    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, p->plan);
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, plan_of(p));
     if (model)
         derive(session, p, model);
 }
 
 /* Elaborates the model, once for all plans: a second time would also say everything twice. */
-static void find_model(etch_session *session, etch_compiled *p)
+void etch_compiled_build(etch_session *session, etch_compiled *p)
 {
     etch_model *model = NULL;
     for (uint32_t i = 0; i < session->compiled_models.count; i++) {
         const etch_compiled *known = session->compiled_models.at[i];
-        if (!same_model(known, p))
+        if (known == p || known->waits || !same_model(known, p))
             continue;
         model = model ? model : known->model;
         if (!same_training(known, p))
@@ -191,8 +197,8 @@ static void find_model(etch_session *session, etch_compiled *p)
         elaborate(session, p);
 }
 
-static etch_compiled *find_compiled(etch_session *session, const char *run, const char *plan_name,
-                                    bool needs_plan, etch_span asked)
+etch_compiled *etch_compiled_find(etch_session *session, const char *run, const char *plan_name,
+                                  bool needs_plan, etch_span asked)
 {
     if (!run)
         run = session->options.run;
@@ -207,31 +213,23 @@ static etch_compiled *find_compiled(etch_session *session, const char *run, cons
     for (uint32_t i = 0; i < session->compiled_models.count; i++) {
         etch_compiled *known = session->compiled_models.at[i];
         if (known->settings == settings && same_name(known->run, run))
-            return known->model ? known : NULL;
+            return known->model || known->waits ? known : NULL;
     }
     etch_compiled *p = ETCH_NEW(session->arena, etch_compiled);
     p->run = run;
     p->plan = plan;
     p->settings = settings;
-    find_model(session, p);
+    p->waits = plan && plan->recompute.fit;
+    if (!p->waits)
+        etch_compiled_build(session, p);
     ETCH_PUSH(session->arena, &session->compiled_models, p);
-    return p->model ? p : NULL;
+    return p->model || p->waits ? p : NULL;
 }
 
-/* Nothing came of it: that has been reported, or is a bug and ends as one. */
-static void lost(const etch_session *session)
+void etch_compiled_lost(const etch_session *session)
 {
     if (etch_error_count(session->diags) == 0)
         etch_trap(session->mem, ETCH_EINTERNAL);
-}
-
-etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan_name,
-                                 bool needs_plan, etch_span asked)
-{
-    etch_compiled *p = find_compiled(session, run, plan_name, needs_plan, asked);
-    if (!p)
-        lost(session);
-    return p;
 }
 
 const etch_cost_list *etch_compiled_graph_costs(etch_session *session, etch_compiled *p)
@@ -258,7 +256,7 @@ bool etch_compiled_place(etch_session *session, etch_compiled *p)
         p->tried_to_place = true;
         p->placed = place(session, p);
         if (!p->placed)
-            lost(session);
+            etch_compiled_lost(session);
     }
     return p->placed != NULL;
 }

@@ -37,6 +37,12 @@ typedef struct etch_compiled {
     /* may be NULL */
     const etch_plan *plan;
     const etch_settings *settings;
+    /* the plan, with so many layers recomputed as it takes to fit; NULL: it does not ask for that */
+    const etch_plan *fitted;
+    /* these layers, and of how many */
+    uint64_t fitted_layers, fitted_of;
+    /* it has not been found out yet how many these are, and there is no model before */
+    bool waits;
     /* NULL: could not be built, and that has been reported */
     etch_model *model;
     /* without a backward pass when the model is not trained */
@@ -158,6 +164,14 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan);
  * `needs_plan` there must be a plan. NULL after a reported error. `asked` is the place in a query. */
 etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
+/* The same as far as it is known without its memory: it may still wait for the layers that fit. NULL after an
+ * error, which may be a bug and not reported. */
+etch_compiled *etch_compiled_find(etch_session *session, const char *run, const char *plan, bool needs_plan,
+                                  etch_span asked);
+/* Builds the model of a pipeline, or takes that of one which is alike; it stays NULL after an error. */
+void etch_compiled_build(etch_session *session, etch_compiled *compiled);
+/* Nothing came of it: that has been reported, or is a bug and ends as one. */
+void etch_compiled_lost(const etch_session *session);
 /* What the model does as a whole, whatever the plan. */
 const etch_cost_list *etch_compiled_graph_costs(etch_session *session, etch_compiled *compiled);
 /* Places the pipeline's plan. False after a reported error. */
@@ -305,6 +319,8 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
 const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit);
 /* A number above 0 that is known to lie between two constants. */
+/* The text of the same for seconds, of two numbers of picoseconds above 0. */
+const char *etch_seconds_text(etch_arena *arena, uint64_t low, uint64_t high);
 etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr high, etch_unit unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 /* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session

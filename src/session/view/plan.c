@@ -261,6 +261,9 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->axis_count = plan->mesh.count;
     v->report->stages = labels;
     v->report->stage_count = v->stages.count;
+    const etch_compiled *p = v->view.p;
+    v->report->fitted_layers = p->fitted ? (size_t)p->fitted_layers : ETCH_VIEW_NONE;
+    v->report->fitted_of = p->fitted ? (size_t)p->fitted_of : ETCH_VIEW_NONE;
 }
 
 static void add_pads(etch_plan_viewing *v)
