@@ -258,6 +258,8 @@ typedef struct etch_selected {
     /* of a loop: its iterations of one class */
     const etch_region *body;
     const etch_tensor *tensor;
+    /* of a call, where it stands */
+    const etch_region *region;
     /* how often it happens in one microbatch: the product of the loops around */
     etch_expr around;
 } etch_selected;
@@ -267,6 +269,9 @@ typedef ETCH_VEC(etch_selected) etch_selection;
 bool etch_selection_find(etch_session *session, const etch_compiled *compiled, const char *selector,
                          etch_span span, etch_selection *out);
 bool etch_selected_holds(const etch_selected *part, const etch_cost *cost);
+/* How often the part has what costs that: as often as it happens, but a weight that calls share only as often
+ * as there is one. */
+etch_expr etch_selected_times(etch_sym *sym, const etch_selected *part, const etch_cost *cost);
 etch_span etch_selected_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
