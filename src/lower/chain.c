@@ -184,6 +184,8 @@ static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, co
             message.wires[message.wire_count++] = wire;
     }
     message.bytes = etch_task_number(o, bytes, "bytes", NULL, name);
+    if (o->outline->form)
+        message.number = etch_form_task(o, ETCH_NODE_SEND, 0, false, NULL, bytes);
     return message;
 }
 

@@ -184,19 +184,40 @@ static void keep_users(etch_arena *arena, const etch_job *job, etch_group_family
     family->stage_count = count;
 }
 
-void etch_families_number(etch_arena *arena, etch_job *job)
+/* Sets ids and counts of families that know their stages and sizes. */
+static void number_families(const etch_job *job, etch_group_family *families)
 {
-    etch_group_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_group_family);
     uint32_t id = 1;
     for (uint32_t i = 0; i < job->family_count; i++) {
         etch_group_family *family = &families[i];
-        *family = job->families[i];
-        keep_users(arena, job, family, i);
         family->first_id = id;
         family->count = groups_on_stage(job, family);
         if (family->stages && !family->across)
             family->count *= family->stage_count;
         id += family->count;
     }
+}
+
+void etch_families_number(etch_arena *arena, etch_job *job)
+{
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_group_family);
+    for (uint32_t i = 0; i < job->family_count; i++) {
+        families[i] = job->families[i];
+        keep_users(arena, job, &families[i], i);
+    }
+    number_families(job, families);
+    job->families = families;
+}
+
+void etch_families_resize(etch_arena *arena, etch_job *job)
+{
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_group_family);
+    for (uint32_t i = 0; i < job->family_count; i++) {
+        families[i] = job->families[i];
+        families[i].size = families[i].across ? families[i].stage_count : 1;
+        for (uint32_t axis = 0; axis < job->mesh_count && !families[i].across; axis++)
+            families[i].size *= is_inside(&families[i], axis) ? job->mesh[axis].size : 1;
+    }
+    number_families(job, families);
     job->families = families;
 }

@@ -184,14 +184,28 @@ static uint64_t brief_microbatches(const etch_pipe *pipe, uint32_t brief)
     return (brief + UINT64_C(4)) * stages + pipe->microbatches % stages;
 }
 
+/* Those of a brief job; all that there are, where it would leave out few. */
+static uint64_t microbatches_shown(const etch_pipe *pipe, uint32_t brief)
+{
+    const uint64_t some = brief_microbatches(pipe, brief);
+    return some + some / 4 >= pipe->microbatches ? pipe->microbatches : some;
+}
+
+bool etch_form_shows(const etch_step_form *form, const etch_job *job, uint64_t microbatches)
+{
+    etch_pipe pipe = *job->pipe;
+    pipe.microbatches = microbatches;
+    return microbatches_shown(&pipe, form->brief) == job->microbatches;
+}
+
 /* Leaves out microbatches where that is asked for, and worth it. */
 static etch_status shorten(lowering *l, etch_arena *scratch, etch_extent *extent, etch_outline *outline)
 {
     etch_pipe brief = extent->pipe;
     if (l->options->brief == 0 || !repeats(outline))
         return ETCH_OK;
-    brief.microbatches = brief_microbatches(&brief, l->options->brief);
-    if (brief.microbatches + brief.microbatches / 4 >= extent->pipe.microbatches ||
+    brief.microbatches = microbatches_shown(&extent->pipe, l->options->brief);
+    if ((brief.microbatches == extent->pipe.microbatches && !l->options->form) ||
         !etch_pipe_fits(etch_diags_new(scratch), (etch_span){0, 0}, &brief))
         return ETCH_OK;
     etch_pipe *pipe = ETCH_NEW(l->arena, etch_pipe);
@@ -204,6 +218,16 @@ static etch_status shorten(lowering *l, etch_arena *scratch, etch_extent *extent
     return etch_outline_shorten(scratch, l->options->values.placed, extent, outline);
 }
 
+/* What the form says beside tasks and guards. */
+static void note_form(const lowering *l, const etch_extent *extent, const etch_outline *outline)
+{
+    const etch_placed *placed = l->options->values.placed;
+    etch_step_form *form = outline->form;
+    etch_form_extent(l->arena, placed, extent, form);
+    form->brief = l->options->brief;
+    form->is_partial = placed->uneven_axes || outline->norm || outline->streams.count > 0;
+}
+
 /* The programs of all stages for one part. The first part says all that they have in common. */
 static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t work_share)
 {
@@ -212,7 +236,8 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
     etch_outline outline = {.naming = l->options->naming,
                             .annotations = l->options->annotations,
                             .texts = l->arena,
-                            .workloads = l->options->workloads ? &l->workloads : NULL};
+                            .workloads = l->options->workloads ? &l->workloads : NULL,
+                            .form = l->options->form};
     const etch_values values = values_of(l, scratch, work_share);
     etch_status status = etch_bind(scratch, &values, &bound, &extent);
     if (status != ETCH_OK)
@@ -220,6 +245,8 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
     status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
     if (status == ETCH_OK)
         status = check_cells(l, &outline);
+    if (status == ETCH_OK && outline.form)
+        note_form(l, &extent, &outline);
     if (status == ETCH_OK)
         status = shorten(l, scratch, &extent, &outline);
     if (status != ETCH_OK)

@@ -116,6 +116,8 @@ typedef struct etch_class_program {
     /* of a brief job, by slot of the schedule: its first node; then the first one after all slots */
     const uint32_t *slots;
     uint32_t slot_count;
+    /* by node: the number of its task in the form of the step; NULL: not asked for */
+    const uint32_t *tasks;
 } etch_class_program;
 
 enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here on */
@@ -293,6 +295,47 @@ void etch_values_musts(etch_arena *arena, etch_sym *sym, const etch_values *valu
 /* Does it hold, where its sides are these constants (NULL: undefined)? */
 bool etch_must_holds(etch_sym *sym, const etch_must *must, etch_expr left, etch_expr right);
 
+/* ---- forms of steps ------------------------------------------------------------------------------------ */
+
+/* What a task is, with numbers as they were before values were put in. */
+typedef struct etch_task_form {
+    /* as in etch_node */
+    uint8_t type, collective;
+    /* COMP: as in etch_workload; its formulas are NULL where it has none */
+    uint8_t kind;
+    bool backward;
+    const char *dtype;
+    etch_expr product_flop, keys, m, n, k, batch;
+    /* `flop` of a COMP alone */
+    etch_expr flop, bytes;
+    /* numbers that are no integers are rounded up; else they are refused */
+    bool is_average;
+} etch_task_form;
+
+typedef enum etch_guard_kind { ETCH_GUARD_EQUAL, ETCH_GUARD_ABOVE } etch_guard_kind;
+
+/* An expression whose value was read, and what it was, or what it was above. */
+typedef struct etch_value_guard {
+    etch_expr expr;
+    etch_guard_kind kind;
+    uint64_t value;
+} etch_value_guard;
+
+/* What a job is made of. With values for which all guards hold, and as many ranks and nodes as can be
+ * lowered, lowering makes the same nodes, but for the numbers of their tasks. */
+typedef struct etch_step_form {
+    ETCH_VEC(etch_task_form) tasks;
+    ETCH_VEC(etch_value_guard) guards;
+    /* of the axes of the job's mesh, in its order */
+    const etch_expr *mesh;
+    /* of a step, which no guard is on but for what the brief job's number of them is */
+    etch_expr microbatches;
+    /* that of the options */
+    uint32_t brief;
+    /* something has numbers that are no task's, or differ by rank */
+    bool is_partial;
+} etch_step_form;
+
 typedef struct etch_lower_options {
     /* of a placed graph */
     etch_values values;
@@ -307,6 +350,9 @@ typedef struct etch_lower_options {
      * how stages begin and end, and what they repeat in between; the more, the greater the number. Its nodes
      * have no names. A step that has hardly more than these is lowered as it is */
     uint32_t brief;
+    /* is filled; nodes have numbers of tasks, and the job is brief even where that leaves nothing out.
+     * Expressions are those of the placed graph, the rest is in the arena of the job. NULL: not asked for */
+    etch_step_form *form;
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };
@@ -320,6 +366,18 @@ etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
 
 /* The move that traces call by this `etch_comm_type`; ETCH_NO_COLLECTIVE: none. */
 etch_collective etch_collective_of_code(uint8_t collective);
+
+/* Is a job of the form, of so many microbatches, this one but for its `pipe`? */
+bool etch_form_shows(const etch_step_form *form, const etch_job *job, uint64_t microbatches);
+/* What a node has as `bytes`, of what its task moves and computes. `starts`: it is the first computation of a
+ * rank, and waits for nothing. */
+uint64_t etch_node_bytes(uint8_t type, uint64_t flop, uint64_t bytes, bool starts);
+/* A copy that lives as long as the arena, without nodes and workloads, totals and bindings. */
+const etch_job *etch_job_without_nodes(etch_arena *arena, const etch_job *job);
+/* Of a step of the form of the job on another mesh, whose axes are of these sizes: 1 where they are so in the
+ * job, and above it elsewhere, and of stages alike. The job has one part for each stage. NULL: too many
+ * ranks. */
+const etch_job *etch_job_resize(etch_arena *arena, const etch_job *job, const uint32_t *sizes);
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 

@@ -143,6 +143,8 @@ typedef ETCH_VEC(struct etch_task *) etch_tasks;
 void etch_families_make(etch_arena *arena, const etch_placed *placed, etch_tasks *collectives, etch_job *job);
 /* Numbers the groups that the programs of the job use. */
 void etch_families_number(etch_arena *arena, etch_job *job);
+/* The same for families of another mesh, which know what stages they are of. */
+void etch_families_resize(etch_arena *arena, etch_job *job);
 /* The place of a rank on a mesh axis. */
 uint32_t etch_rank_coordinate(const etch_job *job, uint32_t rank, uint32_t axis);
 /* The first rank of a stage. */
@@ -189,6 +191,8 @@ typedef struct etch_task {
     etch_phase phase;
     /* what follows microbatch and loops */
     etch_word name;
+    /* in the form of the step */
+    uint32_t number;
     /* static */
     const char *op_type;
     /* in the job's arena; NULL: not asked for, or of none */
@@ -335,6 +339,8 @@ typedef struct etch_chunk_message {
     /* 0: nothing goes this way, and no message */
     uint32_t wire_count;
     uint64_t bytes;
+    /* in the form of the step */
+    uint32_t number;
     /* what is zeros on both sides, and is not sent */
     etch_passed_value *zeros;
     uint32_t zero_count;
@@ -361,6 +367,8 @@ typedef struct etch_outline {
     etch_arena *texts;
     /* of the job, begins with one that only moves bytes; NULL: not asked for */
     etch_workloads *workloads;
+    /* NULL: not asked for */
+    etch_step_form *form;
     /* backward may be NULL */
     etch_body *forward, *backward;
     /* these, and those of loops */
@@ -438,6 +446,19 @@ uint64_t etch_bound_number(etch_outliner *o, etch_expr expr);
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
+
+/* ---- form.c: what a job is made of, see etch_step_form ------------------------------------------------- */
+
+/* Notes a number that the outline depends on. */
+void etch_form_guard(etch_outliner *o, etch_expr expr, uint64_t value);
+/* Notes a task; its number. */
+uint32_t etch_form_task(etch_outliner *o, uint8_t type, uint8_t collective, bool is_average, etch_expr flop,
+                        etch_expr bytes);
+/* Notes of a task what etch_task_set_workload does. */
+void etch_form_workload(etch_outliner *o, const etch_task *task, const etch_kernel_product *product);
+/* Notes the mesh, the stages and their chunks, and of a brief job with how many microbatches it is made. */
+void etch_form_extent(etch_arena *arena, const etch_placed *placed, const etch_extent *whole,
+                      etch_step_form *form);
 
 /* ---- workload.c ---------------------------------------------------------------------------------------- */
 

@@ -130,12 +130,17 @@ void etch_task_size(etch_outliner *o, etch_task *task, const etch_step_task *of)
     else
         ETCH_PUSH(o->arena, &o->outline->collectives, task);
     task->bytes = etch_task_number(o, of->bytes, "bytes", of->kernel, task->name.text);
+    if (o->outline->form)
+        task->number = etch_form_task(o, task->type, task->collective, of->kernel && is_average(of->kernel),
+                                      task->type == ETCH_NODE_COMP ? of->flop : NULL, of->bytes);
 }
 
 uint64_t etch_bound_number(etch_outliner *o, etch_expr expr)
 {
     uint64_t number = 0;
     etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
+    if (o->outline->form)
+        etch_form_guard(o, expr, number);
     return number;
 }
 

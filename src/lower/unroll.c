@@ -471,6 +471,7 @@ static void pass_message(etch_unroller *u, etch_action action, const message_end
     snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", end->place.stage, suffix);
     const etch_task task = {.type = sends ? ETCH_NODE_SEND : ETCH_NODE_RECV,
                             .bytes = message->bytes,
+                            .number = message->number,
                             .phase = end->back ? ETCH_BACKWARD : ETCH_FORWARD,
                             .op_type = sends ? "send" : "recv",
                             .name = etch_word_of(name)};
@@ -732,10 +733,9 @@ static void lengthen_start(etch_unroller *u)
         etch_node *node = &u->nodes[i];
         if (node->type != ETCH_NODE_COMP || node->dep_count > 0)
             continue;
-        if (node->bytes < ETCH_LEAST_FIRST_BYTES && node->flop < ETCH_LEAST_FIRST_FLOP) {
-            u->total->padded_bytes += ETCH_LEAST_FIRST_BYTES - node->bytes;
-            node->bytes = ETCH_LEAST_FIRST_BYTES;
-        }
+        const uint64_t bytes = etch_node_bytes(node->type, node->flop, node->bytes, true);
+        u->total->padded_bytes += bytes - node->bytes;
+        node->bytes = bytes;
         return;
     }
 }
@@ -761,6 +761,8 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
     if (outline->marks_slots)
         u->slots = ETCH_NEW_ARRAY(arena, (size_t)etch_action_count(outline->pipe) + 1, uint32_t);
+    if (outline->form)
+        u->tasks = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, uint32_t);
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->pipe->chunks + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
     u->gradients = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
@@ -786,6 +788,7 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
                                     .peers = u->peers,
                                     .peer_count = u->peer_count,
                                     .slots = u->slots,
+                                    .tasks = u->tasks,
                                     .slot_count = u->slots_begun};
     etch_arena_free(scratch);
 }

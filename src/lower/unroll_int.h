@@ -120,6 +120,8 @@ typedef struct etch_unroller {
     uint32_t node_count, dep_count, name_bytes;
     /* by slot: its first node; NULL: nobody wants to know */
     uint32_t *slots, slots_begun;
+    /* by node: its task in the form; NULL: nobody wants to know */
+    uint32_t *tasks;
     ETCH_VEC(etch_frame) frames;
     /* makers of gradients, by register */
     uint32_t *gradients;

@@ -128,7 +128,6 @@ static void annotate(const etch_unroller *u, uint32_t id, const etch_task *task)
 static void fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
 {
     const bool computes = task->type == ETCH_NODE_COMP;
-    const uint64_t least = computes ? 1 : ETCH_LEAST_PAYLOAD;
     etch_node *node = &u->nodes[id];
     node->type = task->type;
     if (computes)
@@ -136,7 +135,9 @@ static void fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t 
     node->collective = task->collective;
     node->family = task->family;
     node->flop = computes && task->flop == 0 ? 1 : task->flop;
-    node->bytes = task->bytes < least ? least : task->bytes;
+    node->bytes = etch_node_bytes(task->type, task->flop, task->bytes, false);
+    if (u->tasks)
+        u->tasks[id] = task->number;
     node->name = add_name(u, task);
     node->first_dep = first_dep;
     node->dep_count = u->dep_count - first_dep;

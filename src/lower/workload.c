@@ -34,4 +34,6 @@ void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel
     for (int i = 0; product.m && i < 4; i++)
         *into[i] = etch_task_number(o, sides[i], "a side of a product", kernel, task->name.text);
     task->workload = index_of(o, &workload);
+    if (o->outline->form)
+        etch_form_workload(o, task, &product);
 }

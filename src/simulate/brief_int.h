@@ -69,6 +69,11 @@ typedef struct etch_sim_content {
     uint32_t *last;
 } etch_sim_content;
 
+/* What is done at a place, and in how many slots of the brief step. */
+typedef struct etch_sim_seen {
+    uint32_t content, seen;
+} etch_sim_seen;
+
 typedef struct etch_brief_program {
     const etch_class_program *of;
     const etch_sim_program *prepared;
@@ -79,12 +84,18 @@ typedef struct etch_brief_program {
     uint32_t *last_before;
     etch_sim_slots brief, whole;
     ETCH_VEC(etch_sim_content) contents;
+    /* places of slots, as words, and what is done there */
+    etch_sim_words known;
+    ETCH_VEC(etch_sim_seen) places;
 } etch_brief_program;
 
 /* The slots of the program of a stage, and what each does. False: the whole step does what the brief one does
  * not show. */
 bool etch_brief_read(etch_sim *sim, const etch_sim_program *prepared, uint32_t stage,
                      etch_brief_program *out);
+/* The slots of a stage with the whole step's microbatches, and what each does. False: that was not shown. */
+bool etch_brief_whole(etch_arena *arena, etch_brief_program *p, const etch_pipe *pipe, uint32_t stage,
+                      etch_sim_slots *out);
 etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint32_t node, uint32_t dep);
 /* The slot of what a slot waits for: SINCE, SAME, BACK. False: there is none. */
 bool etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, const etch_wait *wait, uint32_t *out);

@@ -22,12 +22,26 @@ static uint32_t add(etch_sim *sim, uint32_t number, const char *lacks, etch_pico
     return number;
 }
 
-uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
+etch_computation etch_sim_computation(const etch_workload *load, uint64_t bytes)
 {
     static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
                                              [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
                                              [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
                                              [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
+    return (etch_computation){.kind = kinds[load->kind],
+                              .dtype = load->dtype,
+                              .backward = load->backward,
+                              .flop = load->flop,
+                              .bytes = bytes,
+                              .keys = load->keys,
+                              .m = load->m,
+                              .n = load->n,
+                              .k = load->k,
+                              .batch = load->batch};
+}
+
+uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
+{
     bool known;
     const uint32_t number = number_of(sim, COMPUTATION, node->workload, slow, node->bytes, &known);
     if (known)
@@ -35,32 +49,21 @@ uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow)
     const etch_workload *load = &sim->job->workloads[node->workload];
     if (load->is_measured)
         return add(sim, number, NULL, (etch_picoseconds){.count = load->lasts});
-    const etch_computation computation = {.kind = kinds[load->kind],
-                                          .dtype = load->dtype,
-                                          .backward = load->backward,
-                                          .flop = load->flop,
-                                          .bytes = node->bytes,
-                                          .keys = load->keys,
-                                          .m = load->m,
-                                          .n = load->n,
-                                          .k = load->k,
-                                          .batch = load->batch};
+    const etch_computation computation = etch_sim_computation(load, node->bytes);
     etch_picoseconds time = {0};
     const char *lacks = etch_computation_time(sim->results, sim->cluster->device, sim->options->stack,
                                               slow ? &sim->options->slow : NULL, &computation, &time);
     return add(sim, number, lacks, time);
 }
 
-/* The largest buffer: of a gather what all put in. */
-static uint64_t buffer_of(const etch_node *node, uint32_t ranks)
+uint64_t etch_sim_buffer(uint8_t collective, uint64_t bytes, uint32_t ranks)
 {
-    uint64_t bytes = node->bytes;
-    if (node->collective == ETCH_COMM_ALL_GATHER && __builtin_mul_overflow(bytes, ranks, &bytes))
+    if (collective == ETCH_COMM_ALL_GATHER && __builtin_mul_overflow(bytes, ranks, &bytes))
         bytes = UINT64_MAX;
     return bytes;
 }
 
-uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread)
+etch_node_collective etch_sim_collective_of(uint8_t collective)
 {
     static const etch_node_collective ops[ETCH_COMM_KINDS] = {
         [ETCH_COMM_ALL_REDUCE] = ETCH_NODE_ALL_REDUCE,
@@ -68,8 +71,14 @@ uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spre
         [ETCH_COMM_ALL_TO_ALL] = ETCH_NODE_ALL_TO_ALL,
         [ETCH_COMM_REDUCE_SCATTER] = ETCH_NODE_REDUCE_SCATTER,
     };
+    return ops[collective];
+}
+
+uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread)
+{
     bool known;
-    const uint64_t bytes = buffer_of(node, sim->job->families[node->family].size);
+    const uint64_t bytes =
+        etch_sim_buffer(node->collective, node->bytes, sim->job->families[node->family].size);
     const uint32_t number = number_of(sim, COLLECTIVE, node->collective, spread, bytes, &known);
     if (known)
         return number;
@@ -77,7 +86,7 @@ uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spre
     const uint32_t *counts = etch_sim_list_at(&sim->spreads, spread, &levels);
     etch_picoseconds time = {0};
     const char *lacks = etch_collective_time(sim->results, sim->cluster, sim->options->stack,
-                                             ops[node->collective], bytes, counts, &time);
+                                             etch_sim_collective_of(node->collective), bytes, counts, &time);
     return add(sim, number, lacks, time);
 }
 

@@ -29,7 +29,7 @@ static const char *stage_label(const etch_sim *sim)
     return text.text;
 }
 
-static void set_labels(etch_sim *sim)
+void etch_sim_label(etch_sim *sim)
 {
     const uint32_t families = sim->job->family_count;
     sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1, const char *);
@@ -61,7 +61,7 @@ static bool set_bounds(etch_sim *sim, const etch_sim_run *run, etch_simulated *o
 static bool simulate(etch_sim *sim, etch_simulated *out)
 {
     etch_sim_run run;
-    set_labels(sim);
+    etch_sim_label(sim);
     if (!etch_sim_place(sim, out) || !etch_sim_classes(sim) || !etch_sim_go(sim, true, &run) ||
         !set_bounds(sim, &run, out))
         return false;
@@ -117,7 +117,7 @@ bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simu
     const bool may = job->pipe && options->slow.digits == 0 &&
                      options->cluster->device->slowdown.digits == 0 &&
                      !options->cluster->eager; /* what they change is no matter of slots */
-    set_labels(&sim);
+    etch_sim_label(&sim);
     const bool fine =
         may && etch_sim_place(&sim, placed) && etch_sim_classes(&sim) && etch_sim_brief(&sim, out);
     out->uneven = placed->uneven;

@@ -98,4 +98,37 @@ typedef struct etch_step_time {
 bool etch_simulate_brief(etch_arena *arena, const etch_job *job, const etch_simulate_options *options,
                          etch_step_time *out);
 
+/* ---- steps of one shape -------------------------------------------------------------------------------- */
+
+/* What all steps have in common that differ in nothing but the numbers of their tasks, the sizes of their
+ * mesh, and how many microbatches they are of: see etch_step_form. */
+typedef struct etch_step_shape etch_step_shape;
+/* Where its groups lie on the levels of a cluster, with a mesh. */
+typedef struct etch_shape_place etch_shape_place;
+/* How its slots wait for each other, with so many microbatches. */
+typedef struct etch_shape_flow etch_shape_flow;
+/* Times of tasks that have been found before, as many as there is room for; of one thread. */
+typedef struct etch_timer etch_timer;
+
+/* The numbers of a task. */
+typedef struct etch_task_numbers {
+    uint64_t flop, bytes;
+    /* COMP */
+    etch_workload load;
+} etch_task_numbers;
+
+/* Each lives in the arena, as long as what it is made of. NULL: the job does not show it, or that depends on
+ * more than the shape. */
+etch_step_shape *etch_step_shape_make(etch_arena *arena, const etch_job *job, const etch_step_form *form,
+                                      const etch_cluster *cluster);
+const etch_shape_place *etch_step_shape_place(etch_arena *arena, const etch_step_shape *shape,
+                                              const etch_cluster *cluster, const uint32_t *sizes);
+const etch_shape_flow *etch_step_shape_flow(etch_arena *arena, etch_step_shape *shape, uint64_t microbatches);
+etch_timer *etch_timer_new(etch_arena *arena);
+/* What `etch_simulate` says of the step, by task of the form; `stack` may be NULL. False: that has to be
+ * asked. */
+bool etch_timer_step(etch_timer *timer, const etch_step_shape *shape, const etch_shape_place *place,
+                     const etch_shape_flow *flow, const etch_stack *stack, const etch_task_numbers *numbers,
+                     etch_step_time *out);
+
 #endif

@@ -70,6 +70,11 @@ typedef struct etch_sim {
     const char *lacks;
 } etch_sim;
 
+/* ---- simulate.c ---------------------------------------------------------------------------------------- */
+
+/* Names what communication is over. */
+void etch_sim_label(etch_sim *sim);
+
 /* ---- levels.c ------------------------------------------------------------------------------------------ */
 
 /* Fills what levels and groups of ranks have to do with each other. False, with an error, where the ranks do
@@ -84,6 +89,12 @@ uint32_t etch_sim_path(const etch_sim *sim, uint32_t a, uint32_t b);
 bool etch_sim_classes(etch_sim *sim);
 
 /* ---- durations.c --------------------------------------------------------------------------------------- */
+
+/* What the machine is asked for a computation of so many bytes. */
+etch_computation etch_sim_computation(const etch_workload *load, uint64_t bytes);
+/* The largest buffer of a collective: of a gather what all put in; and what it is for the machine. */
+uint64_t etch_sim_buffer(uint8_t collective, uint64_t bytes, uint32_t ranks);
+etch_node_collective etch_sim_collective_of(uint8_t collective);
 
 /* The number of a time, of `sim->times`. What the machine lacks is noted. */
 uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow);

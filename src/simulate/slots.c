@@ -185,6 +185,7 @@ static void describe_node(const etch_brief_program *p, uint32_t node, etch_arena
 {
     const etch_node *n = &p->of->nodes[node];
     ETCH_PUSH(arena, out, n->type);
+    ETCH_PUSH(arena, out, p->of->tasks ? p->of->tasks[node] : 0);
     if (n->type == ETCH_NODE_COMP) {
         ETCH_PUSH(arena, out, p->prepared->detail[node]);
         return;
@@ -279,15 +280,8 @@ static void number_marks(etch_brief_program *p)
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-/* How often a place is seen in the brief step, and in the whole; and what is done there. */
-typedef struct place {
-    uint32_t content, seen, wanted;
-} place;
-
-typedef ETCH_VEC(place) places;
-
 /* What the slots of the brief step do, by their places. False: slots at the same place do not do the same. */
-static bool read_brief(etch_sim *sim, etch_brief_program *p, etch_sim_words *known, places *all)
+static bool read_brief(etch_sim *sim, etch_brief_program *p)
 {
     etch_arena *arena = etch_arena_new(etch_arena_mem(sim->arena));
     etch_sim_words contents = {.arena = arena};
@@ -300,49 +294,53 @@ static bool read_brief(etch_sim *sim, etch_brief_program *p, etch_sim_words *kno
             add_content(sim, p, slot);
         p->brief.content[slot] = content;
         describe_place(&p->brief, slot, arena, &text);
-        const uint32_t number = etch_sim_number(known, text.at, text.count);
-        if (number == all->count)
-            ETCH_PUSH(sim->arena, all, (place){.content = content});
-        fine = fine && all->at[number].content == content;
-        all->at[number].seen++;
+        const uint32_t number = etch_sim_number(&p->known, text.at, text.count);
+        if (number == p->places.count)
+            ETCH_PUSH(sim->results, &p->places, (etch_sim_seen){.content = content});
+        fine = fine && p->places.at[number].content == content;
+        p->places.at[number].seen++;
     }
     etch_arena_free(arena);
     return fine;
 }
 
-/* The same of the whole step. False: a place is not known, or repeats what has been seen only once. */
-static bool read_whole(etch_sim *sim, etch_brief_program *p, etch_sim_words *known, places *all)
+/* A place may not be known, or repeat what has been seen only once. */
+bool etch_brief_whole(etch_arena *arena, etch_brief_program *p, const etch_pipe *pipe, uint32_t stage,
+                      etch_sim_slots *out)
 {
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
+    uint32_t *wanted = ETCH_NEW_ARRAY(scratch, p->places.count, uint32_t);
     words text = {0};
-    for (uint32_t slot = 0; slot <= p->whole.count; slot++) {
-        describe_place(&p->whole, slot, sim->arena, &text);
-        const uint32_t number = etch_sim_number(known, text.at, text.count);
-        if (number >= all->count)
-            return false;
-        all->at[number].wanted++;
-        p->whole.content[slot] = all->at[number].content;
+    bool fine = true;
+    *out = list_slots(arena, pipe, stage);
+    for (uint32_t slot = 0; fine && slot <= out->count; slot++) {
+        describe_place(out, slot, scratch, &text);
+        const uint32_t number = etch_sim_number(&p->known, text.at, text.count);
+        fine = number < p->places.count;
+        if (!fine)
+            break;
+        wanted[number]++;
+        out->content[slot] = p->places.at[number].content;
     }
-    for (uint32_t i = 0; i < all->count; i++)
-        if (all->at[i].wanted > all->at[i].seen && all->at[i].seen < 2)
-            return false;
-    return true;
+    for (uint32_t i = 0; i < p->places.count; i++)
+        fine = fine && (wanted[i] <= p->places.at[i].seen || p->places.at[i].seen >= 2);
+    etch_arena_free(scratch);
+    return fine;
 }
 
 bool etch_brief_read(etch_sim *sim, const etch_sim_program *prepared, uint32_t stage, etch_brief_program *out)
 {
     const etch_job *job = sim->job;
-    etch_sim_words known = {.arena = sim->arena};
     etch_pipe brief = *job->pipe;
-    places all = {0};
     brief.microbatches = job->microbatches;
     *out = (etch_brief_program){.of = prepared->of,
                                 .prepared = prepared,
                                 .edges = etch_sim_fewest_edges(sim, prepared->of),
                                 .brief = list_slots(sim->arena, &brief, stage),
-                                .whole = list_slots(sim->arena, job->pipe, stage)};
+                                .known = {.arena = sim->results}};
     list_last(sim, out);
-    if (out->brief.count != out->of->slot_count || !read_brief(sim, out, &known, &all) ||
-        !read_whole(sim, out, &known, &all))
+    if (out->brief.count != out->of->slot_count || !read_brief(sim, out) ||
+        !etch_brief_whole(sim->arena, out, job->pipe, stage, &out->whole))
         return false;
     for (uint32_t i = 0; i < out->contents.count; i++)
         mark_reads(sim, out, &out->contents.at[i]);

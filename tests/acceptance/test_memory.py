@@ -136,6 +136,47 @@ class States(Case):
         self.states("act = bf16, weights = bf16, grads = bf16, optim = f32", "sgd", 4, 0)
         self.states("act = bf16, weights = bf16, grads = bf16, optim = f32", "sgd(momentum = true)", 4, 4)
 
+    def test_8_bits(self):
+        """A byte of each moment, and a scale of 4 bytes for each 2,048 elements of what a rank has of a
+        tensor; the update reads and writes them, with 4 FLOP more for each."""
+        def spec(optimizer, more=""):
+            return self.write("bits.etch", f"""etch 1
+param big, small
+dim B = 64, N = big, M = small
+model m(x[B,N], z[B,M]) -> l[] {{
+  weight a[N], b[M]
+  y[B,N] = x * a
+  u[B,M] = z * b
+  l[] = mean(square(y), over = (B,N)) + mean(square(u), over = (B,M))  tag loss
+}}
+train {{ model = m, optimizer = {optimizer} }}
+parallel copies {{ mesh [dp]; shard B @ dp; {more} }}
+parallel zero1 {{ mesh [dp]; shard B @ dp; zero 1 @ dp; {more} }}
+""")
+        for big, small in ((4096, 16), (4104, 2048), (100000, 2040)):
+            for dp in (1, 2, 8):
+                for master in ("false", "true"):
+                    sets = dict(big=big, small=small, dp=dp)
+                    text = spec(f"adamw(bits = 8, master = {master})")
+                    plain = spec(f"adamw(bits = 32, master = {master})").read_text(encoding="utf-8")
+                    for plan, parts in (("copies", 1), ("zero1", dp)):
+                        text = spec(f"adamw(bits = 8, master = {master})")
+                        shards = [-(-size // parts) for size in (big, small)]
+                        kept = sum(2 * (shard + 4 * -(-shard // 2048)) for shard in shards)
+                        other = sum(shards) * (4 + 4 + 4 + 2 if master == "true" else 4 + 2 + 2)
+                        with self.subTest(big=big, dp=dp, plan=plan, master=master):
+                            self.assertEqual(kept, value(text, "memory(moments)", plan=plan, sets=sets))
+                            self.assertEqual(other + 2 * kept,
+                                             value(text, "traffic(optimizer)", plan=plan, sets=sets))
+                            self.assertEqual(20 * sum(shards),
+                                             value(text, "rank_flops(optimizer)", plan=plan, sets=sets))
+                            text = self.write("plain.etch", plain)
+                            self.assertEqual(8 * sum(shards),
+                                             value(text, "memory(moments)", plan=plan, sets=sets))
+        for more in "dtype moments = bf16", "dtype moments = f32":
+            done = run("query", spec("adamw(bits = 8)", more), "memory(moments)", "--plan", "zero1")
+            self.assertEqual(["E0220"], [error["code"] for error in done.errors()], done)
+
     def test_averages(self):
         """An average of the weights: 4 bytes of a parameter, 3 FLOP, and 8 bytes of traffic in the update."""
         plain = "act = bf16, weights = bf16, grads = f32, optim = f32"

@@ -42,7 +42,7 @@ FLOP, a multiply-add is 2. Conventions differ (`etch help counts`): each command
 Of one rank.
 """),
     "comm": ("Communication", """
-Payload of collectives.
+Payload of collectives, and what it takes at a bandwidth that the source gives.
 """),
     "measured": ("Measured communication", """
 What one GPU of a cluster sent in a step of NeMo, in 10^6 elements, beside what STAGE synthesises for it
@@ -62,7 +62,7 @@ END = """
 - Cycles of systolic arrays as SCALE-Sim counts them, and measured times: [time.md](time.md) says how far
   estimates are from measured ones.
 - Rates that hold only measured numbers, such as the aggregate of arXiv 2104.04473 (GPUs times what one of
-  them reaches), and times of single messages at a given bandwidth.
+  them reaches).
 - The most loaded rank of a case of Megatron's tests (3,195 bytes of weights and optimizer under expert tensor
   parallelism): it is that of an average stage, which no rank has.
 """

@@ -15,6 +15,7 @@ typedef struct exec_case_way {
     bool serves;           /* the result is asked for, and nothing is trained */
     const char *optimizer; /* of the step; NULL: adamw */
     bool momentum;         /* that it keeps */
+    uint32_t bits;         /* of its states; 0: as their dtype says */
     bool ema;              /* of the weights */
 } exec_case_way;
 exec_case_way exec_case_way_of(const exec_case *c);

@@ -415,11 +415,16 @@ static void check_weight(const ending *e, const instance *x)
 typedef struct rule {
     const char *name;
     uint32_t flop, states;
+    /* of a state: bytes of an element, and elements that share a scale of 4 bytes; 0: none do */
+    uint32_t width, block;
 } rule;
 
 static const rule *rule_of(const ending *e)
 {
-    static const rule rules[] = {{"adamw", 12, 2}, {"sgd", 2, 0}, {"sgd_momentum", 4, 1}};
+    static const rule rules[] = {{"adamw", 12, 2, 4, 0},
+                                 {"adamw_8bit", 20, 2, 1, 2048},
+                                 {"sgd", 2, 0, 4, 0},
+                                 {"sgd_momentum", 4, 1, 4, 0}};
     const char *name = etch_row_name(e->ranks->placed->training->train.optimizer.row);
     uint32_t i = 0;
     while (strcmp(rules[i].name, name) != 0)
@@ -427,29 +432,34 @@ static const rule *rule_of(const ending *e)
     return &rules[i];
 }
 
-/* Gradients and states are f32, weights bf16, a master copy f32: the gradient is read, states are read and
- * written, and the weight is read (instead of it, the master copy, which is written, too) and written. */
-static uint32_t update_bytes(const ending *e)
+/* Of so many elements of a weight. Gradients are f32, and states unless the rule says otherwise, weights
+ * bf16, a master copy f32: the gradient is read, states are read and written, and the weight is read (instead
+ * of it, the master copy, which is written, too) and written. */
+static size_t update_bytes(const ending *e, size_t elements)
 {
     const bool master = e->ranks->placed->training->train.optimizer.master;
-    return 4 + 2 * 4 * rule_of(e)->states + (master ? 4 + 4 + 2 : 2 + 2);
+    const rule *r = rule_of(e);
+    const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
+    const size_t state = elements * r->width + 4 * scales;
+    const size_t others = master ? 4 + 4 + 4 + 2 : 4 + 2 + 2;
+    return elements * others + 2 * r->states * state;
 }
 
 /* The optimizer works on what a rank updates, padding included. */
 static void check_update(const ending *e, const end_work *said)
 {
-    size_t elements = 0;
+    size_t elements = 0, bytes = 0;
     const end_work of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
     bool any = false;
     for (uint32_t i = 0; i < e->all.count; i++) {
         if (!holds(&of_unit, e->all.at[i].gradient))
             continue;
         elements += e->all.at[i].ranks[0].count;
+        bytes += update_bytes(e, e->all.at[i].ranks[0].count);
         any = true;
     }
     if (!any) /* of other stages */
         return;
-    const size_t bytes = update_bytes(e) * elements;
     if (rule_of(e)->flop * elements != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));

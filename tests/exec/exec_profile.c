@@ -20,8 +20,9 @@ static etch_training *trained(etch_arena *arena, const exec_case *c, const etch_
     const exec_case_way way = exec_case_way_of(c);
     if (way.optimizer) {
         const etch_row *row = etch_optimizer_called(m->graph->table, way.optimizer);
-        m->train.optimizer.row =
-            row && way.momentum ? etch_optimizer_with_momentum(m->graph->table, row) : row;
+        m->train.optimizer.row = row && way.momentum    ? etch_optimizer_with_momentum(m->graph->table, row)
+                                 : row && way.bits == 8 ? etch_optimizer_with_8_bits(m->graph->table, row)
+                                                        : row;
         m->train.optimizer.ema = way.ema;
     } else if (table) {
         m->train.optimizer.row = etch_row_named(table, m->train.optimizer.row->name);

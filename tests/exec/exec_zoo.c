@@ -257,6 +257,13 @@ static exec_model *build_momentum(etch_arena *arena, uint32_t micro)
     return with_sgd(build_mlp(arena, micro), true, micro > 1);
 }
 
+static exec_model *build_8_bits(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = build_mlp(arena, micro);
+    m->train.optimizer.row = etch_optimizer_with_8_bits(m->graph->table, m->train.optimizer.row);
+    return m;
+}
+
 static const char *const sgd_plans[] = {
     "", "dp=2 | B@dp", "dp=2 tp=2 | B@dp F@tp V@tp | zero dp", "dp=2 cp=2 | B@dp S@cp | zero cp", NULL,
 };
@@ -588,6 +595,7 @@ const exec_zoo exec_models[] = {
     {"mlp", build_mlp, NULL, mlp_plans},
     {"mlp, sgd", build_sgd, NULL, sgd_plans},
     {"mlp, momentum", build_momentum, NULL, sgd_plans},
+    {"mlp, 8 bits", build_8_bits, NULL, sgd_plans},
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},

@@ -507,6 +507,20 @@ static bool no_momentum(etch_row *row)
     return applies;
 }
 
+static bool no_8_bits(etch_row *row)
+{
+    bool applies = row->with_8_bits != NULL;
+    row->with_8_bits = NULL;
+    return applies;
+}
+
+static bool smaller_block(etch_row *row)
+{
+    bool applies = row->state_block > 0;
+    row->state_block = 16;
+    return applies;
+}
+
 static const mutation mutations[] = {
     {"constants: first", BY_NUMBERS, more_flop_first},
     {"constants: second", BY_NUMBERS, more_flop_second},
@@ -554,6 +568,8 @@ static const mutation mutations[] = {
     {"updates", BY_PROFILE, no_optimizer},
     {"states", BY_PROFILE, more_states},
     {"with_momentum", BY_PROFILE, no_momentum},
+    {"with_8_bits", BY_PROFILE, no_8_bits},
+    {"state_block", BY_PROFILE, smaller_block},
     {"operands", BY_HELP, one_operand_less},
     {"takes", BY_HELP, takes_nothing},
     {"needs", BY_HELP, needs_nothing},
@@ -707,6 +723,7 @@ static const struct {
     {"load", "linear: each", "indices are no partial sums"},
     {"max_ties", "role", "it reads nothing that backward makes, so that no kernel before takes it in"},
     {"adamw", "flop: none", "the step's end takes FLOP by element of the weight"},
+    {"adamw_8bit", "flop: none", "likewise"},
     {"sgd", "flop: none", "likewise"},
     {"sgd_momentum", "flop: none", "likewise"},
     {"grad_norm", "flop: none", "likewise"},

@@ -2,21 +2,25 @@
 which runs every node: both ends of the interval, on random plans, schedules, machines and stacks. What
 simulate finds is held against a simulation of all ranks in test_run.py."""
 
+import csv
+import io
 import json
 import os
 import random
+import re
 import sys
 import unittest
 from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "acceptance"))
 from effort import effort, first_seed  # noqa: E402
-from etchtest import MODELS, Case, run, settings  # noqa: E402
+from etchtest import MODELS, Case, run, settings, succeed  # noqa: E402
 
 import plain  # noqa: E402
 from scenes import random_machine, slowed  # noqa: E402
 
 ROUNDS = effort(24)
+SWEEPS = effort(12)
 SEED = first_seed(1)
 # the plan, and the largest sizes of its axes
 PLANS = [("llama", "megatron_pp", dict(pp=4, dp=4, tp=2)), ("llama", "fsdp", dict(dp=8)),
@@ -51,7 +55,62 @@ def random_sets(chance, spec, axes):
     return [word for text in (settings(values), *options) for word in ("--set", text)]
 
 
+def certain_digits(low, high):
+    """A number between two, as a quantity that is known so far is printed: at most 15 digits."""
+    def at(value, places):
+        return int(value * 10 ** places + Fraction(1, 2)) if places >= 0 else None
+    places = 14
+    while high < Fraction(10) ** (14 - places):
+        places += 1
+    while high >= Fraction(10) ** (15 - places):
+        places -= 1
+    while at(low, places) != at(high, places):
+        places -= 1
+    return Fraction(at((low + high) / 2, places), 10 ** places)
+
+
 class Brief(Case):
+    def row_of(self, spec, words, row):
+        """The step of a row, of a run of all of its nodes. None: it has none."""
+        axes = {name: value for name, value in row.items() if value and name not in ("plan", "time(step)")}
+        whole = run("simulate", spec, *words, "--set", settings(axes), "--format", "json")
+        self.assertEqual(0, whole.status, str(whole))
+        answer = json.loads(whole.out)
+        return certain_digits(*(Fraction(answer["step_ps"] + sign * answer["error_ps"], plain.PICO)
+                                for sign in (-1, 1)))
+
+    def test_rows_of_sweeps_are_runs(self):
+        """Most rows of these sweeps have the shape of others: session.shapes says which."""
+        printed = 0
+        for number in range(SWEEPS):
+            chance = random.Random(f"{SEED} sweep {number}")
+            spec, plan, axes = PLANS[number % len(PLANS)]
+            _, text = random_machine(chance)
+            machine = self.write("machine.etch", re.sub(r"launch = \d+ ps", "launch = 0 ps", text))
+            fixed = dict(layers=chance.choice((6, 14)), heads=8, vocab=64, batch=19200)
+            if spec != "gpt":
+                fixed.update(kv_heads=8, head_dim=8, ffn=64)
+            fixed.update(dict(experts=4, topk=2, expert_ffn=64) if spec == "mixtral" else {})
+            fixed.update(dict(positions=256) if spec == "gpt" else {})
+            over = dict(hidden=[64, 128], seq=[64, 128, 192],
+                        micro=chance.sample((1, 4, 8, 24, 40, 75, 80), 3))
+            over.update({axis: [n for n in (1, 2, 4, 8) if n <= most][-2:] for axis, most in axes.items()})
+            words = ["--plan", plan, "--machine", machine, "--set", settings(fixed), "--stack", "any", "-q"]
+            if "pp" in axes and chance.random() < 0.7:
+                words += ["--set", f"plan.schedule={chance.choice(SCHEDULES)}"]
+            ranges = [word for name, values in over.items()
+                      for word in ("--over", f"{name} = {', '.join(map(str, values))}")]
+            spec = MODELS / f"{spec}.etch"
+            done = succeed("sweep", spec, *words, *ranges, "--select", "time(step)", "--jobs", "2")
+            alone = succeed("sweep", spec, *words, *ranges, "--select", "time(step)", "--jobs", "1")
+            self.assertEqual(done.out, alone.out)
+            rows = list(csv.DictReader(io.StringIO(done.out)))
+            for row in chance.sample(rows, min(3, len(rows))):
+                self.assertEqual(self.row_of(spec, words, row), Fraction(row["time(step)"]),
+                                 f"{done.command}\n{row}\n{text}")
+                printed += 1
+        self.assertGreater(printed, 2 * SWEEPS)
+
     def test_queries_are_runs(self):
         answered = 0
         for number in range(ROUNDS):

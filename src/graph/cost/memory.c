@@ -63,14 +63,21 @@ static etch_expr copies_of(const listing *l, const etch_tensor *weight)
                     etch_stage_presence(l->sym, l->stage, &l->placed->stages->uses[weight->id]));
 }
 
-static void push_held(const listing *l, const etch_tensor *weight, etch_expr copies, etch_memory memory,
-                      uint32_t bytes)
+static void push_bytes(const listing *l, const etch_tensor *weight, etch_expr copies, etch_memory memory,
+                       etch_expr each)
 {
-    const etch_expr each = etch_mul(l->sym, held_elements(l, weight, memory), etch_int(l->sym, bytes));
     etch_cost item = etch_cost_of_weight(ETCH_HELD, weight, each, copies);
     item.phase = ETCH_OPTIMIZER;
     item.memory = memory;
     push(l, item);
+}
+
+/* So many bytes of each element. */
+static void push_held(const listing *l, const etch_tensor *weight, etch_expr copies, etch_memory memory,
+                      uint32_t bytes)
+{
+    push_bytes(l, weight, copies, memory,
+               etch_mul(l->sym, held_elements(l, weight, memory), etch_int(l->sym, bytes)));
 }
 
 static void list_weight(const listing *l, const etch_tensor *weight)
@@ -92,7 +99,8 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     if (!(away & ETCH_OFFLOAD_MASTER))
         push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
     if (!(away & ETCH_OFFLOAD_MOMENTS))
-        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
+        push_bytes(l, weight, copies, ETCH_MEMORY_MOMENTS,
+                   etch_moment_bytes(l->training, held_elements(l, weight, ETCH_MEMORY_MOMENTS)));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------- */

@@ -95,6 +95,8 @@ typedef struct etch_tensor {
     /* such a weight that is no parameter: a table that no training changes, which every rank holds as the map
      * says, whatever is divided of weights */
     bool buffer;
+    /* of a weight of an instance: the calls that read it, its scope first; none for other weights */
+    ETCH_VEC(struct etch_scope *) calls;
     /* of a constant that the model has; NULL for those of the backward pass: zeros, and the one of a loss */
     const etch_constant *constant;
     /* of a weight: no result depends on it */

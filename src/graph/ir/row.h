@@ -281,8 +281,11 @@ struct etch_row {
     bool updates;
     /* an optimizer: tensors of the weight's size that it keeps, read and written */
     uint32_t states;
-    /* an optimizer: the row that takes its place when it keeps a momentum */
-    const char *with_momentum;
+    /* an optimizer whose states have 8 bits: so many elements of one share a scale, an f32; 0: states have
+     * the dtype of their class */
+    uint32_t state_block;
+    /* an optimizer: the row that takes its place when it keeps a momentum, and with states of 8 bits */
+    const char *with_momentum, *with_8_bits;
     /* is nothing when the result has the dims of operand 0 */
     bool elide_same;
     /* derived from a row with a map: from and to trade places */

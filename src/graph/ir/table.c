@@ -210,17 +210,33 @@ bool etch_row_is_several(const etch_row *row)
     return row->several != NULL;
 }
 
+static const etch_row *optimizer_named(const etch_table *table, const char *name)
+{
+    const etch_row *row = name ? etch_row_named(table, name) : NULL;
+    return row && row->updates ? row : NULL;
+}
+
 const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
 {
-    const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
-    return row && row->updates ? row : NULL;
+    return optimizer_named(table, optimizer->with_momentum);
+}
+
+const etch_row *etch_optimizer_with_8_bits(const etch_table *table, const etch_row *optimizer)
+{
+    return optimizer_named(table, optimizer->with_8_bits);
+}
+
+bool etch_optimizer_has_8_bits(const etch_row *optimizer)
+{
+    return optimizer->state_block > 0;
 }
 
 const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
 {
     const etch_row *row = etch_row_named(table, name), *other;
     for (uint32_t i = 0; row && (other = etch_row_at(table, i)) != NULL; i++)
-        if (etch_optimizer_with_momentum(table, other) == row)
+        if (etch_optimizer_with_momentum(table, other) == row ||
+            etch_optimizer_with_8_bits(table, other) == row)
             return NULL; /* it is asked for by its argument */
     return row && row->updates ? row : NULL;
 }

@@ -136,6 +136,9 @@ bool etch_row_is_called(const etch_row *row);
  * does. */
 const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
 const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
+const etch_row *etch_optimizer_with_8_bits(const etch_table *table, const etch_row *optimizer);
+/* Do its states have 8 bits, whatever the dtype of their class? */
+bool etch_optimizer_has_8_bits(const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 

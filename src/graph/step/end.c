@@ -68,6 +68,8 @@ static etch_expr updated_elements(const ending *e, const etch_tensor *weight)
 /* What is done for one element: FLOP, and bytes. */
 typedef struct amounts {
     uint32_t flop, read, written, payload;
+    /* beside these, what the optimizer keeps is read and written */
+    bool moments;
 } amounts;
 
 static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
@@ -106,6 +108,11 @@ static void contribute_weight(const ending *e, etch_step_task *task, const etch_
     c.read = times(e, elements, of_one.read);
     c.written = times(e, elements, of_one.written);
     c.payload = times(e, elements, of_one.payload);
+    if (of_one.moments) {
+        const etch_expr moments = etch_moment_bytes(e->training, elements);
+        c.read = etch_add(e->sym, c.read, moments);
+        c.written = etch_add(e->sym, c.written, moments);
+    }
     contribute(e, task, c);
 }
 
@@ -290,30 +297,29 @@ static void add_norm_reduce(const ending *e)
 
 /* ---- the optimizer ------------------------------------------------------------------------------------- */
 
-/* Bytes of the optimizer for one element, and how many of them it reads: the gradient, the weight (its master
- * copy when there is one) and what it keeps. It writes all but the gradient back, and the weight as well when
- * it has a master copy. A copy of the gradient is written and read besides. */
-static uint32_t update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
+/* What the optimizer does for one element. It reads the gradient, the weight (its master copy when there is
+ * one) and what it keeps. It writes all but the gradient back, and the weight as well when it has a master
+ * copy. A copy of the gradient is written and read besides. */
+static amounts of_update(const etch_training *training, const etch_tensor *weight)
 {
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_optimizer *optimizer = &training->train.optimizer;
     const uint32_t main_grad = optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
     const uint32_t copy = etch_weight_copy_bytes(training);
-    const uint32_t moments = etch_moment_bytes(training) + main_grad + (optimizer->ema ? copy : 0);
+    const uint32_t both = main_grad + (optimizer->ema ? copy : 0);
     const uint32_t own = etch_dtype_bytes(weight->dtype);
-    *reads = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + moments;
-    return *reads + own + (optimizer->master ? copy : 0) + moments;
+    return (amounts){.flop = etch_update_flop(training),
+                     .read = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + both,
+                     .written = own + (optimizer->master ? copy : 0) + both,
+                     .moments = true};
 }
 
 static void add_update(const ending *e, const etch_weight_group *group)
 {
     etch_step_task *task = new_task(e, ETCH_END_UPDATE, group);
-    for (uint32_t i = 0; i < group->weights.count; i++) {
-        amounts of_one = {.flop = etch_update_flop(e->training)};
-        const uint32_t bytes = update_bytes(e->training, group->weights.at[i], &of_one.read);
-        of_one.written = bytes - of_one.read;
-        contribute_weight(e, task, group, i, e->training->train.optimizer.row, of_one);
-    }
+    for (uint32_t i = 0; i < group->weights.count; i++)
+        contribute_weight(e, task, group, i, e->training->train.optimizer.row,
+                          of_update(e->training, group->weights.at[i]));
     push(e, task);
 }
 

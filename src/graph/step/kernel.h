@@ -39,9 +39,10 @@ etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena
 uint32_t etch_update_flop(const etch_training *training);
 /* Bytes of one element of a copy of the weights. */
 uint32_t etch_weight_copy_bytes(const etch_training *training);
-/* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
+/* Bytes that the optimizer keeps: of one element, copies that it works on; of so many that a rank has of a
+ * weight, all else. */
 uint32_t etch_master_bytes(const etch_training *training);
-uint32_t etch_moment_bytes(const etch_training *training);
+etch_expr etch_moment_bytes(const etch_training *training, etch_expr elements);
 /* FLOP of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES long. */
 uint32_t etch_clip_flop(const etch_training *training);
 

@@ -22,11 +22,19 @@ uint32_t etch_master_bytes(const etch_training *training)
            (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
 }
 
-uint32_t etch_moment_bytes(const etch_training *training)
+etch_expr etch_moment_bytes(const etch_training *training, etch_expr elements)
 {
+    etch_sym *sym = training->graph->sym;
     const etch_dtypes *dtypes = &training->graph->dtypes;
     const etch_row *row = training->train.optimizer.row;
-    return row ? row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim)) : 0;
+    const uint32_t states = row ? row->states : 0, block = row ? row->state_block : 0;
+    const uint32_t width = etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim));
+    if (!block)
+        return etch_mul(sym, elements, etch_int(sym, states * width));
+    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, block)));
+    const etch_expr bytes =
+        etch_add(sym, elements, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
+    return etch_mul(sym, etch_int(sym, states), bytes);
 }
 
 uint32_t etch_clip_flop(const etch_training *training)

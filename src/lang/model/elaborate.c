@@ -168,6 +168,21 @@ etch_builder etch_builder_new(etch_spec *spec, const etch_settings *settings, co
     return b;
 }
 
+/* States of a byte have no other dtype. */
+static bool moments_are_said_once(const etch_builder *b, const etch_symbol *run, const etch_train *train)
+{
+    const etch_row *row = train->optimizer.row;
+    const etch_dtype_said said = b->graph->dtypes.moments;
+    if (!row || !etch_optimizer_has_8_bits(row) || !said)
+        return true;
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_TRAIN_OPTION, etch_run_option(run, "optimizer")->value->span,
+                   "the optimizer keeps its moments in 8 bits, and a dtype line says %s",
+                   etch_dtype_name((etch_dtype)(said - 1)));
+    etch_help(diag, "leave one of the two out: bits = 8, or moments");
+    return false;
+}
+
 /* The body of a model and what its run says. NULL after an error. */
 static etch_model *build(etch_builder *b, const etch_symbol *symbol, const etch_symbol *block)
 {
@@ -191,7 +206,8 @@ static etch_model *build(etch_builder *b, const etch_symbol *symbol, const etch_
     if (block)
         model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
     etch_env global = {.builder = b, .home = block ? block->home : symbol->home};
-    if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
+    if (trains && (!etch_train_fill(spec, block, train_dim, &global, &model->train) ||
+                   !moments_are_said_once(b, block, &model->train)))
         return NULL;
     if (trains && model->train.batch && !batch_is_of_inputs(spec, b->graph, block, model->train.batch))
         return NULL;

@@ -244,12 +244,15 @@ etch_tensor *etch_env_weight(etch_env *env, const etch_ast_tensor *declared, etc
     *known = weight != NULL;
     if (dims.broken || (env->shared && !is_outside_loops(env, declared)))
         return NULL;
-    if (weight)
+    if (weight) {
+        ETCH_PUSH(env->builder->spec->arena, &weight->calls, graph->scope);
         return has_same_dims(env, weight, &dims, declared) ? weight : NULL;
+    }
     weight = etch_graph_weight(graph, declared->name.text, ETCH_DIMS(dims), dtype, frozen, declared->span);
     if (!weight || !env->shared)
         return weight;
     weight->region = env->shared->region;
+    ETCH_PUSH(env->builder->spec->arena, &weight->calls, graph->scope);
     ETCH_PUSH(env->builder->spec->arena, &env->shared->weights,
               (shared_weight){env->shared_place, declared, weight});
     return weight;

@@ -81,31 +81,62 @@ static void read_momentum(filling *f, const etch_ast_expr *value)
     f->train->optimizer.row = row;
 }
 
+/* 8, or 32: as without it. */
+static void read_bits(filling *f, const etch_ast_expr *value)
+{
+    etch_sym *sym = f->spec->sym;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    const etch_expr bits = etch_value_of(f->spec, value, &lookup);
+    if (!bits)
+        return;
+    if (bits == etch_int(sym, 8))
+        f->train->optimizer.row = etch_optimizer_with_8_bits(etch_table_builtin(), f->train->optimizer.row);
+    else if (bits != etch_int(sym, 32))
+        wrong(f, value->span, "moments have 8 bits, or 32: other widths are a dtype, moments = bf16");
+}
+
+static void report_no_argument(const filling *f, const char *optimizer, const etch_ast_arg *arg,
+                               const char *const *known, uint32_t count)
+{
+    static const char *const others[] = {"beta1", "beta2", "decay", "nesterov"};
+    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(arg->name.text, others[i]) == 0) {
+            later(f, arg->name.span, etch_text(f->spec->arena, "'%s' of an optimizer", others[i]));
+            return;
+        }
+    etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
+                                 "%s has no argument '%s'", optimizer, arg->name.text);
+    etch_suggest_name(diag, arg->name.text, known, count);
+    etch_buf list = {.arena = f->spec->arena};
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
+    etch_help(diag, "its arguments are %s", list.text);
+}
+
 static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
 {
-    static const char *const known[] = {"master", "main_grads", "momentum"};
-    static const char *const others[] = {"beta1", "beta2", "decay", "nesterov"};
-    const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
-    const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
-    if (!arg->name.text) {
+    const etch_table *table = etch_table_builtin();
+    const etch_row *row = etch_optimizer_called(table, optimizer);
+    const bool has_momentum = etch_optimizer_with_momentum(table, row) != NULL;
+    const bool has_bits = etch_optimizer_with_8_bits(table, row) != NULL;
+    const char *known[4] = {"master", "main_grads"};
+    uint32_t count = 2;
+    if (has_momentum)
+        known[count++] = "momentum";
+    if (has_bits)
+        known[count++] = "bits";
+    if (!arg->name.text)
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
-    } else if (strcmp(arg->name.text, known[0]) == 0) {
+    else if (strcmp(arg->name.text, "master") == 0)
         read_truth(f, arg, &f->train->optimizer.master);
-    } else if (strcmp(arg->name.text, known[1]) == 0) {
+    else if (strcmp(arg->name.text, "main_grads") == 0)
         read_truth(f, arg, &f->train->optimizer.main_grads);
-    } else if (takes_momentum && strcmp(arg->name.text, known[2]) == 0) {
+    else if (has_momentum && strcmp(arg->name.text, "momentum") == 0)
         read_momentum(f, arg->value);
-    } else {
-        for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
-            if (strcmp(arg->name.text, others[i]) == 0) {
-                later(f, arg->name.span, etch_text(f->spec->arena, "'%s' of an optimizer", others[i]));
-                return;
-            }
-        etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
-                                     "%s has no argument '%s'", optimizer, arg->name.text);
-        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 3 : 2);
-        etch_help(diag, "its arguments are master, main_grads%s", takes_momentum ? ", momentum" : "");
-    }
+    else if (has_bits && strcmp(arg->name.text, "bits") == 0)
+        read_bits(f, arg->value);
+    else
+        report_no_argument(f, optimizer, arg, known, count);
 }
 
 static void report_no_optimizer(const filling *f, etch_ast_name name)

@@ -258,6 +258,8 @@ typedef struct etch_selected {
     /* of a loop: its iterations of one class */
     const etch_region *body;
     const etch_tensor *tensor;
+    /* of a call, where it stands */
+    const etch_region *region;
     /* how often it happens in one microbatch: the product of the loops around */
     etch_expr around;
 } etch_selected;
@@ -267,6 +269,9 @@ typedef ETCH_VEC(etch_selected) etch_selection;
 bool etch_selection_find(etch_session *session, const etch_compiled *compiled, const char *selector,
                          etch_span span, etch_selection *out);
 bool etch_selected_holds(const etch_selected *part, const etch_cost *cost);
+/* How often the part has what costs that: as often as it happens, but a weight that calls share only as often
+ * as there is one. */
+etch_expr etch_selected_times(etch_sym *sym, const etch_selected *part, const etch_cost *cost);
 etch_span etch_selected_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
@@ -319,6 +324,8 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, etch_unit unit
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
 const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit unit);
 /* A number above 0 that is known to lie between two constants. */
+/* The text of the same for seconds, of two numbers of picoseconds above 0. */
+const char *etch_seconds_text(etch_arena *arena, uint64_t low, uint64_t high);
 etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr high, etch_unit unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 /* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session

@@ -112,10 +112,8 @@ static etch_expr scaled(etch_sym *sym, etch_expr value, int64_t places, int dire
 }
 
 /* The integer over 10^places, as a decimal; where that is no fraction, with an exponent: "4.06e9". */
-static const char *decimal_of(etch_session *session, etch_expr integer, int64_t places)
+static const char *decimal_text(etch_arena *arena, const char *digits, int64_t places)
 {
-    etch_arena *arena = session->arena;
-    const char *digits = etch_expr_text(session->sym, integer);
     int64_t length = (int64_t)strlen(digits);
     if (places == 0)
         return digits;
@@ -125,6 +123,11 @@ static const char *decimal_of(etch_session *session, etch_expr integer, int64_t 
     for (; length <= places; length++)
         digits = etch_text(arena, "0%s", digits);
     return etch_text(arena, "%.*s.%s", (int)(length - places), digits, digits + length - places);
+}
+
+static const char *decimal_of(etch_session *session, etch_expr integer, int64_t places)
+{
+    return decimal_text(session->arena, etch_expr_text(session->sym, integer), places);
 }
 
 /* Without the zeros that end it, of a decimal that is the number itself. */
@@ -159,4 +162,55 @@ etch_amount etch_amount_within(etch_session *session, etch_expr low, etch_expr h
     amount.low = shortened(session->arena, decimal_of(session, scaled(sym, low, places, -1), places));
     amount.high = shortened(session->arena, decimal_of(session, scaled(sym, high, places, 1), places));
     return amount;
+}
+
+/* ---- seconds ------------------------------------------------------------------------------------------- */
+
+enum { PICO = 12, MOST_SECOND_DIGITS = 15 };
+__extension__ typedef unsigned __int128 wide;
+
+/* Of a second: the exponent of its first digit. */
+static int magnitude_of(uint64_t picoseconds)
+{
+    int digits = 0;
+    for (; picoseconds; picoseconds /= 10)
+        digits++;
+    return digits - 1 - PICO;
+}
+
+static wide power_of_ten(int exponent)
+{
+    wide power = 1;
+    while (exponent-- > 0)
+        power *= 10;
+    return power;
+}
+
+/* `twice`/2 picoseconds in units of 10^-places seconds, to the nearest. */
+static wide rounded(wide twice, int places)
+{
+    return places >= PICO ? (twice * power_of_ten(places - PICO) + 1) / 2
+                          : (twice + power_of_ten(PICO - places)) / (2 * power_of_ten(PICO - places));
+}
+
+static const char *digits_of(etch_arena *arena, wide number)
+{
+    char text[40];
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + (int)(number % 10));
+        number /= 10;
+    } while (number > 0);
+    return etch_copy_text(arena, text + at, sizeof text - at);
+}
+
+const char *etch_seconds_text(etch_arena *arena, uint64_t low, uint64_t high)
+{
+    int places = MOST_SECOND_DIGITS - 1 - magnitude_of(high);
+    while (places > -magnitude_of(low) && rounded(2 * (wide)low, places) != rounded(2 * (wide)high, places))
+        places--;
+    const wide nearest = rounded((wide)low + high, places);
+    const char *text = decimal_text(arena, digits_of(arena, nearest), places);
+    const bool is_whole = places >= PICO || low % (uint64_t)power_of_ten(PICO - places) == 0;
+    return low == high && is_whole ? shortened(arena, text) : text;
 }

@@ -72,7 +72,9 @@ static void find_scopes(etch_session *session, const etch_graph *graph, const su
         etch_scope *scope = graph->scopes.at[i];
         if (etch_scope_is_called(scope, selector, strlen(selector)) && (all || s->runs[scope->id])) {
             etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
-            ETCH_PUSH(session->arena, out, (etch_selected){.scope = scope, .around = around});
+            const etch_region *region = s->region_of_scope[scope->id];
+            ETCH_PUSH(session->arena, out,
+                      (etch_selected){.scope = scope, .region = region, .around = around});
         }
     }
 }
@@ -173,11 +175,27 @@ static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
     return tensor != NULL;
 }
 
+/* Is it of a weight that several calls may read? */
+static bool is_of_shared(const etch_cost *cost)
+{
+    return cost->tensor && cost->tensor->calls.count > 0 && cost->scope == cost->tensor->scope;
+}
+
+etch_expr etch_selected_times(etch_sym *sym, const etch_selected *part, const etch_cost *cost)
+{
+    const bool is_shared = part->scope && is_of_shared(cost) && in_body(part->region, cost->tensor->region);
+    return is_shared ? runs_of(sym, cost->tensor->region) : part->around;
+}
+
 bool etch_selected_holds(const etch_selected *part, const etch_cost *cost)
 {
+    if (part->scope && !part->scope->parent)
+        return true; /* the model holds everything */
+    for (uint32_t i = 0; part->scope && is_of_shared(cost) && i < cost->tensor->calls.count; i++)
+        if (etch_scope_is_inside(cost->tensor->calls.at[i], part->scope))
+            return true;
     if (part->scope)
-        return !part->scope->parent ||
-               etch_scope_is_inside(cost->scope, part->scope); /* the model holds everything */
+        return etch_scope_is_inside(cost->scope, part->scope);
     if (part->body)
         return in_body(cost->body, part->body);
     return derives_from(cost->tensor, part->tensor);

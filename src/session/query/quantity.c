@@ -399,7 +399,7 @@ static void pick(etch_session *session, const etch_compiled *p, const etch_cost_
             continue;
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
-            amount = etch_div(sym, amount, f->part->around);
+            amount = etch_div(sym, amount, etch_selected_times(sym, f->part, cost));
         if (p->placed)
             amount = etch_at_work_share(p->placed, amount, f->share);
         amount = etch_cost_total(session, p, cost, amount);

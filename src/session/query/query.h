@@ -115,6 +115,9 @@ const etch_cluster *etch_session_cluster(etch_session *session, const etch_sessi
 bool etch_session_device(etch_session *session, bool needs_level, etch_machine *out);
 /* The stack of the cluster; NULL after a reported error. */
 const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *cluster, const char *name);
+/* The next of some kinds of products, bits 1 << etch_product_kind, from `*from` on, that the device has no
+ * line for, as a sentence; NULL: there is none. */
+const char *etch_machine_lack(etch_arena *arena, const etch_device *device, unsigned kinds, unsigned *from);
 /* Says which kinds of kernels of the job the device has no line for. */
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job);
 /* Says that the levels divide a group unevenly, where they do. */

@@ -41,22 +41,30 @@ const etch_stack *etch_session_stack(etch_session *session, const etch_cluster *
     return NULL;
 }
 
+const char *etch_machine_lack(etch_arena *arena, const etch_device *device, unsigned kinds, unsigned *from)
+{
+    static const etch_kernel_kind of[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
+                                          [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
+                                          [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
+                                          [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
+    while (*from < sizeof of / sizeof *of) {
+        const unsigned i = (*from)++;
+        const char *instead = etch_device_stands_in(device, of[i]);
+        if (instead && (kinds >> i & 1))
+            return etch_text(arena, "the device '%s' has no line `fit %s`: its times are %s", device->name,
+                             etch_kernel_kind_name(of[i]), instead);
+    }
+    return NULL;
+}
+
 void etch_remark_machine(etch_session *session, const etch_device *device, const etch_job *job)
 {
-    static const etch_kernel_kind kinds[] = {[ETCH_PRODUCT_NONE] = ETCH_KERNEL_ELEMENTWISE,
-                                             [ETCH_PRODUCT_PLAIN] = ETCH_KERNEL_PRODUCT,
-                                             [ETCH_PRODUCT_GROUPED] = ETCH_KERNEL_GROUPED,
-                                             [ETCH_PRODUCT_ATTENTION] = ETCH_KERNEL_ATTENTION};
-    unsigned seen = 0;
+    const char *lack;
+    unsigned kinds = 0, from = 0;
     for (uint32_t i = 0; i < job->workload_count; i++)
-        seen |= 1u << job->workloads[i].kind;
-    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *instead = etch_device_stands_in(device, kinds[i]);
-        if (instead && (seen >> i & 1))
-            etch_remark(session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0},
-                        "the device '%s' has no line `fit %s`: its times are %s", device->name,
-                        etch_kernel_kind_name(kinds[i]), instead);
-    }
+        kinds |= 1u << job->workloads[i].kind;
+    while ((lack = etch_machine_lack(session->arena, device, kinds, &from)) != NULL)
+        etch_remark(session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0}, "%s", lack);
 }
 
 void etch_remark_uneven(etch_session *session, const etch_uneven *uneven)

@@ -54,49 +54,9 @@ static etch_reason_text undefined(const char *what)
 
 /* ---- evaluating ---------------------------------------------------------------------------------------- */
 
-/* Formulas of some rows. */
-typedef struct evaluated {
-    etch_workspace *workspace;
-    uint32_t count;
-    int64_t *values;
-    unsigned char *kinds;
-} evaluated;
-
-/* The values of one axis at some rows. */
-static etch_column gather(etch_sweep_block *b, uint32_t axis, const uint32_t *rows, uint32_t count)
-{
-    const int64_t *numbers = b->numbers[axis], *denominators = b->denominators[axis];
-    int64_t *values = ETCH_NEW_ARRAY(b->arena, count, int64_t), *below = NULL;
-    bool same = true;
-    for (uint32_t i = 0; i < count; i++) {
-        values[i] = numbers[rows[i]];
-        same = same && values[i] == values[0];
-    }
-    if (denominators) {
-        below = ETCH_NEW_ARRAY(b->arena, count, int64_t);
-        for (uint32_t i = 0; i < count; i++) {
-            below[i] = denominators[rows[i]];
-            same = same && below[i] == below[0];
-        }
-    }
-    return (etch_column){values, below, same};
-}
-
-static etch_status evaluate(etch_sweep_block *b, const etch_program *program, const uint32_t *inputs,
-                            const uint32_t *rows, uint32_t count, evaluated *out)
-{
-    const size_t formulas = etch_program_formulas(program), variables = etch_program_variables(program);
-    etch_column *columns = ETCH_NEW_ARRAY(b->arena, variables + 1, etch_column);
-    for (size_t i = 0; i < variables; i++)
-        columns[i] = gather(b, inputs[i], rows, count);
-    out->count = count;
-    out->values = ETCH_NEW_ARRAY(b->arena, formulas * count, int64_t);
-    out->kinds = ETCH_NEW_ARRAY(b->arena, formulas * count, unsigned char);
-    return etch_program_evaluate(program, count, columns, out->values, out->kinds, out->workspace);
-}
-
 /* False: it is undefined, or longer than any number. */
-static bool exact_at(etch_sweep_block *b, const evaluated *e, uint32_t formula, uint32_t i, etch_exact *out)
+static bool exact_at(etch_sweep_block *b, const etch_sweep_values *e, uint32_t formula, uint32_t i,
+                     etch_exact *out)
 {
     const size_t at = (size_t)formula * e->count + i;
     *out = (etch_exact){e->values[at], 1, NULL};
@@ -119,7 +79,7 @@ static bool exact_at(etch_sweep_block *b, const evaluated *e, uint32_t formula, 
 
 /* ---- plain statements ---------------------------------------------------------------------------------- */
 
-static bool holds(etch_sweep_block *b, const evaluated *e, const etch_sweep_claim *claim, uint32_t i,
+static bool holds(etch_sweep_block *b, const etch_sweep_values *e, const etch_sweep_claim *claim, uint32_t i,
                   bool *defined)
 {
     etch_exact left, right;
@@ -131,7 +91,7 @@ static etch_status find_passes(etch_sweep_block *b)
 {
     const etch_sweep_frame *frame = b->frame;
     const uint32_t statements = b->sweep->request.where.count;
-    evaluated e = {0};
+    etch_sweep_values e = {0};
     b->passes = ETCH_NEW_ARRAY(b->arena, b->count, bool);
     memset(b->passes, 1, b->count * sizeof(bool));
     if (!frame->program || b->count == 0)
@@ -141,7 +101,7 @@ static etch_status find_passes(etch_sweep_block *b)
         rows[i] = i;
     etch_status status = etch_workspace_new(&e.workspace);
     if (status == ETCH_OK)
-        status = evaluate(b, frame->program, frame->inputs, rows, b->count, &e);
+        status = etch_block_evaluate(b, b->arena, frame->program, frame->inputs, rows, b->count, &e);
     for (uint32_t s = 0; status == ETCH_OK && s < statements; s++) {
         if (frame->kinds[s] != ETCH_WHERE_PLAIN)
             continue;
@@ -231,7 +191,7 @@ etch_status etch_block_sort(etch_sweep_block *b)
 
 /* ---- rows of one case ---------------------------------------------------------------------------------- */
 
-static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+static bool is_met(etch_sweep_block *b, const etch_sweep_values *e, const etch_case_must *m, uint32_t i)
 {
     etch_exact left, right;
     const bool defined = exact_at(b, e, m->left, i, &left) && exact_at(b, e, m->right, i, &right);
@@ -254,7 +214,8 @@ static bool is_met(etch_sweep_block *b, const evaluated *e, const etch_case_must
 }
 
 /* Words are looked at here; what is no word goes the long way. */
-static bool is_met_by_words(etch_sweep_block *b, const evaluated *e, const etch_case_must *m, uint32_t i)
+static bool is_met_by_words(etch_sweep_block *b, const etch_sweep_values *e, const etch_case_must *m,
+                            uint32_t i)
 {
     const size_t l = (size_t)m->left * e->count + i, r = (size_t)m->right * e->count + i;
     const int64_t left = e->values[l], right = e->values[r];
@@ -268,12 +229,13 @@ static bool is_met_by_words(etch_sweep_block *b, const evaluated *e, const etch_
 }
 
 /* Takes rows out of the list that a condition refuses. */
-static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
-                               uint32_t *count)
+static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, etch_sweep_values *e,
+                               uint32_t *rows, uint32_t *count)
 {
     if (!c->musts.program || *count == 0)
         return ETCH_OK;
-    const etch_status status = evaluate(b, c->musts.program, c->musts.inputs, rows, *count, e);
+    const etch_status status =
+        etch_block_evaluate(b, b->arena, c->musts.program, c->musts.inputs, rows, *count, e);
     bool *refused = ETCH_NEW_ARRAY(b->arena, *count, bool);
     for (uint32_t m = 0; status == ETCH_OK && m < c->must_count; m++)
         for (uint32_t i = 0; i < *count; i++)
@@ -291,12 +253,13 @@ static etch_status check_musts(etch_sweep_block *b, const etch_sweep_case *c, ev
 }
 
 /* The same of statements about quantities. */
-static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
-                                uint32_t *count)
+static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, etch_sweep_values *e,
+                                uint32_t *rows, uint32_t *count)
 {
     if (!c->claims.program || *count == 0)
         return ETCH_OK;
-    const etch_status status = evaluate(b, c->claims.program, c->claims.inputs, rows, *count, e);
+    const etch_status status =
+        etch_block_evaluate(b, b->arena, c->claims.program, c->claims.inputs, rows, *count, e);
     uint32_t kept = 0;
     for (uint32_t i = 0; status == ETCH_OK && i < *count; i++) {
         bool met = true, defined = true, each;
@@ -316,13 +279,14 @@ static etch_status check_claims(etch_sweep_block *b, const etch_sweep_case *c, e
     return status;
 }
 
-static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, const uint32_t *rows,
-                           uint32_t count)
+static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, etch_sweep_values *e,
+                           const uint32_t *rows, uint32_t count)
 {
     const uint32_t exprs = b->sweep->request.exprs.count;
     if (count == 0)
         return ETCH_OK;
-    const etch_status status = evaluate(b, c->exprs.program, c->exprs.inputs, rows, count, e);
+    const etch_status status =
+        etch_block_evaluate(b, b->arena, c->exprs.program, c->exprs.inputs, rows, count, e);
     etch_exact *all = ETCH_NEW_ARRAY(b->arena, (size_t)count * exprs, etch_exact);
     for (uint32_t i = 0; status == ETCH_OK && i < count; i++) {
         etch_exact *results = &all[(size_t)i * exprs];
@@ -338,8 +302,8 @@ static etch_status compute(etch_sweep_block *b, const etch_sweep_case *c, evalua
     return status;
 }
 
-static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, evaluated *e, uint32_t *rows,
-                                uint32_t count)
+static etch_status compute_case(etch_sweep_block *b, const etch_sweep_case *c, etch_sweep_values *e,
+                                uint32_t *rows, uint32_t count)
 {
     if (c->state == ETCH_CASE_REFUSED) {
         for (uint32_t i = 0; i < count; i++)
@@ -405,7 +369,7 @@ void etch_block_finish(etch_sweep_block *b)
 }
 
 /* The rows of a case whose values have not been looked at yet. */
-static etch_status fit_case(etch_sweep_block *b, etch_sweep_case *c, evaluated *e, uint32_t *rows,
+static etch_status fit_case(etch_sweep_block *b, etch_sweep_case *c, etch_sweep_values *e, uint32_t *rows,
                             uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -427,7 +391,7 @@ etch_status etch_block_fit(etch_sweep_block *b)
 {
     const chains all = chain_rows(b);
     uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
-    evaluated e = {0};
+    etch_sweep_values e = {0};
     etch_status status = etch_workspace_new(&e.workspace);
     b->wanted.count = 0;
     for (uint32_t h = 0; status == ETCH_OK && h < all.head_count; h++) {
@@ -447,7 +411,7 @@ etch_status etch_block_compute(etch_sweep_block *b)
 {
     const chains all = chain_rows(b);
     uint32_t *rows = ETCH_NEW_ARRAY(b->arena, b->count, uint32_t);
-    evaluated e = {0};
+    etch_sweep_values e = {0};
     etch_status status = etch_workspace_new(&e.workspace);
     b->results = ETCH_NEW_ARRAY(b->arena, b->count, etch_exact *);
     for (uint32_t h = 0; status == ETCH_OK && h < all.head_count; h++) {

@@ -71,6 +71,7 @@ static void end_work(etch_sweep_case *self);
 void etch_case_free(etch_sweep_case *self)
 {
     end_work(self);
+    etch_case_free_shapes(self);
     etch_program_free(self->musts.program);
     etch_program_free(self->claims.program);
     etch_program_free(self->exprs.program);

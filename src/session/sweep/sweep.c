@@ -10,7 +10,7 @@
 #define ROWS_UNASKED UINT64_C(100000000)
 
 /* Each may be a model of its own. */
-enum { MOST_FRAMES = 10000, BLOCK_TIMED = 32 };
+enum { MOST_FRAMES = 10000, BLOCK_TIMED = 512 };
 
 /* Of a block, for which Ctrl-C waits; a block has fewer rows. */
 enum { MOST_CUTS = 1 << 16 };
@@ -401,6 +401,7 @@ void etch_sweep_end(etch_sweep *sweep)
     for (uint32_t i = 0; i < sweep->case_slots; i++)
         for (etch_sweep_case *at = sweep->cases[i]; at; at = at->next)
             etch_case_free(at);
+    etch_timers_free(sweep);
     if (sweep->mem)
         etch_mem_free(sweep->mem);
 }

@@ -8,9 +8,11 @@
  *     machine.c    what steps run on
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
+ *     evaluate.c   formulas of many rows
  *     block.c      many rows at once
  *     blocks.c     some blocks at a time
- *     timed.c      runs of steps, row by row
+ *     timed.c      times of steps
+ *     shapes_int.h those of rows whose steps differ in numbers alone
  *     exact.c      numbers of any size
  *     message.c    what one session says, said by another
  *     rows.c       the best rows, rows that no other is better than
@@ -339,6 +341,10 @@ typedef struct etch_sweep_case {
     const etch_sweep_claim *claim;
     const uint32_t *claim_of;
     uint32_t claim_count;
+    /* of steps of its rows: shapes.c */
+    ETCH_VEC(struct etch_case_shape *) shapes;
+    etch_arena *shape_arena;
+    bool has_no_shapes;
 } etch_sweep_case;
 
 /* A row that is kept. */
@@ -398,6 +404,9 @@ typedef struct etch_sweep {
     bool may_time, times;
     /* of all frames */
     ETCH_VEC(etch_program *) programs;
+    /* by thread, of those that find times of steps */
+    struct etch_sweep_timer *timers;
+    unsigned timer_count;
     /* names of columns: axes */
     etch_texts columns;
     /* by hash */
@@ -576,6 +585,20 @@ etch_tally *etch_tally_add(etch_arena *arena, etch_tallies *all, const etch_tall
 /* Do rows go out as they come? */
 bool etch_sweep_streams(const etch_sweep *sweep);
 
+/* ---- evaluate.c ---------------------------------------------------------------------------------------- */
+
+/* What formulas are for some rows: value and kind of formula f in row i at f*count + i. */
+typedef struct etch_sweep_values {
+    etch_workspace *workspace;
+    uint32_t count;
+    int64_t *values;
+    unsigned char *kinds;
+} etch_sweep_values;
+/* Evaluates a program for rows of a block. The workspace is that of `out`, the rest lives in the arena. */
+etch_status etch_block_evaluate(const etch_sweep_block *block, etch_arena *arena, const etch_program *program,
+                                const uint32_t *inputs, const uint32_t *rows, uint32_t count,
+                                etch_sweep_values *out);
+
 /* ---- blocks.c ------------------------------------------------------------------------------------------ */
 
 /* A block of the sweep for rows of a frame, behind those that there are: there is room for it. */
@@ -592,6 +615,11 @@ etch_status etch_block_run(etch_sweep_block *block, unsigned threads);
 /* Computes the blocks of the sweep. */
 etch_status etch_blocks_compute(etch_sweep *sweep, unsigned threads);
 void etch_blocks_free(etch_sweep *sweep);
+
+/* Ends what threads keep of times of steps. */
+void etch_timers_free(etch_sweep *sweep);
+/* Ends the programs of the shapes of a case. */
+void etch_case_free_shapes(etch_sweep_case *of);
 
 /* ---- lowered.c ----------------------------------------------------------------------------------------- */
 

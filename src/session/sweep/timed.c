@@ -1,5 +1,6 @@
-/* Runs of steps: what is asked of them has no formula, so that each row that is left is run by itself. */
-#include "session/sweep/sweep_int.h"
+/* Runs of steps: what is asked of them has no formula. Rows whose steps differ in numbers alone are told
+ * together (shapes.c), and each row that is left is run by itself. */
+#include "session/sweep/shapes_int.h"
 
 #include <string.h>
 
@@ -150,8 +151,10 @@ static etch_status take_all(void *data)
     return ETCH_OK;
 }
 
+/* Rows that are left: those whose shapes may tell their steps, and those that are run. */
 typedef struct listing {
     etch_sweep_block *block;
+    ETCH_VEC(etch_row_shape) told;
     run_rows rows;
 } listing;
 
@@ -161,7 +164,27 @@ static etch_status list(void *data)
     etch_sweep_block *b = l->block;
     for (uint32_t i = 0; i < b->count; i++)
         if (b->results[i])
-            ETCH_PUSH(b->arena, &l->rows, ((run_row){.block = b, .row = i}));
+            ETCH_PUSH(b->arena, &l->told, ((etch_row_shape){.row = i}));
+    return ETCH_OK;
+}
+
+/* Takes the times that shapes told, in the order of the rows; the others are run. */
+static etch_status take_told(void *data)
+{
+    listing *l = data;
+    etch_sweep_block *b = l->block;
+    for (uint32_t i = 0; i < l->told.count; i++) {
+        const etch_row_shape *row = &l->told.at[i];
+        if (!row->is_timed) {
+            ETCH_PUSH(b->arena, &l->rows, ((run_row){.block = b, .row = row->row}));
+            continue;
+        }
+        const char *text =
+            etch_seconds_text(b->arena, row->time.step - row->time.error, row->time.step + row->time.error);
+        for (uint32_t k = 0; k < b->sweep->request.exprs.count; k++)
+            if (b->frame->timed[k])
+                b->results[row->row][k] = etch_exact_read(b->arena, text);
+    }
     return ETCH_OK;
 }
 
@@ -175,6 +198,18 @@ static void tell_lack(etch_sweep *sweep, const char *lacks)
     etch_remark(sweep->session->diags, ETCH_E_MACHINE_LACKS, (etch_span){0, 0}, "%s", lacks);
 }
 
+/* Of rows that were told, and of rows that were run, in their order. */
+static void tell_lacks(const listing *l, etch_status status)
+{
+    uint32_t run = 0;
+    for (uint32_t i = 0; status == ETCH_OK && i < l->told.count; i++) {
+        const etch_row_shape *row = &l->told.at[i];
+        const char *lacks = row->is_timed ? row->lacks : l->rows.at[run++].lacks;
+        if (lacks)
+            tell_lack(l->block->sweep, lacks);
+    }
+}
+
 static etch_status finish(void *data)
 {
     etch_block_finish(data);
@@ -186,12 +221,14 @@ etch_status etch_block_run(etch_sweep_block *b, unsigned threads)
     listing l = {.block = b};
     etch_status status = etch_guard(b->mem, list, &l);
     if (status == ETCH_OK)
+        status = etch_block_time_shapes(b, threads, l.told.at, l.told.count);
+    if (status == ETCH_OK)
+        status = etch_guard(b->mem, take_told, &l);
+    if (status == ETCH_OK)
         status = etch_parallel(threads, l.rows.count, run_one, &l.rows);
     if (status == ETCH_OK)
         status = etch_guard(b->mem, take_all, &l.rows);
-    for (uint32_t i = 0; status == ETCH_OK && i < l.rows.count; i++)
-        if (l.rows.at[i].lacks)
-            tell_lack(b->sweep, l.rows.at[i].lacks);
+    tell_lacks(&l, status);
     for (uint32_t i = 0; i < l.rows.count; i++)
         if (l.rows.at[i].mem)
             etch_mem_free(l.rows.at[i].mem);
