@@ -14,6 +14,16 @@ void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *
     ETCH_PUSH(ranks->env.arena, &ranks->made, array);
 }
 
+void exec_ranks_begin(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *made,
+                      uint32_t rank)
+{
+    if (step->accumulate_into[output] || step->row->stays)
+        return;
+    exec_ranks_birth(ranks, step->outs[output]->tensor, made, rank);
+    if (step->ring && step->outs[output]->blocks)
+        made->bytes *= exec_blocks_back(ranks, step->ring);
+}
+
 uint32_t exec_array_end(const exec_array *array)
 {
     return array->together && *array->together > array->read ? *array->together : array->read;
@@ -55,6 +65,16 @@ void exec_ranks_whole(exec_ranks *ranks, const etch_step *step, uint32_t output,
         *sum->together = ranks->now;
     if (weight->region->loop)
         ETCH_PUSH(ranks->values.arena, &ranks->of_iteration, sum);
+}
+
+/* What forward has made for backward, or the first half of backward for the second, is not read by who only
+ * hands it on. */
+void exec_ranks_hand_on(const exec_ranks *ranks, const etch_placed_region *body, exec_array *array)
+{
+    const bool is_derived = body->of->loop->forward || body->of->loop->repeats;
+    const bool is_of_first_half = ranks->skips[0] && array->born < ranks->pass_began;
+    if (!(array->made_as && is_derived) && !is_of_first_half)
+        array->read = ranks->now;
 }
 
 void exec_ranks_end_iteration(exec_ranks *ranks)

@@ -121,10 +121,7 @@ static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
 
 static bool is_maximum(const exec_ranks *ranks, const etch_state *place)
 {
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        if (place[a] == ETCH_PARTIAL_MAX)
-            return true;
-    return false;
+    return etch_axes_held(ranks->placed->plan, place, ETCH_PARTIAL_MAX) != 0;
 }
 
 /* The sum of the parts of a group that all hold the same range, or the largest of each element: what rank
@@ -276,6 +273,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             part->memory = from; /* it is a part of it: what reads the shard reads it */
         else if (part && !is_shard_of_input(step))
             exec_ranks_birth(ranks, step->outs[0]->tensor, part, r);
+        if (part && r == 0 && step->collective == ETCH_PERMUTE && step->outs[0]->blocks)
+            part->bytes *= exec_blocks_out(ranks, step->axes);
         if (from && !(part && looks))
             note_read(ranks, step, from, r);
     }
@@ -381,8 +380,10 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         (*sum)->at[w.at[0]] += added->at[w.at[1]];
 }
 
-/* Runs the op of a step on one rank. `parts` are the operands of all ranks. */
-static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***parts, uint32_t rank)
+/* Runs the op of a step on one rank. `parts` are the operands of all ranks; `ring` is what has been made, by
+ * result and rank, with so many FLOP, where blocks go round; else NULL. */
+static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***parts, uint32_t rank,
+                        exec_array ***ring, int64_t flop)
 {
     uint32_t statistics = statistic_axes(ranks, step);
     exec_call call = {.env = &ranks->env,
@@ -392,12 +393,16 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     for (uint32_t i = 0; i < step->in_count; i++)
         call.ins[i] = statistics ? gathered(ranks, step->ins[i], parts[i], statistics, rank) : parts[i][rank];
     for (uint32_t i = 0; i < step->out_count; i++) {
-        call.outs[i] = ETCH_NEW(ranks->values.arena, exec_array);
+        call.outs[i] = ring ? ring[i][rank] : ETCH_NEW(ranks->values.arena, exec_array);
+        if (ring)
+            continue;
         *call.outs[i] =
             exec_mesh_part(&ranks->mesh, &ranks->env, step->outs[i]->tensor, step->outs[i]->place, rank);
         exec_array_fill(ranks->values.arena, call.outs[i]);
     }
-    exec_op(&call);
+    call.flop = flop;
+    if (!ring)
+        exec_op(&call);
     if (ranks->env.failure) {
         ranks->env.failure =
             etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
@@ -407,8 +412,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     check_flop(ranks, step, rank, &call, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ETCH_ROLE_FREE; i++)
-        if (!step->accumulate_into[i] && !step->row->stays)
-            exec_ranks_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
+        exec_ranks_begin(ranks, step, i, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     if (ranks->traffic && rank == 0)
@@ -443,8 +447,11 @@ static void run_op(exec_ranks *ranks, const etch_step *step)
             check_value(ranks, step, step->ins[i], step->op->ins[i], "operand");
         parts[i] = parts_of(ranks, step->ins[i]);
     }
+    int64_t *flop = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, int64_t);
+    exec_array ***ring =
+        step->ring && !ranks->env.failure ? exec_ranks_go_round(ranks, step, parts, flop) : NULL;
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
-        run_on_rank(ranks, step, parts, r);
+        run_on_rank(ranks, step, parts, r, ring, flop[r]);
     ranks->seen[step->id] = true;
     for (uint32_t i = 0; i < step->out_count && !is_part(step); i++)
         check_value(ranks, step, step->outs[i], step->op->outs[i], "result");
@@ -465,6 +472,7 @@ static void run_step(exec_ranks *ranks, etch_step *step)
 {
     ranks->now++;
     ranks->runs[step->id]++;
+    exec_ranks_count_group(ranks, step);
     check_parts(ranks, step);
     if (step->copies || (step->collective != ETCH_NO_COLLECTIVE && step->outs[0]->sharded_flat))
         exec_ranks_gather(ranks, ranks->region, step);
@@ -550,17 +558,13 @@ static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t t
         exec_iterated(&ranks->env, loop->loop);
 }
 
-/* Of backward, or recomputed there? */
-static bool is_derived(const etch_placed_region *body)
-{
-    return body->of->loop->forward || body->of->loop->repeats;
-}
-
 static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn,
                           exec_array ***handed)
 {
     const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
     exec_iterate(&ranks->env, loop->loop, turn);
+    if (!ranks->region->loop)
+        exec_ranks_begin_iteration(ranks, loop);
     for (uint32_t i = 0; i < body->carries.count; i++)
         if (is_carried(ranks, loop, i))
             set_all(ranks, body->carries.at[i].in, handed[i]);
@@ -574,8 +578,8 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     }
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         exec_array *out = is_carried(ranks, loop, i) && handed[i] ? memory_of(handed[i][0]) : NULL;
-        if (out && (!out->made_as || !is_derived(body))) /* what backward hands on of forward is not read */
-            out->read = ranks->now;
+        if (out)
+            exec_ranks_hand_on(ranks, body, out);
     }
     if (!ranks->region->loop)
         exec_ranks_end_iteration(ranks);
@@ -618,6 +622,7 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop, bool is_to
     begin_loop(ranks, loop, turns.low, handed);
     for (uint32_t turn = turns.low; turn < turns.high && !ranks->env.failure; turn++)
         run_iteration(ranks, loop, turn, handed);
+    ranks->group_begins = ranks->group_begins || is_top;
     if (!ranks->env.failure)
         end_loop(ranks, loop, turns.high, handed);
 }
@@ -771,6 +776,9 @@ void exec_ranks_pass(exec_ranks *ranks, bool backward)
     const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
     ranks->group_read = ETCH_NEW_ARRAY(ranks->env.arena, ranks->placed->weight_groups.count, uint32_t);
     ranks->of_iteration.count = ranks->of_iteration.capacity = 0;
+    ranks->group_begins = true;
+    ranks->pass_began = ranks->now;
+    ranks->actions++;
     run_region(ranks, region);
     exec_ranks_forget(ranks, region, region->items.count);
     if (backward && !ranks->skips[1] && !ranks->env.failure)
@@ -782,7 +790,7 @@ void exec_ranks_run(exec_ranks *ranks)
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
-    ranks->made.count = ranks->now = 0;
+    ranks->made.count = ranks->groups.count = ranks->now = 0;
     exec_ranks_pass(ranks, false);
     if (!ranks->env.failure && ranks->placed->backward)
         exec_ranks_pass(ranks, true);
