@@ -76,6 +76,8 @@ typedef enum etch_collective {
     ETCH_ALL_GATHER,
     /* to the stage that comes next or before: never between placements */
     ETCH_SEND,
+    /* blocks of an attention go from rank to rank, until each rank has had all of them */
+    ETCH_PERMUTE,
     ETCH_COLLECTIVE_COUNT
 } etch_collective;
 ETCH_API const char *etch_collective_name(etch_collective collective);
@@ -156,6 +158,8 @@ typedef enum etch_rule {
     ETCH_RULE_TOTAL,
     /* R6: the value is partial, and what ranks have of it all have the whole cotangent */
     ETCH_RULE_SUMMAND,
+    /* R2: an attention has what others hold block by block, as the plan says */
+    ETCH_RULE_RING,
     /* R9: the gradient of a weight goes to where the weight is */
     ETCH_RULE_WEIGHT,
     /* R9: a weight group (an iteration of a loop, or what is in none) reads weights that a line divides */

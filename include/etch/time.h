@@ -206,8 +206,11 @@ typedef struct etch_simulation_node {
     etch_simulation_work work;
     /* index into the axes of the simulation: what it communicates over. Not of computations */
     uint32_t axes;
-    /* a send, a receive: the other rank less this one */
+    /* a send, a receive: the other rank less this one. Round a ring: so many ranks further along it */
     int64_t peer;
+    /* the ranks of the ring, and how far apart they are: the other rank is as far along as (rank/stride +
+     * peer) modulo `ring`; 0: there is none */
+    uint32_t ring, stride;
     /* FLOP of a computation; read and written, or the payload */
     uint64_t flop, bytes;
     /* below 0: of none */

@@ -73,25 +73,35 @@ static void add_peer(writing *w, int64_t peer)
     w->peers[w->peer_count++] = peer;
 }
 
-static uint32_t thread_of(writing *w, const etch_simulation_node *node)
+/* The rank at the other end of a message. */
+static int64_t peer_of(const etch_simulation_node *node, uint32_t rank)
 {
+    if (!node->ring)
+        return (int64_t)rank + node->peer;
+    const int64_t at = rank / node->stride % node->ring, size = node->ring;
+    return (int64_t)rank + ((at + node->peer + size) % size - at) * node->stride;
+}
+
+static uint32_t thread_of(writing *w, const cli_drawn *rank, const etch_simulation_node *node)
+{
+    const int64_t peer = peer_of(node, rank->rank);
     const uint32_t receives = 1 + (uint32_t)w->s->axes_count;
     uint32_t i = 0;
     if (node->work == ETCH_STEP_COMPUTES)
         return COMPUTE_THREAD;
     if (node->work != ETCH_STEP_RECEIVES)
         return w->s->one_stream ? 1 : 1 + node->axes;
-    while (i < w->peer_count && w->peers[i] != node->peer)
+    while (i < w->peer_count && w->peers[i] != peer)
         i++;
     if (i == w->peer_count)
-        add_peer(w, node->peer);
+        add_peer(w, peer);
     return receives + i;
 }
 
 static void put_node(writing *w, const cli_drawn *rank, uint32_t i)
 {
     const etch_simulation_node *node = &rank->class->nodes[i];
-    begin_line(w, "X", rank->rank, thread_of(w, node));
+    begin_line(w, "X", rank->rank, thread_of(w, rank, node));
     put_time(w, "ts", rank->class->begins[i]);
     put_time(w, "dur", rank->class->lasts[i]);
     fputs(",\"name\":", w->out);
@@ -109,7 +119,7 @@ static void put_node(writing *w, const cli_drawn *rank, uint32_t i)
     if (node->work == ETCH_STEP_COMPUTES)
         fprintf(w->out, ",\"flop\":%" PRIu64, node->flop);
     else if (node->work == ETCH_STEP_SENDS || node->work == ETCH_STEP_RECEIVES)
-        fprintf(w->out, ",\"peer\":%" PRId64, (int64_t)rank->rank + node->peer);
+        fprintf(w->out, ",\"peer\":%" PRId64, peer_of(node, rank->rank));
     fprintf(w->out, ",\"bytes\":%" PRIu64 "}}", node->bytes);
 }
 
@@ -122,7 +132,7 @@ static void name_rank(writing *w, const cli_drawn *rank)
     for (uint32_t i = 0; i < (w->s->one_stream ? 1 : w->s->axes_count); i++)
         name_track(w, "thread_name", rank->rank, 1 + i, w->s->one_stream ? "communication" : w->s->axes[i]);
     for (uint32_t i = 0; i < w->peer_count; i++) {
-        snprintf(text, sizeof text, "from rank %" PRId64, (int64_t)rank->rank + w->peers[i]);
+        snprintf(text, sizeof text, "from rank %" PRId64, w->peers[i]);
         name_track(w, "thread_name", rank->rank, 1 + (uint32_t)w->s->axes_count + i, text);
     }
 }

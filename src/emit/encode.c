@@ -405,7 +405,7 @@ void etch_blanks_fill(const etch_job *job, uint32_t rank, uint32_t *values)
     const etch_class_program *program = &job->programs[job->class_of[rank]];
     values[ETCH_BLANK_OWN] = rank;
     for (uint32_t i = 0; i < program->peer_count; i++)
-        values[ETCH_BLANK_PEERS + i] = (uint32_t)((int64_t)rank + program->peers[i]);
+        values[ETCH_BLANK_PEERS + i] = etch_peer_rank(job, program->peers[i], rank);
     for (uint32_t i = 0; i < job->family_count; i++)
         values[ETCH_BLANK_FAMILIES + i] =
             job->families[i].dimensions ? 0 : etch_group_id(job, &job->families[i], rank);

@@ -197,7 +197,7 @@ static json_t *classes_json(writer *w)
 static const char *comm_name(const etch_comm_total *comm)
 {
     if (comm->type == ETCH_NODE_SEND)
-        return "send";
+        return comm->is_ring ? "permute" : "send";
     if (comm->type == ETCH_NODE_RECV)
         return "recv";
     switch (comm->collective) {

@@ -24,6 +24,18 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
     c->names += times * ((etch_total)PHASE_BYTES + prefix + task->name.length + 1 + more);
 }
 
+/* The runs of an attention whose blocks go round, and the messages beside them, as nodes of one task. */
+static void count_ring(counting *c, const etch_task *task, etch_total times, uint32_t prefix)
+{
+    enum { BESIDE = 4 };
+    const etch_ring_task *ring = task->ring;
+    const uint32_t moves = ring->out->read_count + (ring->back ? ring->back->read_count : 0);
+    etch_task node = *task;
+    node.read_count += moves + BESIDE;
+    node.name.length = task->name.length + NUMBER_BYTES + ETCH_RING_NAME;
+    count_task(c, &node, times * etch_ring_nodes(ring), prefix);
+}
+
 /* `runs`: of the body, in a microbatch. Goes as deep as loops are nested. */
 static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
 {
@@ -32,14 +44,18 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
         const etch_repeat *repeat = item->repeat;
         if (!body->parent && !etch_held_any(c->held, item->layers))
             continue;
-        if (item->task)
-            count_task(c, item->task, item->task->once ? runs : runs * c->outline->pipe->microbatches,
-                       prefix);
+        const etch_task *task = item->task;
+        const etch_total times = task && task->once ? runs : runs * c->outline->pipe->microbatches;
+        if (task && task->ring)
+            count_ring(c, task, times, prefix);
+        else if (task && !task->goes_round)
+            count_task(c, task, times, prefix);
         for (uint32_t k = 0; repeat && k < repeat->body_count; k++) {
             const etch_bound_interval all = {0, repeat->count};
-            const uint64_t times = item->staged ? etch_held_members(c->held, item->layers, repeat->classes, k)
-                                                : etch_class_members(repeat->classes, k, all);
-            count_body(c, repeat->bodies[k], runs * times, prefix + repeat->name.length + NUMBER_BYTES);
+            const uint64_t members = item->staged
+                                         ? etch_held_members(c->held, item->layers, repeat->classes, k)
+                                         : etch_class_members(repeat->classes, k, all);
+            count_body(c, repeat->bodies[k], runs * members, prefix + repeat->name.length + NUMBER_BYTES);
         }
     }
 }

@@ -79,14 +79,18 @@ uint64_t etch_node_bytes(uint8_t type, uint64_t flop, uint64_t bytes, bool start
 }
 
 /* What messages of a stage come from, or go to, on the other mesh. */
-static const int64_t *move_peers(etch_arena *arena, const etch_job *from, const etch_job *to, uint32_t stage)
+static const etch_peer *move_peers(etch_arena *arena, const etch_job *from, const etch_job *to,
+                                   uint32_t stage)
 {
     const etch_class_program *program = &from->programs[stage];
-    int64_t *peers = ETCH_NEW_ARRAY(arena, program->peer_count, int64_t);
-    const int64_t before = etch_stage_rank(from, stage), after = etch_stage_rank(to, stage);
+    etch_peer *peers = ETCH_NEW_ARRAY(arena, program->peer_count, etch_peer);
+    const uint32_t before = etch_stage_rank(from, stage);
+    const int64_t after = etch_stage_rank(to, stage);
     for (uint32_t i = 0; i < program->peer_count; i++) {
-        const uint32_t other = etch_stage_of(from, (uint32_t)(before + program->peers[i]));
-        peers[i] = etch_stage_rank(to, other) - after;
+        const uint32_t other = etch_stage_of(from, etch_peer_rank(from, program->peers[i], before));
+        peers[i] = program->peers[i];
+        if (!peers[i].shift)
+            peers[i].offset = etch_stage_rank(to, other) - after;
     }
     return peers;
 }
@@ -144,7 +148,7 @@ const etch_job *etch_job_without_nodes(etch_arena *arena, const etch_job *job)
     etch_mesh_axis *mesh = ETCH_NEW_ARRAY(arena, job->mesh_count, etch_mesh_axis);
     for (uint32_t i = 0; i < job->program_count; i++)
         programs[i] = (etch_class_program){
-            .peers = copy_of(arena, job->programs[i].peers, job->programs[i].peer_count, sizeof(int64_t)),
+            .peers = copy_of(arena, job->programs[i].peers, job->programs[i].peer_count, sizeof(etch_peer)),
             .peer_count = job->programs[i].peer_count};
     for (uint32_t i = 0; i < job->family_count; i++) {
         const etch_group_family *from = &job->families[i];

@@ -24,8 +24,7 @@ static bool tells_apart(const etch_job *job, const etch_group_family *family, ui
     return !is_inside(family, axis) && !(family->stages && is_stage_axis(job, axis));
 }
 
-/* How far apart ranks are that differ by one on this axis. */
-static uint32_t stride_of(const etch_job *job, uint32_t axis)
+uint32_t etch_mesh_stride(const etch_job *job, uint32_t axis)
 {
     uint32_t stride = 1;
     while (++axis < job->mesh_count)
@@ -35,7 +34,30 @@ static uint32_t stride_of(const etch_job *job, uint32_t axis)
 
 uint32_t etch_rank_coordinate(const etch_job *job, uint32_t rank, uint32_t axis)
 {
-    return rank / stride_of(job, axis) % job->mesh[axis].size;
+    return rank / etch_mesh_stride(job, axis) % job->mesh[axis].size;
+}
+
+uint32_t etch_peer_rank(const etch_job *job, etch_peer peer, uint32_t rank)
+{
+    if (!peer.shift)
+        return (uint32_t)((int64_t)rank + peer.offset);
+    const int64_t size = job->mesh[peer.axis].size, at = etch_rank_coordinate(job, rank, peer.axis);
+    const int64_t to = ((at + peer.shift) % size + size) % size;
+    return (uint32_t)((int64_t)rank + (to - at) * etch_mesh_stride(job, peer.axis));
+}
+
+etch_peer etch_peer_back(etch_peer peer)
+{
+    return (etch_peer){-peer.offset, peer.axis, -peer.shift};
+}
+
+int etch_peer_order(etch_peer a, etch_peer b)
+{
+    if (a.offset != b.offset)
+        return a.offset < b.offset ? -1 : 1;
+    if (a.axis != b.axis)
+        return etch_order(a.axis, b.axis);
+    return a.shift == b.shift ? 0 : a.shift < b.shift ? -1 : 1;
 }
 
 uint32_t etch_stage_of(const etch_job *job, uint32_t rank)
@@ -53,7 +75,7 @@ uint32_t etch_stage_rank(const etch_job *job, uint32_t stage)
     uint32_t rank = 0;
     for (uint32_t i = job->stage_axis_count; i-- > 0;) {
         uint32_t axis = job->stage_axes[i], size = job->mesh[axis].size;
-        rank += stage % size * stride_of(job, axis);
+        rank += stage % size * etch_mesh_stride(job, axis);
         stage /= size;
     }
     return rank;
@@ -103,7 +125,7 @@ uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, u
             continue;
         uint32_t size = job->mesh[axis].size;
         uint32_t *number = inside ? &k : &group;
-        rank += *number % size * stride_of(job, axis);
+        rank += *number % size * etch_mesh_stride(job, axis);
         *number /= size;
     }
     return rank;

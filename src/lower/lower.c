@@ -38,25 +38,45 @@ static void set_mesh(const lowering *l, const etch_extent *extent)
     l->job->stage_axes = axes;
 }
 
-/* Of the sums of communication those that the stage has: collectives by kind, then axes; messages. Groups of
- * one set of axes may be of two families: they are one row. */
-static void set_comm(const lowering *l, const etch_comm_total *sums, etch_stage_total *total)
+/* Rows of sums of communication: collectives by kind, then family; messages between stages, and along rings,
+ * by axis, what is sent and what is received of each. */
+static uint32_t row_count(const etch_job *job)
+{
+    return ETCH_COMM_KINDS * job->family_count + 2 * (1 + job->mesh_count);
+}
+
+static const char *label_of_row(const lowering *l, uint32_t row)
 {
     const etch_placed *placed = l->options->values.placed;
     const etch_stage_line *line = placed->plan->stage;
     const uint32_t families = l->job->family_count, collectives = ETCH_COMM_KINDS * families;
-    const char *stages = line ? etch_axes_label(placed, etch_axes_of(line->axes, line->axis_count)) : NULL;
-    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, collectives + 2, etch_comm_total), *last = NULL;
-    for (uint32_t i = 0; i < collectives + 2; i++) {
+    if (row < collectives)
+        return l->job->families[row % families].label;
+    const uint32_t ring = (row - collectives) / 2;
+    if (ring > 0)
+        return etch_axes_label(placed, 1u << etch_plan_axis_at(placed->plan, ring - 1));
+    return line ? etch_axes_label(placed, etch_axes_of(line->axes, line->axis_count)) : NULL;
+}
+
+/* Of the sums of communication those that the stage has. Groups of one set of axes may be of two families:
+ * they are one row. */
+static void set_comm(const lowering *l, const etch_comm_total *sums, etch_stage_total *total)
+{
+    const uint32_t families = l->job->family_count, collectives = ETCH_COMM_KINDS * families;
+    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, row_count(l->job), etch_comm_total), *last = NULL;
+    for (uint32_t i = 0; i < row_count(l->job); i++) {
         const bool is_message = i >= collectives;
         etch_comm_total row = sums[i];
-        row.type = !is_message ? ETCH_NODE_COLL : i == collectives ? ETCH_NODE_SEND : ETCH_NODE_RECV;
+        row.type = !is_message                  ? ETCH_NODE_COLL
+                   : (i - collectives) % 2 == 0 ? ETCH_NODE_SEND
+                                                : ETCH_NODE_RECV;
         row.collective = (uint8_t)(is_message ? 0 : i / families);
-        row.axes = is_message ? stages : l->job->families[i % families].label;
+        row.is_ring = is_message && i - collectives >= 2;
         if (row.count == 0)
             continue;
+        row.axes = label_of_row(l, i);
         if (last && last->type == row.type && last->collective == row.collective &&
-            strcmp(last->axes, row.axes) == 0) {
+            last->is_ring == row.is_ring && strcmp(last->axes, row.axes) == 0) {
             last->bytes += row.bytes;
             last->padded += row.padded;
             last->count += row.count;
@@ -74,8 +94,7 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
 {
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-    etch_comm_total *comm =
-        ETCH_NEW_ARRAY(scratch, ETCH_COMM_KINDS * (size_t)job->family_count + 2, etch_comm_total);
+    etch_comm_total *comm = ETCH_NEW_ARRAY(scratch, row_count(job), etch_comm_total);
     etch_class_program *program = &l->programs[stage * job->work_share_count + work_share];
     etch_stage_total *total = &l->totals[stage * job->work_share_count + work_share];
     *total = (etch_stage_total){
@@ -163,10 +182,10 @@ static etch_status check_cells(lowering *l, const etch_outline *outline)
     return ETCH_ELIMIT;
 }
 
-/* Pieces of a size run over microbatches, and do not repeat with them. */
+/* Pieces of a size run over microbatches, and do not repeat with them; tags of rings count messages. */
 static bool repeats(const etch_outline *outline)
 {
-    bool fine = !etch_schedule_order(outline->pipe->schedule);
+    bool fine = !etch_schedule_order(outline->pipe->schedule) && !outline->has_rings;
     for (uint32_t i = 0; i < outline->weight_tasks.count; i++)
         fine =
             fine && !(outline->weight_tasks.at[i]->stream && outline->weight_tasks.at[i]->every_microbatch);

@@ -103,6 +103,15 @@ typedef struct etch_annotated {
     etch_annotation_value value[ETCH_ANNOTATION_COUNT];
 } etch_annotated;
 
+/* The rank that a message comes from or goes to. */
+typedef struct etch_peer {
+    /* less the rank's own; or, where there is a shift, */
+    int64_t offset;
+    /* so many ranks further along the ring of this axis of the job's mesh */
+    uint32_t axis;
+    int32_t shift;
+} etch_peer;
+
 typedef struct etch_class_program {
     const etch_node *nodes;
     uint32_t node_count;
@@ -110,8 +119,7 @@ typedef struct etch_class_program {
     const char *names;
     /* by node; NULL: nothing is said of any */
     const etch_annotated *annotated;
-    /* ranks that messages come from or go to, less the rank's own */
-    const int64_t *peers;
+    const etch_peer *peers;
     uint32_t peer_count;
     /* of a brief job, by slot of the schedule: its first node; then the first one after all slots */
     const uint32_t *slots;
@@ -162,6 +170,8 @@ typedef struct etch_comm_total {
     uint8_t type;
     /* COLL: etch_comm_type */
     uint8_t collective;
+    /* SEND, RECV: along a ring, not between stages */
+    bool is_ring;
     /* label, as in a query: axis = tp */
     const char *axes;
     /* sum of comm_size less padding */
@@ -381,6 +391,13 @@ const etch_job *etch_job_resize(etch_arena *arena, const etch_job *job, const ui
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
+uint32_t etch_peer_rank(const etch_job *job, etch_peer peer, uint32_t rank);
+/* How far apart ranks are that differ by one on this axis of the mesh. */
+uint32_t etch_mesh_stride(const etch_job *job, uint32_t axis);
+/* What the rank itself is to its peer. */
+etch_peer etch_peer_back(etch_peer peer);
+/* Below 0, 0 or above, as it is for sorting. */
+int etch_peer_order(etch_peer a, etch_peer b);
 /* The pipeline stage of a rank: 0 where there is one. */
 uint32_t etch_stage_of(const etch_job *job, uint32_t rank);
 /* The id of the group of `family` that `rank` belongs to; 0 when it belongs to none. */

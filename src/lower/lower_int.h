@@ -21,6 +21,8 @@ enum {
     ETCH_LOOP_NAME = 16,
     ETCH_TASK_NAME = 40,
     ETCH_MESSAGE_NAME = 48,
+    /* most bytes of what runs of a ring and its messages add to a name, beside a number */
+    ETCH_RING_NAME = 16,
     /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
     ETCH_FULL_NAME = 64
 };
@@ -176,6 +178,10 @@ typedef struct etch_task {
     gradients;
     /* of its body: where its node is kept */
     uint32_t index;
+    /* of an attention whose blocks go round; NULL: it runs once */
+    const struct etch_ring_task *ring;
+    /* a message that goes round: the place of its axis in the mesh of the job, plus one; 0: between stages */
+    uint32_t ring_place;
     /* collective */
     etch_group_set group;
     /* collective */
@@ -184,6 +190,8 @@ typedef struct etch_task {
     uint8_t type, collective;
     /* puts weights together: issued before its weight group begins */
     bool gathers;
+    /* what an attention sends round: messages beside its runs, no node of its own */
+    bool goes_round;
     /* for the first microbatch only */
     bool once;
     /* it makes gradients of weights alone, and has an action of its own */
@@ -198,6 +206,22 @@ typedef struct etch_task {
     /* in the job's arena; NULL: not asked for, or of none */
     const char *module;
 } etch_task;
+
+/* An attention whose blocks go round, in numbers: its runs, of which one is for the rank's own block. */
+typedef struct etch_ring_task {
+    /* what it sends round, and the gradients of that; NULL: it makes none */
+    const etch_task *out, *back;
+    /* place of its axis in the mesh of the job */
+    uint32_t axis;
+    /* ranks of the ring; blocks that a rank computes with, the first of those that come; sums of gradients */
+    uint64_t size, runs, sums;
+    /* nodes of the runs, for a rank's own block and for another one; and of a sum */
+    etch_task own, other, sum;
+    /* bytes that all runs but the first read of what the run before has left */
+    uint64_t carried;
+    /* of one message */
+    uint64_t out_bytes, back_bytes;
+} etch_ring_task;
 
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
@@ -389,6 +413,8 @@ typedef struct etch_outline {
     bool reduce_last;
     /* there are tasks that do */
     bool gathers_weights;
+    /* blocks of an attention go round */
+    bool has_rings;
     /* how many units before its own a gather is issued */
     uint64_t ahead;
     /* of the plan's buckets; none where each weight group has its own */
@@ -447,6 +473,13 @@ etch_register etch_register_of(etch_outliner *o, const etch_value *value, const 
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
 
+/* ---- ring.c -------------------------------------------------------------------------------------------- */
+
+/* Finds what goes round for the task of an attention, once that has its numbers. */
+void etch_ring_outline(etch_outliner *o, etch_task *task, const etch_body *body);
+/* Nodes of one run of the task. */
+uint64_t etch_ring_nodes(const etch_ring_task *ring);
+
 /* ---- form.c: what a job is made of, see etch_step_form ------------------------------------------------- */
 
 /* Notes a number that the outline depends on. */
@@ -464,6 +497,9 @@ void etch_form_extent(etch_arena *arena, const etch_placed *placed, const etch_e
 
 /* Notes what the time of a computation depends on, where that is asked for. */
 void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel *kernel);
+/* The same of one that does `flop` of those of the kernel, for one of `blocks` parts of the keys. */
+void etch_task_set_block_workload(etch_outliner *o, etch_task *task, const etch_kernel *kernel,
+                                  uint64_t blocks);
 
 /* ---- classes.c ----------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of
     task->of = of;
     task->index = body->register_count++;
     task->gathers = kernel->anchor->copies != NULL;
+    task->goes_round = kernel->anchor->collective == ETCH_PERMUTE;
     task->once = of->when == ETCH_FIRST_MICROBATCH;
     task->weight_half = of->weight_half;
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
@@ -210,13 +211,16 @@ static void link_body(etch_outliner *o, etch_body *body)
         const etch_repeat *repeat = body->items.at[i].repeat;
         if (task)
             link_task(o, task, body);
-        if (task && body->runs > 0) {
+        if (task && body->runs > 0 && !task->goes_round) {
             etch_task_size(o, task, task->of);
             etch_task_set_workload(o, task, task->of->kernel);
         }
         for (uint32_t k = 0; repeat && k < repeat->carried_count; k++)
             repeat->carried[k].from = etch_register_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
     }
+    for (uint32_t i = 0; i < body->items.count && body->runs > 0; i++)
+        if (body->items.at[i].task && body->items.at[i].task->of->kernel->anchor->ring)
+            etch_ring_outline(o, body->items.at[i].task, body);
     link_views(o, body);
 }
 

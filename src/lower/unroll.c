@@ -13,41 +13,24 @@
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
-static uint64_t register_index(const etch_unroller *u, const etch_body *body, uint32_t index)
-{
-    return body->first_register + u->at->run[body->depth] * body->register_count + index;
-}
-
-static uint32_t *register_at(const etch_unroller *u, const etch_body *body, uint32_t index)
-{
-    return &u->at->registers[register_index(u, body, index)];
-}
-
-static uint32_t maker_of(const etch_unroller *u, etch_register reg)
-{
-    return reg.body ? *register_at(u, reg.body, reg.index) : ETCH_NO_NODE;
-}
-
 static void gather_ahead(etch_unroller *u, uint32_t node);
 
+static uint32_t run_once(etch_unroller *u, const etch_task *task, const etch_body *body)
+{
+    const uint32_t first_dep = u->dep_count;
+    etch_unroll_wait_for_reads(u, task);
+    etch_unroll_wait_for_gradients(u, task);
+    const uint32_t id = etch_unroll_issue(u, task, first_dep);
+    etch_unroll_made(u, task, body, id);
+    return id;
+}
+
+/* What goes round stands beside the runs that it is for. */
 static void run_task(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
-    if (u->finds_gathers)
+    if (u->finds_gathers || task->goes_round)
         return;
-    uint32_t first_dep = u->dep_count;
-    for (uint32_t i = 0; i < task->read_count; i++)
-        etch_unroll_wait(u, maker_of(u, task->reads[i]));
-    for (uint32_t i = 0; i < task->gradients.count; i++) {
-        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        etch_unroll_wait(u, u->gradients[g->first_register + u->at->run[g->depth]]);
-    }
-    uint32_t id = etch_unroll_issue(u, task, first_dep);
-    *register_at(u, body, task->index) = id;
-    for (uint32_t i = 0; i < task->gradients.count; i++) {
-        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        u->gradients[g->first_register + u->at->run[g->depth]] = id;
-    }
-    gather_ahead(u, id);
+    gather_ahead(u, task->ring ? etch_unroll_ring(u, task, body) : run_once(u, task, body));
 }
 
 /* ---- gathers of weights -------------------------------------------------------------------------------- */
@@ -101,7 +84,7 @@ static void issue_gathers(etch_unroller *u, uint64_t last_unit, uint32_t trigger
 /* A unit finds what was gathered for it. */
 static void take_gather(etch_unroller *u, const etch_task *task, const etch_body *body)
 {
-    uint32_t *kept = &u->kept[register_index(u, body, task->index)];
+    uint32_t *kept = &u->kept[etch_register_index(u, body, task->index)];
     if (!task->once || *kept == ETCH_NO_NODE) {
         if (u->finds_gathers)
             find_gather(u, task, body);
@@ -109,7 +92,7 @@ static void take_gather(etch_unroller *u, const etch_task *task, const etch_body
             issue_gathers(u, u->weight_group_count, ETCH_NO_NODE);
         *kept = u->gathers.at[u->gathers_met++].id;
     }
-    *register_at(u, body, task->index) = *kept;
+    *etch_register_at(u, body, task->index) = *kept;
 }
 
 /* With the first node of a unit, those that follow gather what they need. */
@@ -225,7 +208,7 @@ static bool run_task_item(etch_unroller *u, const etch_task *task, const etch_bo
         take_gather(u, task, body);
     else
         run_task(u, task, body);
-    return !task->gathers && task->type != ETCH_NODE_COMP;
+    return !task->gathers && !task->goes_round && task->type != ETCH_NODE_COMP;
 }
 
 /* ---- walks --------------------------------------------------------------------------------------------- */
@@ -275,7 +258,7 @@ static void begin_iteration(etch_unroller *u)
     level->item = 0;
     u->at->run[body->depth] = level->first_run + iteration;
     for (uint32_t i = 0; (level->turn > 0 || begins_loop(level)) && i < carried_count(u, repeat); i++)
-        *register_at(u, body, body->taken[i].at) = repeat->carrying[i];
+        *etch_register_at(u, body, body->taken[i].at) = repeat->carrying[i];
     run_due(u);
     etch_prefix_extend(&u->at->prefix, repeat->name, iteration);
     if (!around->parent) {
@@ -292,7 +275,7 @@ static void end_iteration(etch_unroller *u)
     u->at->prefix.length = level->prefix_length;
     u->at->prefix.in_layer = level->in_layer;
     for (uint32_t i = 0; i < carried_count(u, repeat); i++)
-        repeat->carrying[i] = maker_of(u, body->taken[i].from);
+        repeat->carrying[i] = etch_maker_of(u, body->taken[i].from);
     for (uint32_t i = 0; i < body->after_each.count && u->at->weight_half && !u->finds_gathers; i++)
         if (u->at->ending || body->after_each.at[i]->every_microbatch)
             ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration_of(level)});
@@ -320,7 +303,7 @@ static void next_iteration(etch_unroller *u)
         return;
     }
     for (uint32_t i = 0; ends_loop(level) && i < carried_count(u, repeat); i++)
-        *register_at(u, level[-1].body, repeat->carried[i].at) = repeat->carrying[i];
+        *etch_register_at(u, level[-1].body, repeat->carried[i].at) = repeat->carrying[i];
     u->at->depth--;
     end_item(u);
 }
@@ -335,7 +318,7 @@ static void begin_loop(etch_unroller *u, const etch_body_item *item)
                                    .prefix_length = u->at->prefix.length,
                                    .in_layer = u->at->prefix.in_layer};
     for (uint32_t i = 0; begins_loop(&level) && i < carried_count(u, repeat); i++)
-        repeat->carrying[i] = maker_of(u, repeat->carried[i].from);
+        repeat->carrying[i] = etch_maker_of(u, repeat->carried[i].from);
     u->at->levels[u->at->depth++] = level;
     next_iteration(u);
 }
@@ -395,35 +378,29 @@ static uint32_t *makers_new(const etch_unroller *u, uint64_t count, uint32_t mak
     return makers;
 }
 
-static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
+static uint16_t peer_of(etch_unroller *u, uint32_t other_stage)
 {
     const int64_t own = etch_stage_rank(u->job, u->stage);
-    const int64_t difference = etch_stage_rank(u->job, other_stage) - own;
-    uint32_t i = 0;
-    while (i < u->peer_count && u->peers[i] != difference)
-        i++;
-    if (i == u->peer_count)
-        u->peers[u->peer_count++] = difference;
-    return i;
+    return etch_unroll_peer(u, (etch_peer){.offset = etch_stage_rank(u->job, other_stage) - own});
 }
 
 /* The register of a value that a message brings. */
 static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
 {
     if (!wire->item)
-        return register_at(u, wire->reg.body, wire->reg.index);
+        return etch_register_at(u, wire->reg.body, wire->reg.index);
     const etch_repeat *repeat = wire->item->repeat;
     const etch_bound_interval turns = iterations_of(u, wire->item);
     const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
     const etch_body *body = body_at(repeat, first);
     u->at->run[body->depth] = first;
-    return register_at(u, body, body->taken[wire->carry].at);
+    return etch_register_at(u, body, body->taken[wire->carry].at);
 }
 
 /* The node that makes what a message brings, or NO_NODE: it is zeros. */
 static uint32_t sent_by(const etch_unroller *u, const etch_passed_value *wire)
 {
-    return wire->item ? wire->item->repeat->carrying[wire->carry] : maker_of(u, wire->reg);
+    return wire->item ? wire->item->repeat->carrying[wire->carry] : etch_maker_of(u, wire->reg);
 }
 
 /* The node that sends the values, or that receives them. A receive is posted together with what the action
@@ -476,7 +453,7 @@ static void pass_message(etch_unroller *u, etch_action action, const message_end
                             .op_type = sends ? "send" : "recv",
                             .name = etch_word_of(name)};
     const uint32_t id = issue_message(u, message, &task);
-    u->nodes[id].peer = (uint16_t)peer_of(u, end->place.stage);
+    u->nodes[id].peer = peer_of(u, end->place.stage);
     u->nodes[id].tag = (uint32_t)((action.microbatch * pipe->chunks + end->row) * 2 + end->back);
     for (uint32_t i = 0; i < message->wire_count && !sends; i++)
         *arrival_of(u, &message->wires[i]) = id;
@@ -763,7 +740,7 @@ void etch_unroll(etch_arena *arena, const etch_job *job, const etch_outline *out
         u->slots = ETCH_NEW_ARRAY(arena, (size_t)etch_action_count(outline->pipe) + 1, uint32_t);
     if (outline->form)
         u->tasks = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, uint32_t);
-    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->pipe->chunks + 2, int64_t);
+    u->peers = ETCH_NEW_ARRAY(arena, 2 * ((size_t)outline->pipe->chunks + job->mesh_count) + 2, etch_peer);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, etch_reach);
     u->gradients = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);
     u->reduced = makers_new(u, outline->gradient_registers, ETCH_NO_NODE);

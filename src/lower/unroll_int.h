@@ -115,9 +115,11 @@ typedef struct etch_unroller {
     etch_annotated *annotated;
     uint32_t *deps;
     char *names;
-    int64_t *peers;
+    etch_peer *peers;
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
+    /* messages that have gone round a ring: their tags */
+    uint32_t ring_messages;
     /* by slot: its first node; NULL: nobody wants to know */
     uint32_t *slots, slots_begun;
     /* by node: its task in the form; NULL: nobody wants to know */
@@ -190,6 +192,26 @@ void etch_unroll_begin_interval(etch_unroller *u);
 /* The next computations are those of the other action of the slot: as a new interval. Communication follows
  * what it sends and the communication before it alone, and passes meanwhile. */
 void etch_unroll_begin_turn(etch_unroller *u);
+
+/* ---- unroll_values.c ----------------------------------------------------------------------------------- */
+
+/* Where a register of a body is in the run of it that is at work: its place; itself; what makes the value. */
+uint64_t etch_register_index(const etch_unroller *u, const etch_body *body, uint32_t index);
+uint32_t *etch_register_at(const etch_unroller *u, const etch_body *body, uint32_t index);
+uint32_t etch_maker_of(const etch_unroller *u, etch_register reg);
+
+/* The index of the peer among those of the program. */
+uint16_t etch_unroll_peer(etch_unroller *u, etch_peer peer);
+/* Records what makes what a task in work reads as a parent of the next node; gradients that it adds to. */
+void etch_unroll_wait_for_reads(etch_unroller *u, const etch_task *task);
+void etch_unroll_wait_for_gradients(etch_unroller *u, const etch_task *task);
+/* The node has made what the task makes, which is of the body. */
+void etch_unroll_made(etch_unroller *u, const etch_task *task, const etch_body *body, uint32_t node);
+
+/* ---- unroll_ring.c ------------------------------------------------------------------------------------- */
+
+/* The runs of an attention whose blocks go round, and the messages beside them. Returns the first node. */
+uint32_t etch_unroll_ring(etch_unroller *u, const etch_task *task, const etch_body *body);
 
 /* ---- unroll_end.c -------------------------------------------------------------------------------------- */
 

@@ -97,9 +97,10 @@ static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *n
         u->total->padded_bytes += node->bytes - task->bytes;
         return;
     }
+    const uint32_t messages = collectives + 2 * task->ring_place;
     etch_comm_total *row = &u->comm[task->type == ETCH_NODE_COLL ? task->collective * families + task->family
-                                    : task->type == ETCH_NODE_SEND ? collectives
-                                                                   : collectives + 1];
+                                    : task->type == ETCH_NODE_SEND ? messages
+                                                                   : messages + 1];
     row->bytes += task->bytes;
     row->padded += node->bytes - task->bytes;
     row->count++;

@@ -28,8 +28,7 @@ static transfers transfers_of(const etch_sim *sim, const etch_sim_agent *agent, 
         const etch_node *node = &p->nodes[i];
         if (node->type == ETCH_NODE_COMP)
             continue;
-        const uint32_t label =
-            node->type == ETCH_NODE_COLL ? sim->family_label[node->family] : sim->message_label;
+        const uint32_t label = etch_sim_label_of(sim, p, node);
         ETCH_PUSH(arena, &all, (transfer){agent->begins[i], agent->ends[i], i, label});
     }
     if (all.count > 1)
@@ -176,7 +175,7 @@ uint64_t etch_sim_busiest(const etch_sim *sim, const etch_sim_run *run)
         for (uint32_t s = 0; s < streams; s++)
             busy[s] = 0;
         for (uint32_t i = 0; i < agent->program->of->node_count; i++) {
-            const uint32_t stream = etch_sim_stream(sim, &agent->program->of->nodes[i]);
+            const uint32_t stream = etch_sim_stream(sim, agent->program->of, &agent->program->of->nodes[i]);
             if (stream == UINT32_MAX || stream == 0)
                 continue;
             busy[stream] += agent->ends[i] - agent->begins[i];

@@ -51,7 +51,7 @@ static void describe_rank(const etch_sim *sim, uint32_t rank, uint32_t *const *k
         ETCH_PUSH(arena, out, group == UINT32_MAX ? UINT32_MAX : kinds[f][group]);
     }
     for (uint32_t i = 0; i < program->peer_count; i++) {
-        const uint32_t other = (uint32_t)((int64_t)rank + program->peers[i]);
+        const uint32_t other = etch_peer_rank(job, program->peers[i], rank);
         ETCH_PUSH(arena, out, sim->class_of[other]);
         ETCH_PUSH(arena, out, etch_sim_path(sim, rank, other));
     }

@@ -53,7 +53,7 @@ static bool is_implied(const reducing *r, uint32_t before)
 /* All that the node waits for has been found. */
 static void end_node(reducing *r)
 {
-    const uint32_t node = r->node, s = etch_sim_stream(r->sim, &r->program->nodes[node]);
+    const uint32_t node = r->node, s = etch_sim_stream(r->sim, r->program, &r->program->nodes[node]);
     uint32_t *reach = r->reach + (size_t)node * r->streams;
     r->found.count = r->found.count > 1 ? etch_sort_ids(r->found.at, r->found.count) : r->found.count;
     find_reach(r);

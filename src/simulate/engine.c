@@ -176,19 +176,19 @@ static place partner_of(const etch_sim *sim, const etch_sim_run *run, place at)
 {
     const etch_class_program *p = run->agents[at.class].program->of;
     const etch_node *node = &p->nodes[at.node];
-    const int64_t peer = p->peers[node->peer];
-    const uint32_t class = sim->class_of[(int64_t)sim->first_rank[at.class] + peer];
-    return (place){
-        class, etch_sim_partner(run->agents[class].program, -peer, node->tag, node->type == ETCH_NODE_SEND)};
+    const etch_peer peer = p->peers[node->peer];
+    const uint32_t class = sim->class_of[etch_peer_rank(sim->job, peer, sim->first_rank[at.class])];
+    return (place){class, etch_sim_partner(run->agents[class].program, etch_peer_back(peer), node->tag,
+                                           node->type == ETCH_NODE_SEND)};
 }
 
 static etch_picoseconds message_time(etch_sim *sim, const etch_sim_agent *agent, place at)
 {
     const uint32_t rank = sim->first_rank[at.class];
     const etch_node *node = &agent->program->of->nodes[at.node];
-    const uint32_t peer = (uint32_t)(rank + agent->program->of->peers[node->peer]);
+    const uint32_t peer = etch_peer_rank(sim->job, agent->program->of->peers[node->peer], rank);
     const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
-    return time_at(sim, timed, sim->message_label);
+    return time_at(sim, timed, etch_sim_label_of(sim, agent->program->of, node));
 }
 
 /* A receive that is posted, of what has been sent. */

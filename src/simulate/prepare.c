@@ -4,7 +4,15 @@
 
 #include "simulate/simulate_int.h"
 
-uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node)
+uint32_t etch_sim_label_of(const etch_sim *sim, const etch_class_program *program, const etch_node *node)
+{
+    if (node->type == ETCH_NODE_COLL)
+        return sim->family_label[node->family];
+    const etch_peer peer = program->peers[node->peer];
+    return peer.shift ? sim->ring_label[peer.axis] : sim->message_label;
+}
+
+uint32_t etch_sim_stream(const etch_sim *sim, const etch_class_program *program, const etch_node *node)
 {
     if (node->type == ETCH_NODE_COMP)
         return 0;
@@ -12,7 +20,7 @@ uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node)
         return UINT32_MAX;
     if (sim->options->one_stream)
         return 1;
-    return 1 + (node->type == ETCH_NODE_SEND ? sim->message_label : sim->family_label[node->family]);
+    return 1 + etch_sim_label_of(sim, program, node);
 }
 
 uint32_t etch_sim_streams(const etch_sim *sim)
@@ -28,12 +36,13 @@ uint64_t etch_sim_launched(const etch_sim *sim, uint32_t node)
 static int by_key(const void *a, const void *b)
 {
     const etch_sim_message_key *x = a, *y = b;
-    if (x->peer != y->peer)
-        return x->peer < y->peer ? -1 : 1;
+    const int order = etch_peer_order(x->peer, y->peer);
+    if (order)
+        return order;
     return x->tag != y->tag ? etch_order(x->tag, y->tag) : x->receives - y->receives;
 }
 
-uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t tag, bool receives)
+uint32_t etch_sim_partner(const etch_sim_program *other, etch_peer peer, uint32_t tag, bool receives)
 {
     const etch_sim_message_key key = {.peer = peer, .tag = tag, .receives = receives};
     const etch_sim_message_key *found =
@@ -89,7 +98,7 @@ void etch_sim_each_edge(const etch_sim *sim, const etch_class_program *p, bool s
         last[s] = UINT32_MAX;
     for (uint32_t i = 0; i < p->node_count; i++) {
         const etch_node *node = &p->nodes[i];
-        const uint32_t stream = etch_sim_stream(sim, node);
+        const uint32_t stream = etch_sim_stream(sim, p, node);
         const bool free = node->only_ordered && (!sim->options->one_stream || !streams);
         for (uint32_t k = 0; k < node->dep_count; k++)
             if (!free || p->deps[node->first_dep + k] != last_comm)

@@ -152,7 +152,8 @@ static void set_levels(const etch_step_shape *shape, const etch_sim *sim, etch_a
     for (uint32_t c = 0; c < classes; c++) {
         const etch_class_program *program = &sim->job->programs[c];
         for (uint32_t i = 0; i < program->peer_count; i++) {
-            const uint32_t rank = sim->first_rank[c], other = (uint32_t)((int64_t)rank + program->peers[i]);
+            const uint32_t rank = sim->first_rank[c],
+                           other = etch_peer_rank(sim->job, program->peers[i], rank);
             place->levels[(size_t)c * classes + sim->class_of[other]] = etch_sim_path(sim, rank, other);
         }
     }

@@ -32,7 +32,7 @@ static const char *stage_label(const etch_sim *sim)
 void etch_sim_label(etch_sim *sim)
 {
     const uint32_t families = sim->job->family_count;
-    sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1, const char *);
+    sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1 + sim->job->mesh_count, const char *);
     sim->family_label = ETCH_NEW_ARRAY(sim->results, families, uint32_t);
     for (uint32_t f = 0; f < families; f++)
         sim->family_label[f] = label_of(sim, sim->job->families[f].label);
@@ -40,6 +40,13 @@ void etch_sim_label(etch_sim *sim)
         sim->message_label = label_of(sim, sim->job->message_label);
     else if (sim->job->stage_count > 1)
         sim->message_label = label_of(sim, stage_label(sim));
+    sim->ring_label = ETCH_NEW_ARRAY(sim->results, sim->job->mesh_count, uint32_t);
+    for (uint32_t i = 0; i < sim->job->program_count; i++)
+        for (uint32_t k = 0; k < sim->job->programs[i].peer_count; k++) {
+            const etch_peer peer = sim->job->programs[i].peers[k];
+            if (peer.shift)
+                sim->ring_label[peer.axis] = label_of(sim, sim->job->mesh[peer.axis].name);
+        }
 }
 
 /* ---- the result ---------------------------------------------------------------------------------------- */
@@ -94,6 +101,7 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     out->label_count = sim->label_count;
     out->family_label = sim->family_label;
     out->message_label = sim->message_label;
+    out->ring_label = sim->ring_label;
     out->classes = classes;
     out->class_count = sim->class_count;
     out->class_of = sim->class_of;

@@ -63,9 +63,10 @@ typedef struct etch_simulated {
     /* the axes of communication: "tp", "(dp,tp)" */
     const char *const *labels;
     uint32_t label_count;
-    /* of the job, by family: of `labels`; and that of messages */
+    /* of the job, by family: of `labels`; that of messages between stages; by axis that of rings */
     const uint32_t *family_label;
     uint32_t message_label;
+    const uint32_t *ring_label;
     /* in the order of their first ranks */
     const etch_simulated_class *classes;
     uint32_t class_count;

@@ -59,10 +59,10 @@ typedef struct etch_sim {
     ETCH_VEC(etch_sim_group) groups;
     /* by class and family: of `groups`, or UINT32_MAX */
     uint32_t *groups_of;
-    /* of communication; by family, and of messages */
+    /* of communication; by family, of messages between stages, and by axis of those along rings */
     const char **labels;
     uint32_t label_count;
-    uint32_t *family_label, message_label;
+    uint32_t *family_label, message_label, *ring_label;
     /* what takes no time: communication of this label, or, as `label_count`, what computes; UINT32_MAX:
      * nothing */
     uint32_t free;
@@ -107,8 +107,7 @@ uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level);
 /* ---- prepare.c: programs as the engine wants them ------------------------------------------------------ */
 
 typedef struct etch_sim_message_key {
-    /* of the other rank less this one */
-    int64_t peer;
+    etch_peer peer;
     uint32_t tag;
     bool receives;
     uint32_t node;
@@ -131,9 +130,11 @@ typedef struct etch_sim_program {
  * as well. */
 etch_sim_program *etch_sim_prepare(etch_sim *sim, bool streams);
 /* The node at the other end of a message, of the program of that rank. UINT32_MAX: there is none. */
-uint32_t etch_sim_partner(const etch_sim_program *other, int64_t peer, uint32_t tag, bool receives);
+uint32_t etch_sim_partner(const etch_sim_program *other, etch_peer peer, uint32_t tag, bool receives);
 /* 0: computes; else its stream of communication, from 1 on; UINT32_MAX: receives wait in none. */
-uint32_t etch_sim_stream(const etch_sim *sim, const etch_node *node);
+uint32_t etch_sim_stream(const etch_sim *sim, const etch_class_program *program, const etch_node *node);
+/* Of `labels`: the axes that the communication of the program is over. */
+uint32_t etch_sim_label_of(const etch_sim *sim, const etch_class_program *program, const etch_node *node);
 /* All streams have numbers below this one. */
 uint32_t etch_sim_streams(const etch_sim *sim);
 typedef void (*etch_sim_edge_fn)(void *data, uint32_t before, uint32_t after);

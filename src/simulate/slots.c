@@ -120,7 +120,7 @@ static void list_last(const etch_sim *sim, etch_brief_program *p)
     for (uint32_t slot = 0; slot <= slots; slot++) {
         memcpy(p->last_before + (size_t)slot * streams, now, streams * sizeof *now);
         for (; node < slot_end(p, slot); node++) {
-            const uint32_t stream = etch_sim_stream(sim, &p->of->nodes[node]);
+            const uint32_t stream = etch_sim_stream(sim, p->of, &p->of->nodes[node]);
             p->slot_of[node] = slot;
             if (stream != UINT32_MAX)
                 now[stream] = node;
@@ -143,7 +143,7 @@ static uint32_t name_node(const etch_brief_program *p, uint32_t node)
 etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint32_t node, uint32_t dep)
 {
     const uint32_t slot = p->slot_of[node], other = p->slot_of[dep];
-    const uint32_t stream = etch_sim_stream(sim, &p->of->nodes[dep]);
+    const uint32_t stream = etch_sim_stream(sim, p->of, &p->of->nodes[dep]);
     const uint32_t streams = etch_sim_streams(sim);
     const etch_sim_slots *slots = &p->brief;
     if (slot == other)
@@ -245,7 +245,7 @@ static void add_content(etch_sim *sim, etch_brief_program *p, uint32_t slot)
         c.last[s] = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const etch_node *node = &p->of->nodes[first + i];
-        const uint32_t stream = etch_sim_stream(sim, node);
+        const uint32_t stream = etch_sim_stream(sim, p->of, node);
         if (stream != UINT32_MAX)
             c.last[stream] = i;
         c.is_marked[i] = node->type == ETCH_NODE_SEND || node->type == ETCH_NODE_RECV ||

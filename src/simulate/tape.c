@@ -182,7 +182,7 @@ static void name_mark(const taping *t, uint32_t index, etch_shape_mark *mark)
         mark->group = group_of(t, node);
     if (mark->kind != ETCH_MARK_SENDS && mark->kind != ETCH_MARK_RECEIVES)
         return;
-    mark->other = sim->class_of[(int64_t)sim->first_rank[t->class] + p->peers[node->peer]];
+    mark->other = sim->class_of[etch_peer_rank(sim->job, p->peers[node->peer], sim->first_rank[t->class])];
     mark->action = etch_brief_action(t->program, index);
     mark->row = (node->tag >> 1) % t->program->brief.chunks;
     mark->back = node->tag & 1;

@@ -71,7 +71,7 @@ static etch_sim_span lasts_of(const weaving *w, uint32_t index)
         timed = etch_sim_collective(sim, node, group_of(w, node, &number)->spread);
     } else if (node->type != ETCH_NODE_COMP) {
         const uint32_t rank = sim->first_rank[w->class];
-        const uint32_t peer = (uint32_t)(rank + w->program->of->peers[node->peer]);
+        const uint32_t peer = etch_peer_rank(sim->job, w->program->of->peers[node->peer], rank);
         timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
     }
     return (etch_sim_span){sim->times.at[timed].count, sim->times.at[timed].error};
@@ -141,7 +141,7 @@ static void name_message(const weaving *w, uint32_t index, etch_sim_mark *mark)
     const etch_sim *sim = w->sim;
     const etch_class_program *p = w->program->of;
     const etch_node *node = &p->nodes[index];
-    mark->other = sim->class_of[(int64_t)sim->first_rank[w->class] + p->peers[node->peer]];
+    mark->other = sim->class_of[etch_peer_rank(sim->job, p->peers[node->peer], sim->first_rank[w->class])];
     mark->action = etch_brief_action(w->program, index);
     mark->row = (node->tag >> 1) % w->program->brief.chunks;
     mark->back = node->tag & 1;

@@ -14,6 +14,16 @@ void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *
     ETCH_PUSH(ranks->env.arena, &ranks->made, array);
 }
 
+void exec_ranks_begin(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *made,
+                      uint32_t rank)
+{
+    if (step->accumulate_into[output] || step->row->stays)
+        return;
+    exec_ranks_birth(ranks, step->outs[output]->tensor, made, rank);
+    if (step->ring && step->outs[output]->blocks)
+        made->bytes *= exec_blocks_back(ranks, step->ring);
+}
+
 uint32_t exec_array_end(const exec_array *array)
 {
     return array->together && *array->together > array->read ? *array->together : array->read;

@@ -748,6 +748,10 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
             plan->contiguous = true;
             return;
         }
+        if (strcmp(word, "rings") == 0) {
+            plan->rings = true;
+            return;
+        }
         if (strcmp(word, "keep") == 0) {
             plan->keep_gathers = true;
             return;

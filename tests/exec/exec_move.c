@@ -38,6 +38,7 @@ static bool states_fit(const exec_ranks *ranks, const etch_step *step)
             [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
             [ETCH_ALL_REDUCE] = is_partial(from) && !to,
             [ETCH_ALL_GATHER] = is_shard(from) && !to,
+            [ETCH_PERMUTE] = is_shard(from) && from == to,
         };
         bool named = step->axes & (1u << a);
         if (named ? !fits[step->collective] : from != to)
@@ -137,7 +138,9 @@ void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step)
 {
     const etch_value *from = step->ins[0];
     const exec_array part = exec_mesh_part(&ranks->mesh, &ranks->env, from->tensor, from->place, 0);
-    const size_t bytes = exec_array_size(&part) * etch_dtype_bytes(from->tensor->dtype);
+    const size_t one = exec_array_size(&part) * etch_dtype_bytes(from->tensor->dtype);
+    const bool round = step->collective == ETCH_PERMUTE; /* a block to each of the others */
+    const size_t bytes = round ? one * (exec_mesh_count(&ranks->mesh, step->axes) - 1) : one;
     const size_t said = exec_integer(etch_payload(ranks->placed, step));
     if (bytes != said)
         exec_fail(&ranks->env, "%s over %s of %s moves %zu bytes, %zu are said", etch_row_name(step->row),
@@ -147,6 +150,15 @@ void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step)
 exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank)
 {
     chain c = {.base = step->outs[0], .end = step->outs[0]};
+    if (step->collective == ETCH_PERMUTE && states_fit(ranks, step)) { /* the op passes blocks on */
+        exec_array *own = ETCH_NEW(ranks->values.arena, exec_array);
+        *own = *exec_ranks_get(ranks, step->ins[0], rank);
+        own->is_kept = own->is_used = false;
+        own->made_as = NULL;
+        own->memory = NULL;
+        own->bytes = 0;
+        return own;
+    }
     if (!states_fit(ranks, step))
         exec_fail(&ranks->env, "%s of %s: places before and after do not fit", etch_row_name(step->row),
                   step->outs[0]->tensor->name);

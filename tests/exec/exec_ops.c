@@ -468,21 +468,6 @@ static void run_norm_bwd(exec_call *call)
     }
 }
 
-void exec_log_sums(exec_call *call, const exec_array *x, exec_array *rows)
-{
-    exec_array *largest = exec_array_like(call->arena, rows);
-    for (size_t i = 0; i < largest->size; i++)
-        largest->at[i] = -INFINITY;
-    exec_walk m = WALK(x, largest);
-    while (exec_walk_next(&m))
-        largest->at[m.at[1]] = fmax(largest->at[m.at[1]], x->at[m.at[0]]);
-    exec_walk s = WALK(x, largest, rows);
-    while (exec_walk_next(&s))
-        rows->at[s.at[2]] += exp(x->at[s.at[0]] - largest->at[s.at[1]]);
-    for (size_t i = 0; i < rows->size; i++)
-        rows->at[i] = log(rows->at[i]) + largest->at[i];
-}
-
 static mask causal_mask(const exec_call *call);
 
 static void run_softmax(exec_call *call)
@@ -620,17 +605,30 @@ static void exponentials(exec_call *call, exec_array *scores, const exec_array *
 {
     exec_walk w = WALK(scores, log_sum);
     while (exec_walk_next(&w))
-        scores->at[w.at[0]] = exp(scores->at[w.at[0]] - log_sum->at[w.at[1]]);
+        scores->at[w.at[0]] = scores->at[w.at[0]] == -INFINITY /* and so may be all of a block */
+                                  ? 0
+                                  : exp(scores->at[w.at[0]] - log_sum->at[w.at[1]]);
+}
+
+/* A sink is there once, however many blocks there are. */
+static const exec_array *sink_of(const exec_call *call)
+{
+    return call->block == EXEC_OTHER_BLOCK ? NULL : operand(call, "sink");
+}
+
+static bool has_keys(exec_call *call, const exec_array *k)
+{
+    return call->block || exec_whole_dims(call, k, call->op->attrs.over.at, call->op->attrs.over.count);
 }
 
 static void run_sdpa(exec_call *call)
 {
     const exec_array *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!exec_whole_dims(call, k, call->op->attrs.over.at, call->op->attrs.over.count))
+    if (!has_keys(call, k))
         return;
     exec_array *p = scores_of(call, q, k, NULL);
     exec_log_sums(call, p, call->outs[1]);
-    add_sink(call, call->outs[1], operand(call, "sink"));
+    add_sink(call, call->outs[1], sink_of(call));
     exponentials(call, p, call->outs[1]);
     call->flop += 2 * contract(call, call->outs[0], p, v, causal_mask(call));
 }
@@ -659,7 +657,7 @@ static void run_sdpa_bwd(exec_call *call)
                      *o = call->ins[4], *stat = call->ins[5];
     const mask hide = causal_mask(call);
     const exec_array *sink = operand(call, "sink"), *bias = operand(call, "bias");
-    if (!exec_whole_dims(call, k, call->op->attrs.over.at, call->op->attrs.over.count))
+    if (!has_keys(call, k))
         return;
     exec_array *slopes = scores_like(call, q, k), *p = scores_of(call, q, k, slopes);
     exec_array *dp = exec_array_like(call->arena, p);
@@ -673,8 +671,9 @@ static void run_sdpa_bwd(exec_call *call)
     while (exec_walk_next(&w))
         dp->at[w.at[0]] = p->at[w.at[1]] * (dp->at[w.at[0]] - delta->at[w.at[2]]);
     uint32_t next = 3;
-    if (sink)
-        pull_sink(call, call->outs[next++], sink, stat, delta);
+    if (sink && call->block != EXEC_OTHER_BLOCK)
+        pull_sink(call, call->outs[next], sink, stat, delta);
+    next += sink != NULL;
     if (bias)
         add_up(call, call->outs[next], dp);
     exec_walk c = WALK(dp, slopes);

@@ -7,6 +7,9 @@
 
 enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 16 };
 
+/* Has the call all keys, or those of a block, be it the first that is counted or another? */
+typedef enum exec_block { EXEC_NO_BLOCK, EXEC_OWN_BLOCK, EXEC_OTHER_BLOCK } exec_block;
+
 typedef struct exec_call {
     exec_env *env;
     etch_arena *arena; /* for intermediate arrays */
@@ -15,6 +18,7 @@ typedef struct exec_call {
     exec_array *outs[EXEC_MAX_RESULTS]; /* zeros with the ranges that are wanted */
     uint64_t salt;                      /* tells executions of one random op apart */
     int64_t flop;                       /* of this execution, counted */
+    exec_block block;
 } exec_call;
 
 /* Computes the results from the operands. Fails when the ranges of operands and results do not go together,

@@ -1,5 +1,6 @@
 /* Functions of elements, reductions to the largest, losses of elements. */
 #include "exec_ops.h"
+#include "exec_ops_walk.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,6 +34,21 @@ static double number(const exec_call *call, double usual)
 {
     const etch_expr said = call->op->attrs.number;
     return said ? exec_real(call->env->training->graph->sym, said) : usual;
+}
+
+void exec_log_sums(exec_call *call, const exec_array *x, exec_array *rows)
+{
+    exec_array *largest = exec_array_like(call->arena, rows);
+    for (size_t i = 0; i < largest->size; i++)
+        largest->at[i] = -INFINITY;
+    exec_walk m = WALK(x, largest);
+    while (exec_walk_next(&m))
+        largest->at[m.at[1]] = fmax(largest->at[m.at[1]], x->at[m.at[0]]);
+    exec_walk s = WALK(x, largest, rows);
+    while (exec_walk_next(&s))
+        rows->at[s.at[2]] += x->at[s.at[0]] == -INFINITY ? 0 : exp(x->at[s.at[0]] - largest->at[s.at[1]]);
+    for (size_t i = 0; i < rows->size; i++)
+        rows->at[i] = largest->at[i] == -INFINITY ? -INFINITY : log(rows->at[i]) + largest->at[i];
 }
 
 /* ---- functions of one element -------------------------------------------------------------------------- */

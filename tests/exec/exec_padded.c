@@ -82,9 +82,11 @@ int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_cal
     exec_env env = padded_env(ranks);
     exec_call call = {.env = &env, .arena = run->arena, .op = run->op, .salt = run->salt};
     for (uint32_t i = 0; i < step->in_count; i++)
-        call.ins[i] = with_zeros(all_elements(ranks, &env, step->ins[i], gathered, rank), run->ins[i]);
+        call.ins[i] = with_zeros(all_elements(ranks, &env, step->ins[i],
+                                              gathered | (exec_goes_round(step, i) ? step->ring : 0), rank),
+                                 run->ins[i]);
     for (uint32_t i = 0; i < step->out_count; i++)
-        call.outs[i] = all_elements(ranks, &env, step->outs[i], 0, rank);
+        call.outs[i] = all_elements(ranks, &env, step->outs[i], step->outs[i]->blocks ? step->ring : 0, rank);
     exec_op(&call);
     if (env.failure)
         exec_fail(&ranks->env, "with padding: %s", env.failure);

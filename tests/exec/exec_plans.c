@@ -275,6 +275,8 @@ static void write_options(composer *c)
         etch_buf_puts(&c->out, "  balance = false\n");
     if (roll(c, 4))
         etch_buf_puts(&c->out, "  bucket = ddp\n");
+    if (product(c, OF_SEQUENCE) > 1 && roll(c, 2))
+        etch_buf_puts(&c->out, "  attend = ring\n");
 }
 
 /* ---- the spec ------------------------------------------------------------------------------------------ */

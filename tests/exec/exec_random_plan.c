@@ -226,6 +226,8 @@ static const char *plan_of(planner *p)
         etch_buf_puts(&p->text, " | contiguous");
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p->text, " | each");
+    if (exec_roll(dice, 4) == 0)
+        etch_buf_puts(&p->text, " | rings");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p->text, " | keep");
     if (p->padded)

@@ -121,10 +121,7 @@ static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
 
 static bool is_maximum(const exec_ranks *ranks, const etch_state *place)
 {
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        if (place[a] == ETCH_PARTIAL_MAX)
-            return true;
-    return false;
+    return etch_axes_held(ranks->placed->plan, place, ETCH_PARTIAL_MAX) != 0;
 }
 
 /* The sum of the parts of a group that all hold the same range, or the largest of each element: what rank
@@ -276,6 +273,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             part->memory = from; /* it is a part of it: what reads the shard reads it */
         else if (part && !is_shard_of_input(step))
             exec_ranks_birth(ranks, step->outs[0]->tensor, part, r);
+        if (part && r == 0 && step->collective == ETCH_PERMUTE && step->outs[0]->blocks)
+            part->bytes *= exec_blocks_out(ranks, step->axes);
         if (from && !(part && looks))
             note_read(ranks, step, from, r);
     }
@@ -381,8 +380,10 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         (*sum)->at[w.at[0]] += added->at[w.at[1]];
 }
 
-/* Runs the op of a step on one rank. `parts` are the operands of all ranks. */
-static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***parts, uint32_t rank)
+/* Runs the op of a step on one rank. `parts` are the operands of all ranks; `ring` is what has been made, by
+ * result and rank, with so many FLOP, where blocks go round; else NULL. */
+static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***parts, uint32_t rank,
+                        exec_array ***ring, int64_t flop)
 {
     uint32_t statistics = statistic_axes(ranks, step);
     exec_call call = {.env = &ranks->env,
@@ -392,12 +393,16 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     for (uint32_t i = 0; i < step->in_count; i++)
         call.ins[i] = statistics ? gathered(ranks, step->ins[i], parts[i], statistics, rank) : parts[i][rank];
     for (uint32_t i = 0; i < step->out_count; i++) {
-        call.outs[i] = ETCH_NEW(ranks->values.arena, exec_array);
+        call.outs[i] = ring ? ring[i][rank] : ETCH_NEW(ranks->values.arena, exec_array);
+        if (ring)
+            continue;
         *call.outs[i] =
             exec_mesh_part(&ranks->mesh, &ranks->env, step->outs[i]->tensor, step->outs[i]->place, rank);
         exec_array_fill(ranks->values.arena, call.outs[i]);
     }
-    exec_op(&call);
+    call.flop = flop;
+    if (!ring)
+        exec_op(&call);
     if (ranks->env.failure) {
         ranks->env.failure =
             etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
@@ -407,8 +412,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     check_flop(ranks, step, rank, &call, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ETCH_ROLE_FREE; i++)
-        if (!step->accumulate_into[i] && !step->row->stays)
-            exec_ranks_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
+        exec_ranks_begin(ranks, step, i, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     if (ranks->traffic && rank == 0)
@@ -443,8 +447,11 @@ static void run_op(exec_ranks *ranks, const etch_step *step)
             check_value(ranks, step, step->ins[i], step->op->ins[i], "operand");
         parts[i] = parts_of(ranks, step->ins[i]);
     }
+    int64_t *flop = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, int64_t);
+    exec_array ***ring =
+        step->ring && !ranks->env.failure ? exec_ranks_go_round(ranks, step, parts, flop) : NULL;
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
-        run_on_rank(ranks, step, parts, r);
+        run_on_rank(ranks, step, parts, r, ring, flop[r]);
     ranks->seen[step->id] = true;
     for (uint32_t i = 0; i < step->out_count && !is_part(step); i++)
         check_value(ranks, step, step->outs[i], step->op->outs[i], "result");

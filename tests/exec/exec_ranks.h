@@ -147,12 +147,24 @@ void exec_ranks_end_iteration(exec_ranks *ranks);
 uint64_t exec_ranks_most(const exec_ranks *ranks);
 /* Begins the life of an array of the first rank. */
 void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank);
+/* The same of what a step makes, of what goes round as many blocks as a rank has at once. */
+void exec_ranks_begin(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *made,
+                      uint32_t rank);
 /* Forgets what the items of the region before `end` have gathered for the unit that ends. */
 void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end);
 /* FLOP of an op that a rank has run, with those that padding takes; `gathered`: axes over which it was given
  * its operands whole. */
 int64_t exec_ranks_flop(exec_ranks *ranks, const etch_step *step, const exec_call *run, uint32_t gathered,
                         uint32_t rank);
+/* Do blocks of the operand go round for the step, whose op runs once for each? */
+bool exec_goes_round(const etch_step *step, uint32_t operand);
+/* Runs such a step on all ranks, which have these parts of its operands: by result and rank what they make.
+ * Adds the FLOP, by rank. */
+exec_array ***exec_ranks_go_round(exec_ranks *ranks, const etch_step *step, exec_array ***parts,
+                                  int64_t *flop);
+/* Blocks that a rank has beside its own at once; of gradients of what goes round. */
+uint32_t exec_blocks_out(const exec_ranks *ranks, uint32_t ring);
+uint32_t exec_blocks_back(const exec_ranks *ranks, uint32_t ring);
 /* Does a move send as much as is said of it? */
 void exec_ranks_check_payload(exec_ranks *ranks, const etch_step *step);
 /* What a move gives a rank. NULL when the ranks of the group do not hold that together. */

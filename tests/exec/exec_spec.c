@@ -727,6 +727,8 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
         etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)
         etch_buf_puts(out, "  balance = false\n");
+    if (plan->rings)
+        etch_buf_puts(out, "  attend = ring\n");
     if (plan->keep_gathers)
         etch_buf_puts(out, "  keep = gathers\n");
     write_scopes(w, out, plan, 0);

@@ -20,6 +20,7 @@ typedef struct moved {
     bool is_rows;   /* some rows of it, once for each occurrence */
     bool is_wanted; /* a first result, which is written even when nobody reads it */
     uint64_t bytes;
+    uint64_t again; /* of what is written, what is read as well, as later runs of a ring go on from it */
 } moved;
 
 typedef ETCH_VEC(moved) moved_list;
@@ -39,6 +40,7 @@ struct exec_traffic {
     counted **of_step;   /* by step id; NULL: no kernel */
     bool *seen;          /* by step id: it was run before */
     bool *used, *leaves; /* by value id, behind views: something reads it; outside of its kernel */
+    exec_rounds rounds;
 };
 
 /* ---- the kernels ------------------------------------------------------------------------------------- */
@@ -165,8 +167,18 @@ static void note_reads(exec_traffic *t, counted *c, const exec_env *env, const e
             continue;
         const bool rows = i == 0 && convention_of(step)->reads_rows;
         const uint64_t size = size_of(t, env, rows ? step->outs[0] : value);
-        add(t, &c->reads, (moved){.value = value, .is_rows = rows, .bytes = size * width_of(value)});
+        const uint64_t runs = step->ring ? t->rounds.runs : 1; /* each reads it */
+        add(t, &c->reads, (moved){.value = value, .is_rows = rows, .bytes = runs * size * width_of(value)});
     }
+}
+
+/* Each run writes it. Blocks of gradients are added to what has come; all else is gone on from. */
+static void write_in_rounds(const exec_traffic *t, moved *one)
+{
+    const uint64_t bytes = one->bytes, sums = t->rounds.sums;
+    const bool is_block = one->value->blocks != NULL;
+    one->bytes = (t->rounds.runs + (is_block ? sums : 0)) * bytes;
+    one->again = (is_block ? 2 * sums : t->rounds.runs - 1) * bytes;
 }
 
 static void note_writes(exec_traffic *t, counted *c, const exec_env *env, const etch_step *step)
@@ -178,6 +190,8 @@ static void note_writes(exec_traffic *t, counted *c, const exec_env *env, const 
         const uint64_t size = size_of(t, env, rows ? step->ins[0] : value);
         moved one = {.value = value, .bytes = size * width_of(value)};
         one.is_wanted = i == 0 && !value->tensor->optional_result;
+        if (step->ring && !step->accumulate_into[i])
+            write_in_rounds(t, &one);
         if (!step->accumulate_into[i]) {
             add(t, &c->writes, one);
             continue;
@@ -187,6 +201,11 @@ static void note_writes(exec_traffic *t, counted *c, const exec_env *env, const 
         one.bytes = size * width;
         add(t, &c->adds, one);
     }
+}
+
+void exec_traffic_go_round(exec_traffic *t, exec_rounds rounds)
+{
+    t->rounds = rounds;
 }
 
 /* Every iteration moves the same: the first one is counted; who reads what is seen in all of them. */
@@ -225,19 +244,31 @@ static uint64_t sum_of(const moved_list *list)
     return bytes;
 }
 
-static uint64_t read_by(const counted *c)
+static bool is_written(const exec_traffic *t, const moved *m)
 {
-    return sum_of(&c->reads) + sum_of(&c->adds);
+    return t->leaves[m->value->id] || (m->is_wanted && !t->used[m->value->id]);
+}
+
+static uint64_t read_by(const exec_traffic *t, const counted *c)
+{
+    uint64_t bytes = sum_of(&c->reads) + sum_of(&c->adds);
+    for (uint32_t i = 0; i < c->writes.count; i++)
+        bytes += is_written(t, &c->writes.at[i]) ? c->writes.at[i].again : 0;
+    return bytes;
 }
 
 static uint64_t written_by(const exec_traffic *t, const counted *c)
 {
     uint64_t bytes = sum_of(&c->adds);
-    for (uint32_t i = 0; i < c->writes.count; i++) {
-        const moved *m = &c->writes.at[i];
-        bytes += t->leaves[m->value->id] || (m->is_wanted && !t->used[m->value->id]) ? m->bytes : 0;
-    }
+    for (uint32_t i = 0; i < c->writes.count; i++)
+        bytes += is_written(t, &c->writes.at[i]) ? c->writes.at[i].bytes : 0;
     return bytes;
+}
+
+/* Of the first rank, of those that have unequal work. */
+static uint64_t said_of(const exec_traffic *t, etch_expr bytes)
+{
+    return exec_integer(etch_at_work_share(t->placed, bytes, etch_int(t->placed->training->graph->sym, 0)));
 }
 
 static const char *compare(const exec_traffic *t)
@@ -246,8 +277,8 @@ static const char *compare(const exec_traffic *t)
         const counted *c = &t->kernels[i];
         if (!c->is_run || c->kernel->anchor->collective != ETCH_NO_COLLECTIVE)
             continue;
-        const uint64_t read = read_by(c), written = written_by(t, c);
-        const uint64_t said = exec_integer(c->kernel->read), all = exec_integer(c->kernel->bytes);
+        const uint64_t read = read_by(t, c), written = written_by(t, c);
+        const uint64_t said = said_of(t, c->kernel->read), all = said_of(t, c->kernel->bytes);
         if (read != said || read + written != all)
             return etch_text(t->placed->arena,
                              "%s kernel %s -> %s reads %llu bytes and writes %llu; %llu and %llu are said",

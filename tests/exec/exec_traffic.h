@@ -17,11 +17,18 @@ typedef struct exec_convention {
 /* Ends with a row that is NULL. */
 extern const exec_convention exec_conventions[];
 
+/* How often a rank runs an attention whose blocks go round, and adds gradients to those that have come. */
+typedef struct exec_rounds {
+    uint32_t runs, sums;
+} exec_rounds;
+
 typedef struct exec_traffic exec_traffic;
 
 exec_traffic *exec_traffic_new(etch_arena *arena, const etch_placed *placed);
 /* A step has been run. */
 void exec_traffic_note(exec_traffic *traffic, const exec_env *env, const etch_step *step);
+/* The next step that is run is one of these, on the first rank. */
+void exec_traffic_go_round(exec_traffic *traffic, exec_rounds rounds);
 /* A loop begins with the value, or hands it on. */
 void exec_traffic_leave(exec_traffic *traffic, const etch_value *value);
 /* Runs a microbatch on all ranks and compares all kernels of the first. NULL, or what differs. */

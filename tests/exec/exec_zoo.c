@@ -140,6 +140,12 @@ static const char *const llama_plans[] = {
     "dp=2 cp=2 tp=2 | B@dp S@cp K@tp F@tp V@tp | pin residual B@dp S@cp,tp | contiguous",
     "a=2 b=2 | S@b,a | zero a,b | contiguous",
     "a=2 b=2 | S@a,b | for attention S@a K@b | contiguous",
+    "cp=2 | S@cp | rings",
+    "cp=2 | S@cp | rings | zero cp",
+    "cp=4 | S@cp | rings | contiguous",
+    "dp=2 cp=2 tp=2 | B@dp S@cp K@tp F@tp V@tp | pin residual B@dp S@cp,tp | zero dp,cp | rings",
+    "a=2 b=2 | S@a,b | for attention S@a K@b | rings",
+    "a=2 b=2 | S@a,b | for attention S@a K@b | rings | contiguous",
     NULL,
 };
 

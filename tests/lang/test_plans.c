@@ -425,7 +425,8 @@ static void wrong(etch_arena *arena)
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
          "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"
-         "  help it has balance, bucket, keep, offload, order, ranks, recompute, reduce; sizes of axes stand "
+         "  help it has attend, balance, bucket, keep, offload, order, ranks, recompute, reduce; sizes of "
+         "axes stand "
          "in the mesh, mesh [dp = 8]\n"},
         {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
          "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
@@ -455,6 +456,12 @@ static void wrong(etch_arena *arena)
          "them\nE0430 a.etch:5:10 a bucket is layer, step, ddp, or at least 1 byte\n"
          "  help write bucket = 25*2^20 for 25 MiB\n"
          "E0430 a.etch:6:1 'balance' is given twice\n  note a.etch:4:1 it is given here already\n"},
+        {"mesh [a]\nattend = rng\nfor core { attend = ring }\nattend = 2", NULL,
+         "E0430 a.etch:4:10 ranks that share a sequence attend = gather, to all keys and values at once, or "
+         "attend = ring, to one block after the other\n  help did you mean 'ring'?\n"
+         "  help heads that are divided in their place are a scope: for core { shard S @ (), K @ cp }\n"
+         "E0420 a.etch:5:12 'attend' in a scope" LATER
+         "E0430 a.etch:6:1 'attend' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nrecompute = 3", NULL,
          "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), layer(first = 8), full, needed(layer)\n"},

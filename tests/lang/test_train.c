@@ -80,7 +80,7 @@ static void options(etch_arena *arena)
          "  help optimizers are adamw, sgd\n"},
         {"optimizer = adamw(momentum = 0.9)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"
-         "  help its arguments are master, main_grads\n"},
+         "  help its arguments are master, main_grads, bits\n"},
         {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
         {"optimizer = adam", NULL,
          "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd\n"},
@@ -91,7 +91,7 @@ static void options(etch_arena *arena)
         {"optimizer = adamw(mester = true)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'mester'\n"
          "  help did you mean 'master'?\n"
-         "  help its arguments are master, main_grads\n"},
+         "  help its arguments are master, main_grads, bits\n"},
         {"optimizer = adamw(master = 1)", NULL, "E0220 a.etch:5:36 master is true or false\n"},
         {"optimizer = adamw(true)", NULL,
          "E0220 a.etch:5:27 arguments of an optimizer have names: adamw(master = true)\n"},

@@ -471,15 +471,22 @@ def check_families(manifest, groups):
 
 
 def message_axes(manifest, traces):
-    """The axes along which messages go, as a query names them."""
+    """Two ends of a message -> what is sent, and the axes along which it goes, as a query names both. What
+    goes round a ring has ends that differ along its axis alone; all else is between stages."""
     names, sizes = [axis["axis"] for axis in manifest["mesh"]], [axis["size"] for axis in manifest["mesh"]]
-    along = set()
+    rings = {row["axes"] for stage in manifest["stages"] for row in stage["comm"]
+             if row["collective"] == "permute"}
+    found, stages = {}, set()
     for source, destination in {node.message[:2] for nodes in traces.values() for node in nodes
                                 if node.message}:
         ends = zip(names, coordinates(source, sizes), coordinates(destination, sizes))
-        along.update(name for name, here, there in ends if here != there)
-    found = [name for name in names if name in along]
-    return found[0] if len(found) == 1 else f"({','.join(found)})"
+        along = [name for name, here, there in ends if here != there]
+        ring = len(along) == 1 and along[0] in rings
+        found[source, destination] = ("permute", along[0]) if ring else None
+        stages.update(() if ring else along)
+    together = [name for name in names if name in stages]
+    label = together[0] if len(together) == 1 else f"({','.join(together)})"
+    return {ends: kind or ("send", label) for ends, kind in found.items()}
 
 
 def group_axes(manifest):
@@ -491,7 +498,7 @@ def group_axes(manifest):
     return axes
 
 
-def rank_totals(nodes, axes, stage_axes):
+def rank_totals(nodes, axes, messages):
     """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes,
     comm_size))."""
     comm = collections.defaultdict(lambda: [0, 0])
@@ -501,7 +508,9 @@ def rank_totals(nodes, axes, stage_axes):
             num_ops += node.num_ops
             tensor_size += node.tensor_size
             continue
-        key = (MESSAGES[node.type], stage_axes) if node.message else (node.collective, axes[node.group])
+        key = messages[node.message[:2]] if node.message else (node.collective, axes[node.group])
+        if MESSAGES.get(node.type) == "recv":
+            key = ("recv", key[1])
         row = comm[key]
         row[0] += 1
         row[1] += node.comm_size
@@ -519,8 +528,8 @@ def stage_totals(stage):
 
 
 def check_totals(manifest, traces):
-    axes, stage_axes = group_axes(manifest), message_axes(manifest, traces)
-    found = collections.Counter(rank_totals(nodes, axes, stage_axes) for nodes in traces.values())
+    axes, messages = group_axes(manifest), message_axes(manifest, traces)
+    found = collections.Counter(rank_totals(nodes, axes, messages) for nodes in traces.values())
     told = collections.Counter()
     for stage in manifest["stages"]:
         told[stage_totals(stage)] += stage["ranks"]
@@ -607,10 +616,10 @@ def check(folder):
 def totals(folder):
     """Rows of sums with the ranks that they are true of, in the order of the first rank."""
     content = read(folder)
-    axes, stage_axes = group_axes(content.manifest), message_axes(content.manifest, content.traces)
+    axes, messages = group_axes(content.manifest), message_axes(content.manifest, content.traces)
     ranks = collections.defaultdict(list)
     for rank in sorted(content.traces):
-        ranks[rank_totals(content.traces[rank], axes, stage_axes)].append(rank)
+        ranks[rank_totals(content.traces[rank], axes, messages)].append(rank)
     rows = []
     for (nodes, num_ops, tensor_size, comm), members in ranks.items():
         rows.append({"ranks": members, "nodes": nodes, "num_ops": num_ops, "tensor_size": tensor_size,

@@ -94,7 +94,8 @@ static bool check_move(verifying *v, const etch_step_task *task)
         fits = task->collective == ETCH_ALL_GATHER;
     else if (task->kind == ETCH_TASK_COLLECTIVE)
         fits = task->collective == ETCH_ALL_REDUCE || task->collective == ETCH_REDUCE_SCATTER ||
-               task->collective == ETCH_ALL_GATHER || task->collective == ETCH_ALL_TO_ALL;
+               task->collective == ETCH_ALL_GATHER || task->collective == ETCH_ALL_TO_ALL ||
+               task->collective == ETCH_PERMUTE;
     return fits || verify_wrong(v, "%s: its collective is %s", verify_task_name(v, task),
                                 etch_collective_name(task->collective));
 }

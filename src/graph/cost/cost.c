@@ -171,7 +171,7 @@ static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr
     etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
     if (collective == ETCH_ALL_GATHER) /* the payload is one shard */
         return hops;
-    if (collective == ETCH_SEND)
+    if (collective == ETCH_SEND || collective == ETCH_PERMUTE)
         return etch_int(sym, 1);
     etch_expr once = etch_div(sym, hops, n);
     return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;

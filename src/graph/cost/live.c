@@ -11,7 +11,8 @@ uint32_t etch_live_under(const etch_live_program *p, uint32_t name)
 /* A cache is counted by itself: here are the bytes of what a rolling one shows beside what it keeps. */
 static etch_expr value_bytes(const etch_live_program *p, const etch_value *value)
 {
-    const etch_expr all = etch_value_bytes(p->placed, value);
+    const etch_expr one = etch_value_bytes(p->placed, value);
+    const etch_expr all = value->blocks ? etch_mul(p->sym, value->blocks, one) : one;
     const bool stays = value->step && value->step->row->stays;
     return stays ? etch_sub(p->sym, all, etch_value_kept_bytes(p->placed, value)) : all;
 }

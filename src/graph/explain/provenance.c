@@ -18,7 +18,7 @@ const char *etch_rule_name(etch_rule rule)
         [ETCH_RULE_WEIGHT] = "weight",       [ETCH_RULE_REDUCE] = "reduce",
         [ETCH_RULE_UPDATE] = "update",       [ETCH_RULE_SHARED_WEIGHT] = "tie",
         [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
-        [ETCH_RULE_WHOLE] = "whole",
+        [ETCH_RULE_WHOLE] = "whole",         [ETCH_RULE_RING] = "ring",
     };
     return (unsigned)rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
@@ -273,6 +273,9 @@ static void explain_need(explainer *t, const etch_provenance *why, const etch_st
         explain(t, role, of->span, "%s is a %s of what ranks have, each of which needs the whole gradient",
                 name, is_maximum(of) ? "maximum" : "sum");
         break;
+    case ETCH_RULE_RING:
+        explain_by_plan(t, role, why->line, "%s goes round block by block for %s", name, op_text(t, why->op));
+        return;
     case ETCH_RULE_WEIGHT:
         explain(t, role, of->of->span, "the gradient goes to where weight %s is: %s", name_of(t, of->of),
                 state);

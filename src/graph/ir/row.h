@@ -118,6 +118,7 @@ typedef enum etch_use {
     ETCH_USE_ALL_TO_ALL,
     ETCH_USE_ALL_REDUCE,
     ETCH_USE_ALL_GATHER,
+    ETCH_USE_PERMUTE,
     ETCH_USE_COUNT
 } etch_use;
 
@@ -256,6 +257,9 @@ struct etch_row {
     /* Of such an op: how many of `*keys` a rank sees that has part `share`, counted from 0, of `parts`
      * contiguous ones of the dim. NULL: all ranks do equal parts of what is counted. */
     etch_expr (*seen)(const etch_flop_call *call, etch_expr share, etch_expr parts, const etch_dim **keys);
+    /* ETCH_EXTRA_OF(..) of the operands whose blocks may come one after the other, from rank to rank, where
+     * the results go on from those of the blocks before: what lies along `over` */
+    unsigned rotates;
     /* Does it hide scores that other ops compute? NULL: no. */
     bool (*hides)(const etch_op *op);
     /* the operand whose shards decide before those of the others */

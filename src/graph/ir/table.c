@@ -62,6 +62,7 @@ static const struct {
     [ETCH_ALL_REDUCE] = {"all_reduce", ETCH_USE_ALL_REDUCE},
     [ETCH_ALL_GATHER] = {"all_gather", ETCH_USE_ALL_GATHER},
     [ETCH_SEND] = {"send", ETCH_USE_NONE},
+    [ETCH_PERMUTE] = {"permute", ETCH_USE_PERMUTE},
 };
 
 const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective)

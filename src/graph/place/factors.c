@@ -195,11 +195,18 @@ static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch
     return etch_has_dim(tensor, linked) ? linked : otherwise;
 }
 
+/* How a tensor is held of which a rank has one block after the other. */
+static etch_state state_of_block(const etch_tensor *tensor, etch_state round)
+{
+    return round && etch_has_dim(tensor, round) ? round : NULL;
+}
+
 static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
-    etch_state f = choose_factor(p, pl, axis);
+    etch_state f = choose_factor(p, pl, axis), round = etch_ring_dim(p, pl, axis, f);
     pl->factor[axis] = f;
+    pl->ring = (pl->ring & ~(1u << axis)) | (uint32_t)(round != NULL) << axis;
     const uint32_t passing = !f && count_partial(pl, axis) ? passing_partials(p, pl, axis) : 0;
     if (passing) {
         for (uint32_t i = 0; i < op->in_count; i++)
@@ -210,7 +217,7 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
         return;
     }
     for (uint32_t i = 0; i < op->in_count; i++)
-        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
+        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, state_of_block(op->ins[i], round)) : NULL;
     if (!f)
         return;
     bool stat = etch_op_factor(op, f) == ETCH_FACTOR_STAT;
@@ -218,7 +225,8 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
         pl->stat_axes |= 1u << axis;
     for (uint32_t i = 0; i < op->out_count; i++) {
         bool whole = stat || is_untouched(op, i, f);
-        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : partial_by(op));
+        const etch_state block = state_of_block(op->outs[i], round);
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : block ? block : partial_by(op));
     }
 }
 

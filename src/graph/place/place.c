@@ -201,9 +201,11 @@ static void finish_op(etch_placer *p, etch_placing *pl)
     const uint32_t shared = p->plan->contiguous ? causal_axes(p, pl, &query) : 0;
     if (shared)
         step->work_share = etch_work_share_index(p, query, shared);
+    step->ring = pl->ring;
     p->steps[op->id] = step;
     for (uint32_t i = 0; i < op->out_count; i++)
         p->made[op->outs[i]->id] = etch_step_result(p, step, i, op->outs[i], pl->result[i]);
+    etch_ring_return(p, step);
     for (uint32_t i = 0; i < op->out_count; i++)
         if (op->outs[i]->adds_to)
             add_to_gradient(p, step, i);
@@ -409,6 +411,7 @@ static void place_op(etch_placer *p, etch_op *op)
         etch_factors_choose(p, &pl);
         reshard_operands(p, &pl);
         balance_causal(p, &pl);
+        etch_ring_rotate(p, &pl);
     }
     if (pl.op != op) /* what was moved is a part of the sum */
         p->resolved[op->outs[0]->id] = NULL;
@@ -712,5 +715,7 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
         etch_map_pair_regrouped(p);
     if (!p->failed)
         etch_plan_remark_fused(p);
+    if (!p->failed)
+        etch_ring_remark_idle(p);
     return p->failed ? NULL : p;
 }

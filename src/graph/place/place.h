@@ -49,6 +49,8 @@ typedef struct etch_value {
     /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are divided,
      * laid out flat and padded to equal parts */
     uint32_t sharded_flat;
+    /* of what goes round a ring: blocks of it that a rank has at once; NULL for all else */
+    etch_expr blocks;
     /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     struct etch_step *step;
     /* as etch_tensor.made: of a part of a sum its own */
@@ -98,6 +100,9 @@ typedef struct etch_step {
     etch_state *factor;
     /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_expr work_share;
+    /* bits of axes along whose ranks blocks of operands go round while it runs, once for each: see
+     * etch_ring_of; 0: there are none, and it runs once */
+    uint32_t ring;
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
     /* by result: the gradient that it is added into in place, or NULL */

@@ -80,6 +80,8 @@ typedef struct etch_placing {
     uint32_t excluded;
     /* axes that divide nothing, as partial sums wait for others (joint.c) */
     uint32_t waits;
+    /* axes along which blocks of operands go round (ring.c) */
+    uint32_t ring;
 } etch_placing;
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
@@ -90,6 +92,18 @@ bool etch_passes_alone(const etch_op *op, uint32_t operand);
 uint32_t etch_passing_on(const etch_placer *p, const etch_tensor *tensor);
 /* Has the operand the dims of the result, under either of their names? */
 bool etch_has_result_dims(const etch_op *op, const etch_tensor *operand);
+
+/* ---- ring.c -------------------------------------------------------------------------------------------- */
+
+/* The dim along which blocks of the op's operands go round the axis, as the plan wants and the op divides its
+ * work along `factor`; NULL: they do not. */
+etch_state etch_ring_dim(const etch_placer *p, const etch_placing *pl, uint32_t axis, etch_state factor);
+/* Sends the operands round that the op is to have block by block. */
+void etch_ring_rotate(etch_placer *p, etch_placing *pl);
+/* Sends home the gradients that the step has made of what went round, once it has its results. */
+void etch_ring_return(etch_placer *p, const etch_step *step);
+/* Remarks on a plan whose rings reach nothing. */
+void etch_ring_remark_idle(const etch_placer *p);
 
 /* ---- passing.c ----------------------------------------------------------------------------------------- */
 

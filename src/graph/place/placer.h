@@ -94,6 +94,8 @@ typedef struct etch_placer {
     etch_placed_region *region;
     etch_phase phase;
     etch_scope *scope;
+    /* an op has a ring */
+    bool has_ring;
     bool failed;
 } etch_placer;
 

@@ -240,6 +240,10 @@ typedef struct etch_plan {
     bool contiguous;
     /* as reduce_span */
     etch_span balance_span;
+    /* ranks that share the sequence send keys and values from one to the next; else each gathers them */
+    bool rings;
+    /* as reduce_span */
+    etch_span attend_span;
     etch_bucketing bucketing;
     /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
     etch_expr bucket;

@@ -76,6 +76,9 @@ etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective
     const uint32_t width = etch_dtype_bytes(etch_comm_dtype_of(placed, collective, operand));
     if (collective->copies)
         elements = etch_mul(sym, elements, collective->copies[operand]);
+    if (collective->collective == ETCH_PERMUTE) /* to each of the other ranks a block */
+        elements = etch_mul(sym, elements,
+                            etch_sub(sym, etch_group_size(placed, collective->axes), etch_int(sym, 1)));
     const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, width));
     if (!collective->block)
         return bytes;
@@ -95,5 +98,14 @@ etch_expr etch_payload(const etch_placed *placed, const etch_step *collective)
     etch_expr bytes = etch_int(sym, 0);
     for (uint32_t i = 0; i < collective->in_count; i++)
         bytes = etch_add(sym, bytes, etch_payload_of(placed, collective, i));
+    return bytes;
+}
+
+etch_expr etch_kernel_payload(const etch_placed *placed, const etch_kernel *kernel)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr bytes = etch_int(sym, 0);
+    for (uint32_t i = 0; i < kernel->steps.count; i++)
+        bytes = etch_add(sym, bytes, etch_payload(placed, kernel->steps.at[i]));
     return bytes;
 }

@@ -75,6 +75,8 @@ typedef struct grouping {
     group **makers;
     /* by step id; NULL: no node */
     group **groups;
+    /* of the step before, where it is a move; NULL else */
+    group *before;
 } grouping;
 
 /* An operand, traced to what makes it. */
@@ -168,12 +170,23 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     return made;
 }
 
+/* Do both go round for one op, and the same way? They are sent in one message. */
+static bool go_together(const etch_step *a, const etch_step *b)
+{
+    const etch_step *from_a = a->ins[0]->step, *from_b = b->ins[0]->step;
+    return a->collective == ETCH_PERMUTE && b->collective == ETCH_PERMUTE && a->axes == b->axes &&
+           a->provenance.op == b->provenance.op &&
+           (from_a && from_a->ring ? from_a : NULL) == (from_b && from_b->ring ? from_b : NULL);
+}
+
 /* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL after a
  * collective or a loop. */
 static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
                             etch_role role, group *open)
 {
     if (role == ETCH_ROLE_RESHARD)
+        return g->before && go_together(g->before->anchor, step) ? g->before : NULL;
+    if (step->ring)
         return NULL;
     if (g->rule->segment && open && open->phase == step->phase && open->position == step->position)
         return open;
@@ -181,7 +194,7 @@ static group *group_to_join(const grouping *g, const etch_placed_region *region,
 }
 
 /* The group of a step at `item`, NULL when it is no node. */
-static group *group_step(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *step,
+static group *group_step(grouping *g, const etch_placed_region *region, uint32_t item, etch_step *step,
                          group *open)
 {
     etch_role role = etch_step_role(step);
@@ -192,13 +205,14 @@ static group *group_step(const grouping *g, const etch_placed_region *region, ui
         own = group_new(g, region, item);
         own->phase = step->phase;
         own->position = step->position;
-        own->closed = role == ETCH_ROLE_RESHARD;
+        own->closed = role == ETCH_ROLE_RESHARD || step->ring;
     }
-    if (role != ETCH_ROLE_POINTWISE) {
+    g->before = role == ETCH_ROLE_RESHARD ? own : NULL;
+    if (role != ETCH_ROLE_POINTWISE && !(own->closed && own->anchor)) {
         own->anchor = step;
         own->item = item;
     }
-    if (role == ETCH_ROLE_KERNEL && g->rule->operands && !is_alone(g->rule, step))
+    if (role == ETCH_ROLE_KERNEL && g->rule->operands && !is_alone(g->rule, step) && !step->ring)
         take_over_operands(g, own);
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
@@ -255,6 +269,7 @@ static void make_kernels(const grouping *g, etch_placed_region *region)
 static void group_region(grouping *g, etch_placed_region *region)
 {
     group *open = NULL;
+    g->before = NULL;
     for (uint32_t i = 0; i < region->items.count; i++) {
         etch_step *step = region->items.at[i].step;
         etch_placed_loop *loop = region->items.at[i].loop;
@@ -264,7 +279,7 @@ static void group_region(grouping *g, etch_placed_region *region)
                 open = own->closed ? NULL : own;
             continue;
         }
-        open = NULL;
+        open = g->before = NULL;
         for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
             read_by_loop(g, etch_loop_carries(loop)->at[k].init);
         for (uint32_t b = 0; b < loop->bodies.count; b++)

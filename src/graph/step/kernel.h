@@ -25,6 +25,8 @@ uint32_t etch_stage_axes(const etch_placed *placed);
 /* Bytes that a rank puts into a move; of one operand of it. */
 etch_expr etch_payload(const etch_placed *placed, const etch_step *collective);
 etch_expr etch_payload_of(const etch_placed *placed, const etch_step *collective, uint32_t operand);
+/* The same of all moves of a kernel. */
+etch_expr etch_kernel_payload(const etch_placed *placed, const etch_kernel *kernel);
 /* Size of a dim of the step's op in the work of one rank. */
 etch_expr etch_step_dim_size(const etch_placed *placed, const etch_step *step, const etch_dim *dim);
 /* FLOP of one execution on one rank. */

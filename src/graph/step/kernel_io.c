@@ -247,6 +247,32 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
     }
 }
 
+/* Each run reads the operands, of what goes round a block, and what the run before has left; gradients of
+ * what goes round are added up by nodes of their own. */
+static void count_ring(const io *x, etch_kernel *kernel)
+{
+    etch_sym *sym = x->sym;
+    const etch_ring ring = etch_ring_of(x->placed, kernel->anchor);
+    const etch_expr none = etch_int(sym, 0), two = etch_int(sym, 2);
+    etch_ring_io *each = &kernel->ring;
+    *each = (etch_ring_io){.carried = none, .returned = none};
+    for (uint32_t i = 0; i < kernel->writes.count; i++) {
+        const etch_value *result = kernel->writes.at[i];
+        add_bytes(x, result->blocks ? &each->returned : &each->carried, elements_of(x, result),
+                  width_of(result));
+    }
+    each->written = etch_add(sym, each->carried, each->returned);
+    each->added = etch_sub(sym, kernel->written, each->written);
+    each->read = etch_sub(sym, kernel->read, each->added);
+    const etch_expr sums = etch_mul(sym, ring.sums, each->returned);
+    const etch_expr read[] = {each->added, etch_mul(sym, ring.runs, each->read),
+                              etch_mul(sym, etch_sub(sym, ring.runs, etch_int(sym, 1)), each->carried),
+                              etch_mul(sym, two, sums)};
+    const etch_expr written[] = {each->added, etch_mul(sym, ring.runs, each->written), sums};
+    kernel->read = etch_sum(sym, 4, read);
+    kernel->written = etch_sum(sym, 3, written);
+}
+
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
@@ -260,9 +286,11 @@ static void fill_kernel(io *x, etch_kernel *kernel)
         write_results(x, kernel, step);
     }
     if (etch_step_role(kernel->anchor) == ETCH_ROLE_RESHARD) {
-        kernel->written = etch_payload(x->placed, kernel->anchor);
+        kernel->written = etch_kernel_payload(x->placed, kernel);
         kernel->read = etch_int(x->sym, 0);
     }
+    if (kernel->anchor->ring)
+        count_ring(x, kernel);
     kernel->bytes = etch_add(x->sym, kernel->read, kernel->written);
 }
 

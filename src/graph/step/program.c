@@ -40,17 +40,18 @@ static void add_ops(const builder *b, etch_step_task *task)
 static void add_operands(const builder *b, etch_step_task *task)
 {
     const etch_step *collective = task->kernel->anchor;
-    const uint32_t count = collective->copies ? collective->in_count : 1;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < task->kernel->steps.count && !collective->copies; i++) {
+        etch_step_contribution c = of_step(task->kernel->steps.at[i]);
+        c.payload = etch_payload(b->placed, c.step);
+        ETCH_PUSH(b->arena, &task->contributions, c);
+    }
+    for (uint32_t i = 0; i < collective->in_count && collective->copies; i++) {
         const etch_tensor *weight = collective->ins[i]->tensor;
         etch_step_contribution c = of_step(collective);
-        c.payload = task->bytes;
-        if (collective->copies) {
-            c.tensor = weight;
-            c.scope = weight->scope;
-            c.span = weight->span;
-            c.payload = etch_payload_of(b->placed, collective, i);
-        }
+        c.tensor = weight;
+        c.scope = weight->scope;
+        c.span = weight->span;
+        c.payload = etch_payload_of(b->placed, collective, i);
         ETCH_PUSH(b->arena, &task->contributions, c);
     }
 }
@@ -69,7 +70,7 @@ static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
                              .axes = anchor->axes,
                              .provenance = anchor->provenance,
                              .flop = etch_int(b->sym, 0),
-                             .bytes = collective ? etch_payload(b->placed, anchor) : NULL,
+                             .bytes = collective ? etch_kernel_payload(b->placed, kernel) : NULL,
                              .kernel = kernel,
                              .position = anchor->position};
     if (collective)

@@ -5,7 +5,18 @@
 
 #include "graph/place/place.h"
 
-/* Several steps that run as one node, or one collective. */
+/* What a rank does of an attention whose blocks go round, run by run: bytes of one run. */
+typedef struct etch_ring_io {
+    /* its operands, of what goes round one block */
+    etch_expr read;
+    /* results; of these such as later runs go on from, which read them; gradients of what goes round, which
+     * are added to those that have come, read and written once more */
+    etch_expr written, carried, returned;
+    /* gradients of weights, which the run for a rank's own block reads, and writes */
+    etch_expr added;
+} etch_ring_io;
+
+/* Several steps that run as one node, or one collective; those of a ring as one in each run. */
 typedef struct etch_kernel {
     /* program order */
     ETCH_VEC(etch_step *) steps;
@@ -26,7 +37,24 @@ typedef struct etch_kernel {
     etch_expr bytes;
     /* of them, those that are read, of a collective none; and the others */
     etch_expr read, written;
+    /* of a ring; all NULL else */
+    etch_ring_io ring;
 } etch_kernel;
+
+/* How an attention runs whose blocks go round (etch_step.ring), on one rank. */
+typedef struct etch_ring {
+    /* the ranks of the ring: a rank's own block, and those of the ranks before it */
+    etch_expr size;
+    /* blocks that it computes with: all, or its own and those before it */
+    etch_expr runs;
+    /* how often it adds what it has made for a block to what others have, if they are gradients */
+    etch_expr sums;
+    /* work for its own block, and for any other that it computes with: the FLOP are in this proportion */
+    etch_expr own, other;
+} etch_ring;
+etch_ring etch_ring_of(const struct etch_placed *placed, const etch_step *step);
+/* Bytes of one message of a move to the next rank. */
+etch_expr etch_ring_message(const struct etch_placed *placed, const etch_kernel *kernel);
 
 /* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one
  * copy. */

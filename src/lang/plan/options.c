@@ -46,6 +46,24 @@ void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def)
                    "balance is true, early and late queries together, or false, contiguous parts of them");
 }
 
+/* ---- attend -------------------------------------------------------------------------------------------- */
+
+void etch_plan_read_attend(etch_plan_builder *b, const etch_ast_def *def)
+{
+    b->plan->attend_span = def->span;
+    b->plan->rings = is_word(def->value, "ring");
+    if (b->plan->rings || is_word(def->value, "gather") || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    static const char *const words[] = {"ring", "gather"};
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                   "ranks that share a sequence attend = gather, to all keys and values at once, or attend = "
+                   "ring, to one block after the other");
+    if (def->value->kind == ETCH_AST_NAME)
+        etch_suggest_name(diag, def->value->name.text, words, sizeof words / sizeof *words);
+    etch_help(diag, "heads that are divided in their place are a scope: for core { shard S @ (), K @ cp }");
+}
+
 /* ---- offload ------------------------------------------------------------------------------------------- */
 
 /* What a rank holds, by the names of memory(C). */

@@ -170,7 +170,8 @@ static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
 /* A scope could say otherwise than the plan around it; that has no meaning yet. */
 static bool may_come_in_scope(const etch_ast_def *def)
 {
-    return is_option(def, "keep") || is_option(def, "offload") || is_option(def, "balance");
+    return is_option(def, "keep") || is_option(def, "offload") || is_option(def, "balance") ||
+           is_option(def, "attend");
 }
 
 /* What is said once, for all of the model, and why. */
@@ -216,6 +217,12 @@ static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_balance(b, def);
 }
 
+static void read_attend(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (etch_plan_is_first(b, def, b->plan->attend_span))
+        etch_plan_read_attend(b, def);
+}
+
 static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
 {
     if (etch_plan_is_first(b, def, b->plan->offload_span))
@@ -228,8 +235,9 @@ typedef struct plan_option {
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
 static const plan_option plan_options[] = {
-    {"balance", read_balance}, {"bucket", read_bucket}, {"keep", read_keep}, {"offload", read_offload},
-    {"order", read_order},     {"ranks", read_ranks},   {"recompute", NULL}, {"reduce", read_reduce}};
+    {"attend", read_attend}, {"balance", read_balance}, {"bucket", read_bucket},
+    {"keep", read_keep},     {"offload", read_offload}, {"order", read_order},
+    {"ranks", read_ranks},   {"recompute", NULL},       {"reduce", read_reduce}};
 
 const char *etch_plan_option_at(uint32_t index)
 {
@@ -248,8 +256,10 @@ static const plan_option *option_of(const etch_ast_def *def)
 /* It has none. What was meant may be an option with a meaning. */
 static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
 {
-    enum { MEANT = sizeof plan_options / sizeof plan_options[0],
-           LATER = sizeof later_options / sizeof later_options[0] };
+    enum {
+        MEANT = sizeof plan_options / sizeof plan_options[0],
+        LATER = sizeof later_options / sizeof later_options[0]
+    };
     etch_arena *arena = b->spec->arena;
     const char *known[MEANT + LATER];
     for (uint32_t i = 0; i < MEANT; i++)

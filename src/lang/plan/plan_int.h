@@ -100,6 +100,8 @@ const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
 /* `offload = (optimizer, master)`, or `none`. */
 void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
+/* `attend = ring` or `gather`. */
+void etch_plan_read_attend(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 

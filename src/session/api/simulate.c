@@ -81,13 +81,20 @@ static etch_simulation_node node_of(const etch_job *job, const etch_simulated *f
                                         : node->type == ETCH_NODE_SEND ? ETCH_STEP_SENDS
                                                                        : ETCH_STEP_RECEIVES,
                                 .axes = from->message_label,
-                                .peer = message ? p->peers[node->peer] : 0,
                                 .flop = node->type == ETCH_NODE_COMP ? node->flop : 0,
                                 .bytes = node->bytes,
                                 .microbatch = -1,
                                 .layer = -1};
     if (node->type == ETCH_NODE_COLL)
         out.axes = from->family_label[node->family];
+    const etch_peer peer = message ? p->peers[node->peer] : (etch_peer){0};
+    out.peer = peer.offset;
+    if (peer.shift) {
+        out.axes = from->ring_label[peer.axis];
+        out.peer = peer.shift;
+        out.ring = job->mesh[peer.axis].size;
+        out.stride = etch_mesh_stride(job, peer.axis);
+    }
     if (says->given >> ETCH_ANNOTATION_MODULE & 1)
         out.module = value[ETCH_ANNOTATION_MODULE].text;
     if (says->given >> ETCH_ANNOTATION_MICROBATCH & 1)

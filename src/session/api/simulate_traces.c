@@ -113,18 +113,18 @@ static uint32_t workload_of(loading *l, const etch_loaded_node *node)
 }
 
 /* The peer's index, as it lies from the rank. */
-static uint16_t peer_of(const loading *l, int64_t *peers, uint32_t *count, uint32_t peer)
+static uint16_t peer_of(const loading *l, etch_peer *peers, uint32_t *count, uint32_t peer)
 {
     const int64_t difference = (int64_t)peer - (int64_t)l->rank;
     uint32_t i = 0;
-    while (i < *count && peers[i] != difference)
+    while (i < *count && peers[i].offset != difference)
         i++;
     if (i == *count && i < UINT16_MAX)
-        peers[(*count)++] = difference;
+        peers[(*count)++] = (etch_peer){.offset = difference};
     return (uint16_t)i;
 }
 
-static bool fill_node(loading *l, const etch_loaded_node *from, int64_t *peers, uint32_t *peer_count,
+static bool fill_node(loading *l, const etch_loaded_node *from, etch_peer *peers, uint32_t *peer_count,
                       etch_node *to)
 {
     to->bytes = from->bytes;
@@ -180,7 +180,7 @@ static bool tags_differ(const loading *l, etch_arena *scratch, const etch_class_
                        "rank %u has two messages with tag %u to or from rank %lld: a run cannot tell them "
                        "apart",
                        (unsigned)l->rank, messages.at[i].tag,
-                       (long long)(l->rank + p->peers[messages.at[i].peer]));
+                       (long long)(l->rank + p->peers[messages.at[i].peer].offset));
             return false;
         }
     return true;
@@ -191,7 +191,7 @@ static bool make_program(loading *l, etch_arena *scratch, const etch_loaded_rank
                          etch_class_program *out)
 {
     etch_node *nodes = ETCH_NEW_ARRAY(scratch, rank->node_count, etch_node);
-    int64_t *peers = ETCH_NEW_ARRAY(scratch, l->folder.rank_count, int64_t);
+    etch_peer *peers = ETCH_NEW_ARRAY(scratch, l->folder.rank_count, etch_peer);
     ETCH_VEC(uint32_t) deps = {0};
     uint32_t peer_count = 0;
     for (uint32_t i = 0; i < rank->node_count; i++) {

@@ -86,13 +86,14 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
         const etch_comm_total *c = &total->comm[i];
         const char *bytes = total_text(session, c->bytes);
         const bool message = c->type == ETCH_NODE_SEND || c->type == ETCH_NODE_RECV;
-        comm[i] =
-            (etch_output_comm){.collective = message ? ETCH_SEND : etch_collective_of_code(c->collective),
-                               .receives = c->type == ETCH_NODE_RECV,
-                               .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
-                               .bytes = bytes,
-                               .bytes_human = human(session, bytes, ETCH_UNIT_BYTES),
-                               .nodes = c->count};
+        comm[i] = (etch_output_comm){.collective = c->is_ring ? ETCH_PERMUTE
+                                                   : message  ? ETCH_SEND
+                                                              : etch_collective_of_code(c->collective),
+                                     .receives = c->type == ETCH_NODE_RECV,
+                                     .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
+                                     .bytes = bytes,
+                                     .bytes_human = human(session, bytes, ETCH_UNIT_BYTES),
+                                     .nodes = c->count};
     }
     stage.comm = comm;
     return stage;

@@ -282,7 +282,8 @@ static bool find_op(etch_session *session, const etch_quantity *q, const etch_qu
     else if (of_collectives(row))
         etch_help(
             diag,
-            "collectives are all_reduce, reduce_scatter, all_gather, all_to_all; send is between stages");
+            "collectives are all_reduce, reduce_scatter, all_gather, all_to_all, permute; send is between "
+            "stages");
     else
         etch_help(diag, "`etch help ops` lists them");
     return false;

@@ -52,6 +52,8 @@ static etch_status open_session(void *data)
     s->compiled = etch_compiled_get(s->session, NULL, NULL, true, (etch_span){0, 0});
     if (!s->compiled || s->compiled->model->graph->steps || !etch_compiled_place(s->session, s->compiled))
         return ETCH_EINPUT;
+    if (s->compiled->placed->plan->rings) /* the nodes of a ring depend on its size */
+        return ETCH_EINPUT;
     etch_kernels_count(s->compiled->placed);
     return ETCH_OK;
 }

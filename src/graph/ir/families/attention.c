@@ -325,13 +325,14 @@ static const etch_row rows[] = {
              .options = ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
              .needs = ETCH_KW_OVER | ETCH_KW_DOT, .shape = attend, .over = ETCH_FACTOR_WHOLE,
              .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
-             .flop = {.by = &per_pair, .constants = {2, 2}}, .matmul = true,
-             .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .rotates = ETCH_EXTRA_OF(1) | ETCH_EXTRA_OF(2), .flop = {.by = &per_pair, .constants = {2, 2}},
+             .matmul = true, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
              .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
              .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"})),
     ETCH_ROW("sdpa_bwd", "d q k v o stat | sink bias",
              "gradients of q, k, v, sink and bias: five products, the first of them the scores again",
              .over = ETCH_FACTOR_WHOLE, .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
+             .rotates = ETCH_EXTRA_OF(2) | ETCH_EXTRA_OF(3),
              .flop = {.by = &per_pair, .constants = {6, 4}, .again = 2}, .matmul = true, .scores_first = 1),
 };
 

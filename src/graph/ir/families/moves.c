@@ -9,6 +9,7 @@ static const etch_row rows[] = {
     MOVE("all_to_all", ALL_TO_ALL, "shards on one dim to shards on another"),
     MOVE("all_reduce", ALL_REDUCE, "partial sums to their sum everywhere"),
     MOVE("all_gather", ALL_GATHER, "shards to the whole everywhere"),
+    MOVE("permute", PERMUTE, "shards from rank to rank, until each has had all of them"),
 };
 
 ETCH_FAMILY(moves);
