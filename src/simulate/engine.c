@@ -188,7 +188,7 @@ static etch_picoseconds message_time(etch_sim *sim, const etch_sim_agent *agent,
     const etch_node *node = &agent->program->of->nodes[at.node];
     const uint32_t peer = etch_peer_rank(sim->job, agent->program->of->peers[node->peer], rank);
     const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
-    return time_at(sim, timed, sim->message_label);
+    return time_at(sim, timed, etch_sim_label_of(sim, agent->program->of, node));
 }
 
 /* A receive that is posted, of what has been sent. */
