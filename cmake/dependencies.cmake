@@ -41,38 +41,22 @@ etch_library(GMP gmp libgmp-dev)
 etch_library(JANSSON jansson libjansson-dev)
 etch_library(LIBMD libmd libmd-dev)
 etch_library(MPFR mpfr libmpfr-dev)
+etch_library(NLOPT nlopt libnlopt-dev)
 etch_library(ZSTD libzstd libzstd-dev)
 if(ETCH_MPI)
     etch_library(MPI ompi-c libopenmpi-dev)
 endif()
 set(ETCH_ARCHIVE_FILES)
 if(ETCH_ARCHIVES AND NOT BUILD_SHARED_LIBS)
-    foreach(prefix MPFR GMP JANSSON LIBMD ZSTD) # MPFR uses GMP
-        etch_archive(${prefix})
-    endforeach()
+    etch_archive(MPFR) # before GMP, which it uses
+    etch_archive(GMP)
+    etch_archive(JANSSON)
+    etch_archive(LIBMD)
+    etch_archive(ZSTD)
 endif()
-
-# Where all of them, and the C library, have archives, nothing is left for the loader to find, and a short run
-# takes a fifth less. Sanitizers and MPI need shared libraries, and so may a system. What is built for another
-# machine cannot be tried here.
-list(LENGTH ETCH_ARCHIVE_FILES archives)
-set(ETCH_STATIC OFF)
-if(archives EQUAL 5 AND NOT ETCH_MPI AND NOT CMAKE_CROSSCOMPILING)
-    include(CheckCSourceRuns)
-    set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
-    set(CMAKE_REQUIRED_LIBRARIES ${ETCH_ARCHIVE_FILES} Threads::Threads m)
-    check_c_source_runs("#include <gmp.h>
-                         int main(void) { mpz_t a; mpz_init_set_ui(a, 1); return mpz_cmp_ui(a, 1); }"
-                        ETCH_LINKS_STATICALLY)
-    unset(CMAKE_REQUIRED_LINK_OPTIONS)
-    unset(CMAKE_REQUIRED_LIBRARIES)
-    if(ETCH_LINKS_STATICALLY)
-        set(ETCH_STATIC ON)
-    endif()
-endif()
-set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::ZSTD
-    Threads::Threads m)
-set(ETCH_PKGCONFIG_MODULES gmp jansson libmd libzstd mpfr)
+set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::NLOPT
+    PkgConfig::ZSTD Threads::Threads m)
+set(ETCH_PKGCONFIG_MODULES gmp jansson libmd libzstd mpfr nlopt)
 
 if(BUILD_TESTING)
     etch_library(CHECK check check)

@@ -44,6 +44,7 @@ find_missing() {
     need libjansson-dev pkg-config --exists jansson
     need libmd-dev pkg-config --exists libmd
     need libmpfr-dev pkg-config --exists mpfr
+    need libnlopt-dev pkg-config --exists nlopt
     need libzstd-dev pkg-config --exists libzstd
     if [ "$wanted" = mpi ] || [ "$wanted" = check ]; then
         need libopenmpi-dev pkg-config --exists ompi-c

@@ -4,8 +4,7 @@
 set -eu
 exec </dev/null
 build=$(realpath "${1:-build/release}")
-cmake --build "$build" --target etch_with_shared
-etch=$build/etch_with_shared
+etch=$build/etch
 cd "$(dirname "$0")/.."
 
 scratch=$(mktemp -d)

@@ -1,15 +1,16 @@
-/* The numbers of a machine from measurements: least squares of the logarithms.
+/* The numbers of a machine from measurements: least squares of the logarithms, by NLopt.
  *
  * This is the one place that decides by floating point: which numbers fit best has no exact answer. The
  * search is deterministic, and its result is rounded to four digits; how good that is, is said of the rounded
  * numbers by the exact formulas. */
 #include <math.h>
+#include <nlopt.h>
 #include <string.h>
 
 #include "graph/graph.h"
 #include "machine/machine_int.h"
 
-enum { LEAST_ROWS = 6, DIGITS = 4 };
+enum { LEAST_ROWS = 6, DIGITS = 4, EVALUATIONS = 4000 };
 
 /* ---- which rows are fitted ----------------------------------------------------------------------------- */
 
@@ -76,8 +77,6 @@ typedef struct point {
 
 typedef struct search {
     etch_kernel_kind kind;
-    /* of the formula that are sought, before those that stay where a search begins */
-    unsigned numbers;
     const point *points;
     uint32_t count;
 } search;
@@ -106,13 +105,14 @@ static double predict(etch_kernel_kind kind, const point *at, const double *x)
     }
 }
 
-/* What the search makes small: of the logarithms of the numbers. */
-static double squares(const void *data, const double *logs)
+/* What NLopt makes small: of the logarithms of the numbers. */
+static double squares(unsigned n, const double *logs, double *gradient, void *data)
 {
     const search *s = data;
     double x[ETCH_FIT_NUMBERS], sum = 0;
-    for (unsigned i = 0; i < ETCH_FIT_NUMBERS; i++)
-        x[i] = i < s->numbers ? exp(logs[i]) : etch_fit_row_of(s->kind)->numbers[i].begin[0];
+    (void)gradient;
+    for (unsigned i = 0; i < n; i++)
+        x[i] = exp(logs[i]);
     for (uint32_t i = 0; i < s->count; i++) {
         const double gap = log(predict(s->kind, &s->points[i], x)) - s->points[i].log_measured;
         sum += gap * gap;
@@ -167,34 +167,54 @@ static unsigned numbers_of(const etch_machine *machine, etch_kernel_kind kind)
     return last_is_apart && !reduces ? count - 1 : count; /* that of the switch, and that of backward */
 }
 
-/* Attention of one length alone does not tell its ramp, the last number, from its reach. */
-static bool tells_all(const search *s)
+/* From one start to the nearest minimum: the search begins anew where it ended, some times. */
+static nlopt_result descend(nlopt_opt opt, double *x, double *value)
 {
-    bool differ = s->kind != ETCH_KERNEL_ATTENTION;
-    for (uint32_t i = 1; i < s->count && !differ; i++)
-        differ = s->points[i].keys < s->points[0].keys || s->points[i].keys > s->points[0].keys;
-    return differ;
+    enum { ROUNDS = 4 };
+    nlopt_result result = NLOPT_SUCCESS;
+    for (int i = 0; i < ROUNDS && result > 0; i++)
+        result = nlopt_optimize(opt, x, value);
+    return result;
 }
 
-static void minimize(const search *s, double *best)
+static nlopt_opt new_search(search *s, unsigned count)
 {
-    etch_objective of = {.count = s->numbers, .value = squares, .data = s};
-    double least = HUGE_VAL;
-    const int starts = 1 << s->numbers; /* each number begins at each of its two places */
-    for (unsigned i = 0; i < s->numbers; i++) {
-        of.least[i] = log(etch_fit_row_of(s->kind)->numbers[i].least);
-        of.most[i] = log(etch_fit_row_of(s->kind)->numbers[i].most);
+    double least[ETCH_FIT_NUMBERS], most[ETCH_FIT_NUMBERS];
+    for (unsigned i = 0; i < count; i++) {
+        least[i] = log(etch_fit_row_of(s->kind)->numbers[i].least);
+        most[i] = log(etch_fit_row_of(s->kind)->numbers[i].most);
     }
+    nlopt_opt opt = nlopt_create(NLOPT_LN_SBPLX, count);
+    const bool ready = opt && nlopt_set_min_objective(opt, squares, s) > 0 &&
+                       nlopt_set_lower_bounds(opt, least) > 0 && nlopt_set_upper_bounds(opt, most) > 0 &&
+                       nlopt_set_xtol_rel(opt, 1e-9) > 0 && nlopt_set_maxeval(opt, EVALUATIONS) > 0;
+    if (opt && !ready) {
+        nlopt_destroy(opt);
+        opt = NULL;
+    }
+    return opt;
+}
+
+static bool minimize(search *s, unsigned count, double *best)
+{
+    double least = HUGE_VAL;
+    bool found = false;
+    const int starts = 1 << count; /* each number begins at each of its two places */
     for (int start = 0; start < starts; start++) {
-        double x[ETCH_FIT_NUMBERS];
-        for (unsigned i = 0; i < s->numbers; i++)
+        double x[ETCH_FIT_NUMBERS], value = HUGE_VAL;
+        nlopt_opt opt = new_search(s, count);
+        for (unsigned i = 0; i < count; i++)
             x[i] = log(etch_fit_row_of(s->kind)->numbers[i].begin[start >> i & 1]);
-        const double value = etch_minimize(&of, x);
-        if (start == 0 || value < least) {
+        const bool fine = opt && descend(opt, x, &value) > 0;
+        if (opt)
+            nlopt_destroy(opt);
+        if (fine && value < least) {
             least = value;
             memcpy(best, x, sizeof x);
+            found = true;
         }
     }
+    return found;
 }
 
 /* Half a nanosecond is no overhead. */
@@ -210,7 +230,6 @@ etch_status etch_fit_find(etch_arena *arena, const etch_machine *machine, etch_k
 {
     const etch_fit_part *parts = etch_fit_parts(arena, rows);
     point *points = ETCH_NEW_ARRAY(arena, rows->count, point);
-    const unsigned count = numbers_of(machine, kind);
     search s = {.kind = kind, .points = points};
     double logs[ETCH_FIT_NUMBERS];
     *why = NULL;
@@ -225,13 +244,12 @@ etch_status etch_fit_find(etch_arena *arena, const etch_machine *machine, etch_k
         *why = etch_text(arena, "%u rows are too few to fit: it takes %d", s.count, LEAST_ROWS);
     if (*why)
         return ETCH_EINPUT;
-    s.numbers = tells_all(&s) ? count : count - 1;
-    minimize(&s, logs);
+    const unsigned count = numbers_of(machine, kind);
+    if (!minimize(&s, count, logs))
+        return ETCH_ENOMEM; /* the objective has a value everywhere: nothing else makes NLopt fail */
     *out = (etch_fitted){.given = true};
-    for (unsigned i = 0; i < count; i++) {
-        const etch_fit_number *number = &etch_fit_row_of(kind)->numbers[i];
-        out->at[i] = rounded(number, i < s.numbers ? exp(logs[i]) : number->begin[0]);
-    }
+    for (unsigned i = 0; i < count; i++)
+        out->at[i] = rounded(&etch_fit_row_of(kind)->numbers[i], exp(logs[i]));
     if (kind == ETCH_KERNEL_ATTENTION)
         out->at[count] = etch_decimal_round(etch_fit_row_of(kind)->numbers[count].begin[0], 2);
     return ETCH_OK;

@@ -20,7 +20,7 @@ static const etch_fit_row fits[ETCH_KERNEL_KINDS] = {
                                          {"norm", ETCH_OF_NOTHING, 1, 64, {2.5, 1.2}, false}}},
     [ETCH_KERNEL_ATTENTION] = {"attention", {{"overhead", ETCH_OF_TIME, 1e-9, 1e-3, {1e-5, 4e-5}, false},
                                              {"reach", ETCH_OF_NOTHING, 0.01, 2, {0.6, 0.5}, false},
-                                             {"ramp", ETCH_OF_NOTHING, 1, 1e5, {1000, 150}, false},
+                                             {"ramp", ETCH_OF_NOTHING, 1, 1e5, {150, 1000}, false},
                                              {"backward", ETCH_OF_NOTHING, 0.01, 2, {BACKWARD}, true}}},
     [ETCH_KERNEL_ELEMENTWISE] = {"elementwise", {{"overhead", ETCH_OF_TIME, 1e-9, 1e-3, {5e-6, 1e-5}, false},
                                                  {"memory", ETCH_OF_NOTHING, 0.01, 1, {0.7, 0.4}, false}}},

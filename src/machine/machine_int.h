@@ -46,15 +46,4 @@ const char *etch_kernel_formula(const etch_machine *machine, const etch_kernel_c
 void etch_kernel_bare(const etch_device *device, const etch_kernel_call *kernel, etch_enclosure *work,
                       etch_enclosure *bytes);
 
-/* A function of `count` numbers, and the bounds of each. */
-typedef struct etch_objective {
-    unsigned count;
-    double least[ETCH_FIT_NUMBERS], most[ETCH_FIT_NUMBERS];
-    double (*value)(const void *data, const double *x);
-    const void *data;
-} etch_objective;
-
-/* Moves `x` to a place where the function is least, nearby at first; returns its value there. */
-double etch_minimize(const etch_objective *of, double *x);
-
 #endif

@@ -108,7 +108,8 @@ class Everywhere(Case):
         for name in DECODERS:
             plans = listing(MODELS / f"{name}.etch")["plans"]
             for plan in common:
-                gathers, experts = plan in ("context_gather", "long_context_pp"), plan.startswith("moe_")
+                gathers = plan in ("context_gather", "context_ring", "long_context_pp")
+                experts = plan.startswith("moe_")
                 left_out = (name == "mamba2" and (gathers or experts or plan == "ulysses")) or (
                     name in WINDOWS and gathers) or (name in ("gemma2", "gemma3") and experts)
                 with self.subTest(model=name, plan=plan):
