@@ -4,6 +4,8 @@ gigabyte of traces each. Beside it, in the same run and folder, in turns: plain_
 the same names and sizes from one buffer in memory with as many threads, the least that any program would have
 to do. Reading, deriving and planning are taken off: they are what a dry run takes.
 
+An archive is held against plain writing of one file of its size.
+
 `--zstd` has no such measure, since it computes: its memory has the same limit.
 
     emit_vs_write.py [--ranks N] [FOLDER]       FOLDER: where to write; else where temporary files go
@@ -66,19 +68,28 @@ def write_plainly(plain, names, copy, threads, clean):
     return float(done.stdout)
 
 
-def rounds_of(words, plain, folder, threads):
+def sizes_of(out):
+    """Names and bytes of the files of a folder, or of an archive."""
+    if os.path.isfile(out):
+        return [("archive", os.path.getsize(out))]
+    return sorted((entry.name, entry.stat().st_size) for entry in os.scandir(out))
+
+
+def rounds_of(words, plain, folder, threads, name="out"):
     """For each round the seconds of plain writing and of emission; the most memory that emission took; the
     bytes of all files."""
-    out, copy, names = f"{folder}/out", f"{folder}/plain", f"{folder}/names"
+    out, copy, names = f"{folder}/{name}", f"{folder}/plain", f"{folder}/names"
     seconds, memory = [], 0
 
     def clean():
+        if os.path.isfile(out):
+            os.unlink(out)
         shutil.rmtree(out, ignore_errors=True)
         shutil.rmtree(copy, ignore_errors=True)
         os.sync()  # lest one pays for what the other has left to be written
 
     emit([*words, "-o", out], clean)
-    files = sorted((entry.name, entry.stat().st_size) for entry in os.scandir(out))
+    files = sizes_of(out)
     with open(names, "w", encoding="utf-8") as file:
         file.writelines(f"{size} {name}\n" for name, size in files)
     for turn in range(ROUNDS):
@@ -102,13 +113,13 @@ def main():
         plain = compile_plain(folder)
         for ranks in given.ranks or RANKS:
             words = words_of(etch, models, ranks)
-            for threads in sorted({1, os.cpu_count()}):
-                seconds, memory, size = rounds_of(words, plain, folder, threads)
+            for threads, name in [(1, "out"), (os.cpu_count(), "out"), (os.cpu_count(), "out.tar")]:
+                seconds, memory, size = rounds_of(words, plain, folder, threads, name)
                 write, emission = (statistics.median(column) for column in zip(*seconds))
                 times = statistics.median(emission / write for write, emission in seconds)
                 fine = times <= MOST_TIMES and memory < MOST_BYTES
                 good = good and fine
-                print(f"{ranks:6} ranks, {size / 1e6:5.0f} MB, -j {threads}: "
+                print(f"{ranks:6} ranks, {size / 1e6:5.0f} MB, -o {name} -j {threads}: "
                       f"plain writing {1000 * write:6.0f} ms, emission {1000 * emission:6.0f} ms, "
                       f"{times:.2f} times, {memory >> 20} MB of memory{'' if fine else ': TOO MUCH'}",
                       flush=True)

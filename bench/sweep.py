@@ -5,7 +5,7 @@ the same formulas in plain Python, as `etch query --format python` prints them f
 And what a planner asks first: the ten best of all plans and all factorisations of 512 ranks for Llama-3-405B
 at 8192 tokens, with a peak under 80 GB, by communication and by time; elapsed. Beside a row of the latter
 alone, a run of all of its nodes. And 64,000,000 rows of which statements over the first axes cut most off,
-beside looking at each of them.
+and 16,000,000 of which one about memory does, each beside looking at all of them.
 
     sweep.py [FOLDER]        where to write the rows; else where temporary files go
 """
@@ -26,6 +26,7 @@ BEST, BEST_TIME = "best of 512 ranks", "best of 512 ranks by time"
 ROW, RUN = "one row: query time(step)", "one row: simulate"
 ON = ["--machine", "h100_sxm"]
 CUT = "64,000,000 rows, most of them cut"
+CUT_BY_MEMORY = "16,000,000 rows, most cut by memory(peak)"
 QUANTITIES = ["params(model)", "rank_flops(step)", "comm(step)", "memory(states)", "memory(activations)",
               "memory(peak)"]
 PLAN = ["--config", "llama3_70b", "--plan", "megatron_pp"]
@@ -56,6 +57,14 @@ def cut_command(etch, models, *more):
     return [etch, "sweep", f"{models}/llama.etch", *PLAN, "--set", "batch=2048",
             *(word for axis in axes for word in ("--over", axis)), "--where",
             "pp*tp*dp >= 512, pp*tp*dp <= 512, tp <= 8", "--best", "memory(peak)", "-q", "-j", 1, *more]
+
+
+def cut_by_memory_command(etch, models, *more):
+    axes = ["dp = powers(2, 3, 6)", "micro = powers(2, 0, 3)", "batch = range(512, 512000, 512)",
+            "seq = range(512, 512000, 512)"]
+    return [etch, "sweep", f"{models}/llama.etch", "--config", "llama3_70b", "--plan", "fsdp",
+            *(word for axis in axes for word in ("--over", axis)), "--where", "memory(peak) <= 80 GB",
+            "--best", "-seq", "-q", "-j", 1, *more]
 
 
 def in_python(etch, models):
@@ -94,7 +103,10 @@ def main():
                                    ROW: row_command(etch, ["query", f"{models}/llama.etch", "time(step)"]),
                                    RUN: row_command(etch, ["simulate", f"{models}/llama.etch"]),
                                    CUT: cut_command(etch, models),
-                                   "the same, every row": cut_command(etch, models, "--every-row")}, ROUNDS)
+                                   "the same, every row": cut_command(etch, models, "--every-row"),
+                                   CUT_BY_MEMORY: cut_by_memory_command(etch, models),
+                                   "of memory, every row": cut_by_memory_command(etch, models,
+                                                                                 "--every-row")}, ROUNDS)
         with open(out, encoding="utf-8") as file:
             rows = sum(1 for _ in file) - 1
     finally:

@@ -5,6 +5,8 @@
 #   scripts/setup.sh test       what the tests need as well
 #   scripts/setup.sh mpi        what the program needs with -DETCH_MPI=ON
 #   scripts/setup.sh bench      what etch is measured against
+#   scripts/setup.sh s390x      what scripts/platform.sh needs for a big-endian machine
+#   scripts/setup.sh musl       what it needs for another C library
 #   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind, clang
 #                               with libFuzzer)
 #
@@ -15,9 +17,9 @@ exec </dev/null
 
 wanted=${1:-test}
 case $wanted in
-build | mpi | test | check | bench) ;;
+build | mpi | test | check | bench | s390x | musl) ;;
 *)
-    echo "usage: scripts/setup.sh [build|mpi|test|check|bench]" >&2
+    echo "usage: scripts/setup.sh [build|mpi|test|check|bench|s390x|musl]" >&2
     exit 2
     ;;
 esac
@@ -47,7 +49,7 @@ find_missing() {
         need libopenmpi-dev pkg-config --exists ompi-c
         need openmpi-bin command -v mpirun
     fi
-    if [ "$wanted" != build ] && [ "$wanted" != mpi ]; then
+    if [ "$wanted" != build ] && [ "$wanted" != mpi ] && [ "$wanted" != musl ]; then
         need bison command -v bison
         need groff-base command -v groff
         need check pkg-config --exists check
@@ -57,6 +59,14 @@ find_missing() {
         need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
         need python3-sympy /usr/bin/python3 -c 'import sympy'
         need protobuf-compiler command -v protoc
+    fi
+    if [ "$wanted" = s390x ]; then
+        need gcc-s390x-linux-gnu command -v s390x-linux-gnu-gcc
+        need libc6-dev-s390x-cross test -e /usr/s390x-linux-gnu/include/stdio.h
+        need qemu-user command -v qemu-s390x
+    fi
+    if [ "$wanted" = musl ]; then
+        need musl-tools command -v musl-gcc
     fi
     if [ "$wanted" = bench ]; then
         need libflint-dev test -e /usr/include/flint/fmpq_mpoly.h

@@ -33,6 +33,10 @@ typedef struct etch_solve_options {
     etch_solving method;
     /* 0 counts as 1. Nothing depends on it but the time that it takes */
     unsigned threads;
+    /* a session of the machine on which steps run whose times are asked for; NULL: that of the spec */
+    const etch_session *machine;
+    /* what runs on it, as `etch_query_options` has it; NULL: nothing that it says */
+    const char *stack;
 } etch_solve_options;
 
 /* Values of the names, one of each, and what the sides of the statement are there. */

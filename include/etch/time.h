@@ -270,6 +270,10 @@ typedef struct etch_simulation {
      * with the step */
     const etch_simulation_place *path;
     size_t path_count;
+    /* likewise, picoseconds: the step if all that communicates over some axes took no time, by axes; and if
+     * all that computes did not. NULL where times are not asked for */
+    const uint64_t *free_axes;
+    uint64_t free_computing;
     /* of the device, a second: bytes of its memory, FLOP of products in bf16; 0: not given */
     double bandwidth, peak;
     /* as it was asked for */

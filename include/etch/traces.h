@@ -10,7 +10,6 @@ extern "C" {
 
 /* ---- lower -------------------------------------------------------------------------------------------- */
 
-/* Everything but `struct_size`, and `folder` or `dry_run`, may be zero. */
 /* How a collective says who takes part. */
 typedef enum etch_output_groups {
     /* as in the file, unless it would hold more groups than ASTRA-sim numbers; then by dimensions */
@@ -21,6 +20,7 @@ typedef enum etch_output_groups {
     ETCH_OUTPUT_GROUPS_DIMS
 } etch_output_groups;
 
+/* Everything but `struct_size`, and one of `folder`, `archive`, `stream` and `dry_run`, may be zero. */
 typedef struct etch_output_options {
     /* sizeof(etch_output_options) */
     size_t struct_size;
@@ -57,6 +57,13 @@ typedef struct etch_output_options {
     /* processes that write the traces together (etch/world.h), into a folder that all see; NULL: this one
      * writes all. The bytes written do not depend on it */
     etch_world *world;
+    /* in place of `folder`: the same files as one POSIX tar archive of this name. It appears when it is
+     * complete, also in place of an archive that an earlier run wrote; equal traces are, with `link`, links
+     * in it. Neither `force` nor `world` goes with it */
+    const char *archive;
+    /* in place of both: such an archive goes into this open file, 1 of stdout; 0: none does. What it has got
+     * of a run that fails stays there, without a manifest, which comes last */
+    int stream;
 } etch_output_options;
 
 /* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
@@ -92,7 +99,7 @@ typedef struct etch_output_stage {
 } etch_output_stage;
 
 typedef struct etch_output_report {
-    /* config and folder may be NULL */
+    /* config and folder, or archive, may be NULL */
     const char *model, *plan, *config, *folder;
     /* the name of the train or infer block; NULL when it has none */
     const char *run;

@@ -247,6 +247,9 @@ etch_file_names etch_files_of(etch_arena *arena, const char *folder);
 int etch_file_create(int folder, const char *name, int *file) ETCH_MUST_CHECK;
 int etch_file_write(int file, const void *bytes, size_t length) ETCH_MUST_CHECK;
 int etch_file_close(int file) ETCH_MUST_CHECK;
+/* Puts bytes somewhere; into an open file, of which `data` is the number. */
+typedef int (*etch_put)(void *data, const void *bytes, size_t length);
+int etch_put_into_file(void *data, const void *bytes, size_t length) ETCH_MUST_CHECK;
 /* A file at once. */
 int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
 
@@ -269,6 +272,40 @@ bool etch_has_control(const char *name);
 etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path, const char *file, int error);
 /* Records that the run was cancelled; always ETCH_ELIMIT. */
 etch_status etch_cancelled(etch_diags *diags, const char *path);
+
+/* ---- archives ------------------------------------------------------------------------------------------ */
+
+/* Files as one stream, POSIX tar: all of them of nobody in particular, of no time, for all to read. */
+enum { ETCH_TAR_BLOCK = 512, ETCH_TAR_HEAD = 4 * ETCH_TAR_BLOCK };
+/* What stands before the bytes of a file, whose name has up to 255; returns its length. `link`: the file is a
+ * further name of this one, without bytes of its own, and `size` is 0; NULL: it is not. */
+size_t etch_tar_head(const char *name, uint64_t size, const char *link, unsigned char head[ETCH_TAR_HEAD]);
+/* Is the block what stands before a file of this name, of any size? */
+bool etch_tar_begins(const unsigned char *block, const char *name);
+
+typedef struct etch_archive {
+    int file;
+    /* the same pipe, opened once more, so that waiting for its reader can be ended; -1: it is none */
+    int own;
+    const atomic_int *cancel;
+    size_t used;
+    unsigned char buffer[1 << 16];
+} etch_archive;
+
+/* The archive goes into an open file. When `cancel`, which may be NULL, is not 0 any more, what is called
+ * next returns ECANCELED. */
+void etch_archive_begin(etch_archive *archive, int file, const atomic_int *cancel);
+/* Each returns 0 or an errno. A file: opened, written, closed with its size; or at once. The bytes are the
+ * file's when `etch_archive_finish` has returned. */
+int etch_archive_open(etch_archive *archive, const char *name, uint64_t size,
+                      const char *link) ETCH_MUST_CHECK;
+int etch_archive_write(void *archive, const void *bytes, size_t length) ETCH_MUST_CHECK;
+int etch_archive_close(etch_archive *archive, uint64_t size) ETCH_MUST_CHECK;
+int etch_archive_put(etch_archive *archive, const char *name, const void *bytes,
+                     size_t length) ETCH_MUST_CHECK;
+int etch_archive_finish(etch_archive *archive) ETCH_MUST_CHECK;
+/* After anything; the file stays open. */
+void etch_archive_end(etch_archive *archive);
 
 /* ---- a folder that appears when all of it is there ----------------------------------------------------- */
 
@@ -328,6 +365,9 @@ void etch_target_sync_name(const etch_target *target);
 /* The hidden folder takes the name of the target, unless that is filled. `remove_earlier` is called for each
  * entry of a folder that was replaced. */
 etch_status etch_target_appear(etch_target *target, etch_visit remove_earlier, void *data) ETCH_MUST_CHECK;
+/* The file `name` of the hidden folder, which is all that it holds, takes the name of the target; `file`:
+ * open on it, and closed. */
+etch_status etch_target_appear_file(etch_target *target, const char *name, int file) ETCH_MUST_CHECK;
 /* Ends the lock. */
 void etch_target_close(etch_target *target);
 /* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
@@ -339,6 +379,16 @@ void etch_target_abandon(etch_target *target);
  * waits. Returns the status of the smallest i whose status is not ETCH_OK; items after it may not run. */
 etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
                           void *data) ETCH_MUST_CHECK;
+
+/* Items of such work that take turns in the order of their numbers, as writers of one file must. */
+typedef struct etch_turns etch_turns;
+etch_turns *etch_turns_new(void);        /* NULL: memory is out */
+void etch_turns_free(etch_turns *turns); /* NULL is allowed */
+/* Waits until all items before the i-th have had their turns. False: one of them failed, and there is no turn
+ * for this one. */
+bool etch_turns_take(etch_turns *turns, size_t i);
+/* Ends the turn of the item that has it, and all that come where it failed. */
+void etch_turns_end(etch_turns *turns, bool fine);
 
 /* ---- processes ----------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { MAX_THREADS = 256 };
 
@@ -72,4 +73,58 @@ etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(vo
         pthread_join(helpers[i], NULL);
     pthread_mutex_destroy(&p.lock);
     return p.status;
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------- */
+
+struct etch_turns {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    /* whose turn it is */
+    size_t next;
+    bool failed;
+};
+
+etch_turns *etch_turns_new(void)
+{
+    etch_turns *turns = malloc(sizeof *turns);
+    if (!turns)
+        return NULL;
+    turns->next = 0;
+    turns->failed = false;
+    if (pthread_mutex_init(&turns->lock, NULL) == 0) {
+        if (pthread_cond_init(&turns->moved, NULL) == 0)
+            return turns;
+        pthread_mutex_destroy(&turns->lock);
+    }
+    free(turns);
+    return NULL;
+}
+
+void etch_turns_free(etch_turns *turns)
+{
+    if (!turns)
+        return;
+    pthread_cond_destroy(&turns->moved);
+    pthread_mutex_destroy(&turns->lock);
+    free(turns);
+}
+
+bool etch_turns_take(etch_turns *turns, size_t i)
+{
+    pthread_mutex_lock(&turns->lock);
+    while (turns->next != i && !turns->failed)
+        pthread_cond_wait(&turns->moved, &turns->lock);
+    const bool mine = !turns->failed;
+    pthread_mutex_unlock(&turns->lock);
+    return mine;
+}
+
+void etch_turns_end(etch_turns *turns, bool fine)
+{
+    pthread_mutex_lock(&turns->lock);
+    turns->next++;
+    turns->failed = turns->failed || !fine;
+    pthread_cond_broadcast(&turns->moved);
+    pthread_mutex_unlock(&turns->lock);
 }

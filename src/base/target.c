@@ -269,6 +269,23 @@ etch_status etch_target_appear(etch_target *target, etch_visit remove_earlier, v
     return ETCH_OK;
 }
 
+etch_status etch_target_appear_file(etch_target *target, const char *name, int file)
+{
+    int error = !target->syncs || fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+    const int closed = etch_file_close(file);
+    error = error != 0 ? error : closed;
+    if (error == 0 && renameat(target->files, name, AT_FDCWD, target->path) != 0)
+        error = errno;
+    if (error != 0)
+        return etch_io_error(target->diags, "write", target->path, NULL, error);
+    etch_target_sync_name(target);
+    if (rmdir(target->hidden) != 0)
+        etch_warning(target->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
+                     "'%s' is empty and could not be removed", target->hidden);
+    target->hidden = NULL;
+    return ETCH_OK;
+}
+
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
 void etch_target_close(etch_target *target)

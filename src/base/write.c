@@ -34,6 +34,11 @@ int etch_file_write(int file, const void *bytes, size_t length)
     return 0;
 }
 
+int etch_put_into_file(void *data, const void *bytes, size_t length)
+{
+    return etch_file_write(*(const int *)data, bytes, length);
+}
+
 int etch_file_close(int file)
 {
     /* After EINTR the descriptor is gone on Linux: a second close could hit another thread's file. */

@@ -221,6 +221,8 @@ const char *cli_find_machine(const char *name, char path[CLI_PATH]);
 /* Reads all of a file, or of the standard input for "-", with a NUL behind `*length` bytes; the caller frees
  * `*text`. NULL, or why it cannot be read. `limit`: most bytes. */
 const char *cli_read_text(const char *name, size_t limit, char **text, size_t *length);
+/* Does a name say that the file is a tar archive, X.tar? */
+bool cli_is_archive(const char *path);
 /* Is the name that of a pipe, or "-", the standard input? Such a spec is read once, and its imports are
  * relative to the current folder. */
 bool cli_is_piped(const char *name);

@@ -1,10 +1,13 @@
 /* etch lower: traces of every rank, and what they add up to. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "cli_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- plain ------------------------------------------------------------------------------------------ */
 
@@ -141,7 +144,7 @@ static void print_plain(const etch_output_report *report, bool human, const etch
     print_bytes(report, options);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
-    if (options->astra_sim && !options->zstd && can_simulate(report))
+    if (options->astra_sim && !options->zstd && !options->archive && can_simulate(report))
         print_run(report->folder);
     if (report->part_count > 1)
         print_parts(report, human);
@@ -218,12 +221,31 @@ static bool choose_groups(const char *text, etch_output_groups *groups)
     return false;
 }
 
+/* "-" is stdout, "X.tar" an archive, everything else a folder. */
+static cli_exit choose_output(const cli_arguments *a, etch_output_options *options)
+{
+    const char *path = options->folder;
+    if (!path && !options->dry_run)
+        return cli_usage_error(a->command, "say where the traces go with -o DIR, or ask with --dry-run");
+    const bool to_stdout = path && strcmp(path, "-") == 0;
+    if (to_stdout && !options->dry_run && isatty(STDOUT_FILENO))
+        return cli_usage_error(a->command, "an archive is no text for a terminal: pipe it, or say -o X.tar");
+    if (to_stdout && !options->dry_run && a->format == ETCH_JSON)
+        return cli_usage_error(a->command, "the archive goes to stdout: ask for JSON with --dry-run");
+    if (!to_stdout && (!path || !cli_is_archive(path)))
+        return CLI_DONE;
+    options->folder = NULL;
+    options->archive = to_stdout ? NULL : path;
+    options->stream = to_stdout ? STDOUT_FILENO : 0;
+    return CLI_DONE;
+}
+
 cli_exit cli_lower(const cli_arguments *arguments)
 {
-    if (!arguments->output.folder && !arguments->output.dry_run)
-        return cli_usage_error(arguments->command,
-                               "say where the traces go with -o DIR, or ask with --dry-run");
     etch_output_options options = arguments->output;
+    const cli_exit unfit = choose_output(arguments, &options);
+    if (unfit != CLI_DONE)
+        return unfit;
     if (arguments->groups && !choose_groups(arguments->groups, &options.groups))
         return cli_usage_error(arguments->command, "--groups takes one of auto, file, dims, not '%s'",
                                arguments->groups);
@@ -237,10 +259,10 @@ cli_exit cli_lower(const cli_arguments *arguments)
         status = etch_session_lower(session, &options, &report);
         cli_forget_signals();
     }
-    if (status == ETCH_OK && report) {
+    if (status == ETCH_OK && report && (options.stream == 0 || options.dry_run)) {
         if (arguments->format == ETCH_PLAIN)
-            print_plain(report, arguments->human, &arguments->output);
-        else if (!print_json(report, &arguments->output))
+            print_plain(report, arguments->human, &options);
+        else if (!print_json(report, &options))
             status = ETCH_ENOMEM;
     }
     return cli_close(arguments, session, status);

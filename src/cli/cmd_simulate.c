@@ -167,6 +167,16 @@ static json_t *path_json(const etch_simulation *s, bool *failed)
     return array;
 }
 
+/* The step where one thing takes no time. */
+static json_t *free_json(const etch_simulation *s, bool *failed)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "computing", json_integer((json_int_t)s->free_computing), failed);
+    for (size_t i = 0; i < s->axes_count; i++)
+        cli_json_set(object, s->axes[i], json_integer((json_int_t)s->free_axes[i]), failed);
+    return object;
+}
+
 static json_t *stack_json(const etch_simulation *s, bool *failed)
 {
     json_t *object = json_object();
@@ -212,6 +222,8 @@ static bool print_json(const etch_simulation *s, bool times)
     if (times)
         cli_json_set(root, "path", path_json(s, &failed), &failed);
     if (times)
+        cli_json_set(root, "free", free_json(s, &failed), &failed);
+    if (times)
         cli_json_set(root, "class_of", class_of, &failed);
     else
         json_decref(class_of);
@@ -220,11 +232,11 @@ static bool print_json(const etch_simulation *s, bool times)
 
 /* ---- the command ------------------------------------------------------------------------------------ */
 
-/* A folder is one of traces. */
-static bool is_folder(const char *path)
+/* A folder is one of traces, and so would be what is unpacked of an archive. */
+static bool holds_traces(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return stat(path, &info) == 0 && (S_ISDIR(info.st_mode) || cli_is_archive(path));
 }
 
 /* What is asked of specs alone; NULL: nothing. */
@@ -262,7 +274,7 @@ cli_exit cli_simulate(const cli_arguments *arguments)
     cli_exit drawn = CLI_DONE;
     options.struct_size = sizeof options;
     options.nodes = draws;
-    const bool traces = is_folder(arguments->words[0]);
+    const bool traces = holds_traces(arguments->words[0]);
     if (traces && asked_of_spec(arguments))
         return cli_usage_error(arguments->command, "%s is of a spec, and '%s' is a folder of traces",
                                asked_of_spec(arguments), arguments->words[0]);

@@ -133,10 +133,14 @@ static bool print_json(const etch_solution *s)
 
 cli_exit cli_solve(const cli_arguments *arguments)
 {
-    etch_status status;
+    etch_status status = ETCH_OK;
+    etch_session *machine = arguments->machine ? cli_open_machine(arguments, &status) : NULL;
+    if (status != ETCH_OK)
+        return cli_close(arguments, machine, status);
     etch_session *session = cli_open(arguments, &status);
     etch_solve_options options = arguments->solve;
     const etch_solution *solution = NULL;
+    options.machine = machine;
     options.struct_size = sizeof options;
     options.names = arguments->over;
     options.threads = arguments->output.threads;
@@ -146,5 +150,6 @@ cli_exit cli_solve(const cli_arguments *arguments)
         print_plain(solution);
     else if (solution && !print_json(solution))
         status = ETCH_ENOMEM;
+    etch_session_close(machine);
     return cli_close(arguments, session, status);
 }

@@ -68,6 +68,13 @@ bool cli_is_piped(const char *name)
     return name && (strcmp(name, "-") == 0 || (stat(name, &info) == 0 && S_ISFIFO(info.st_mode)));
 }
 
+bool cli_is_archive(const char *path)
+{
+    static const char suffix[] = ".tar";
+    const size_t length = strlen(path);
+    return length >= sizeof suffix && strcmp(path + length - (sizeof suffix - 1), suffix) == 0;
+}
+
 const char *cli_read_piped(const char *name, char **text)
 {
     enum { MOST_BYTES = 64 << 20 }; /* as of a file */

@@ -106,10 +106,10 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER,
                  "also write what ASTRA-sim needs, and its command"},
     [CLI_OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
-    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP,
+    [CLI_OPT_MACHINE] = {"machine", 0, "M", CLI_FIT | CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_SOLVE,
                      "the machine: a spec with a device, or the name of one\n"
                      "that comes with etch"},
-    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_FIT,
+    [CLI_OPT_STACK] = {"stack", 0, "NAME", CLI_SIMULATE | CLI_QUERY | CLI_SWEEP | CLI_SOLVE | CLI_FIT,
                    "of the machine: what runs on it, with its factors; of\n"
                    "`fit`: the one whose factors are found"},
     [CLI_OPT_SLOW] = {"slow", 0, "RANK:TIMES", CLI_SIMULATE,
@@ -126,7 +126,8 @@ const cli_option_row cli_option_rows[CLI_OPT_COUNT] = {
     [CLI_OPT_REPORT] = {"report", 0, "FILE", CLI_SIMULATE, "write a page about the run, for any browser"},
     [CLI_OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [CLI_OPT_OUTPUT] = {"output", 'o', "PATH", CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT | CLI_SWEEP | CLI_MERGE,
-                    "where the traces, the spec, or the rows go"},
+                    "where the traces, the spec, or the rows go; of\n"
+                    "`lower` also X.tar, and -, a tar archive to stdout"},
     [CLI_OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [CLI_OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [CLI_OPT_FORCE] = {"force", 0, NULL, CLI_LOWER | CLI_ASSEMBLE | CLI_IMPORT,

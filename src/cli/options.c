@@ -440,7 +440,7 @@ static bool store(cli_arguments *a, cli_option_id id, char *value, const char **
         a->machine = value;
         return true;
     case CLI_OPT_STACK:
-        a->query.stack = a->simulation.stack = a->sweep.stack = value;
+        a->query.stack = a->simulation.stack = a->sweep.stack = a->solve.stack = value;
         return true;
     case CLI_OPT_SLOW:
         return read_slow(a, value);

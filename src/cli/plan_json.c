@@ -164,8 +164,6 @@ bool cli_plan_tree_say(json_t *tree, const etch_placement_report *report)
 
 static json_t *fitted_json(const etch_placement_report *report, bool *failed)
 {
-    if (report->fitted_layers == ETCH_VIEW_NONE)
-        return json_null();
     json_t *row = json_object();
     cli_json_set(row, "layers", cli_json_index(report->fitted_layers), failed);
     cli_json_set(row, "of", cli_json_index(report->fitted_of), failed);
@@ -190,7 +188,8 @@ json_t *cli_plan_tree(const etch_placement_report *report)
     cli_json_set(root, "calls", json_integer((json_int_t)graph->calls), &failed);
     cli_json_set(root, "micro", cli_json_text(graph->micro), &failed);
     cli_json_set(root, "trains", json_boolean(graph->trains), &failed);
-    cli_json_set(root, "fitted", fitted_json(report, &failed), &failed);
+    if (report->fitted_layers != ETCH_VIEW_NONE)
+        cli_json_set(root, "fitted", fitted_json(report, &failed), &failed);
     cli_json_set(root, "mesh", mesh, &failed);
     cli_json_set(root, "stages", stages, &failed);
     cli_json_tensors(root, graph, &failed);

@@ -101,6 +101,7 @@ cli_exit cli_write_report(const char *path, const etch_simulation *s, const etch
     put_head(out, s);
     put_facts(out, s, memory);
     cli_page_bars(out, s);
+    cli_page_free(out, s);
     bool fine = cli_page_path(out, s) && cli_page_pipeline(out, s, memory);
     fine = fine && cli_page_memory(out, s, memory) && cli_page_roofline(out, s) && cli_page_work(out, s);
     fputs("<p class=\"label\">Written by etch " ETCH_VERSION

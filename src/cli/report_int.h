@@ -68,6 +68,7 @@ bool cli_page_work(FILE *out, const etch_simulation *s);
 /* ---- report_path.c, report_roofline.c ------------------------------------------------------------------ */
 
 bool cli_page_path(FILE *out, const etch_simulation *s);
+void cli_page_free(FILE *out, const etch_simulation *s);
 bool cli_page_roofline(FILE *out, const etch_simulation *s);
 
 #endif

@@ -101,6 +101,29 @@ static void put_keys(FILE *out, const etch_simulation *s, const uint64_t *times)
     fputs("</p>", out);
 }
 
+static void put_free(FILE *out, const etch_simulation *s, const char *name, uint64_t step)
+{
+    char text[CLI_TIME_TEXT];
+    fputs("<tr><td>", out);
+    cli_page_text(out, name);
+    cli_page_time(step, text);
+    fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s", text, step < s->step ? "-" : "+");
+    cli_page_percent(out, step < s->step ? s->step - step : step - s->step, s->step);
+    fputs("</td></tr>", out);
+}
+
+void cli_page_free(FILE *out, const etch_simulation *s)
+{
+    fputs("<section><h2>What the step would take</h2><p>If one of these took no time, and all else ran as it "
+          "does.</p><div class=\"wide\"><table><tr><th>for nothing</th><th class=\"n\">step</th>"
+          "<th class=\"n\">change</th></tr>",
+          out);
+    put_free(out, s, "computing", s->free_computing);
+    for (size_t i = 0; i < s->axes_count; i++)
+        put_free(out, s, s->axes[i], s->free_axes[i]);
+    fputs("</table></div></section>", out);
+}
+
 bool cli_page_path(FILE *out, const etch_simulation *s)
 {
     cli_page_sum *all = calloc(s->path_count + 1, sizeof *all);

@@ -102,7 +102,7 @@ static etch_status prepare(emission *e)
     status = etch_manifest_text(e->job, &e->variants, e->options, &files, &e->manifest, &e->manifest_length);
     if (status != ETCH_OK)
         return status;
-    if (etch_groups_write(e->job, -1, &group_bytes) != 0)
+    if (etch_groups_put(e->job, NULL, NULL, &group_bytes) != 0)
         return ETCH_EINTERNAL; /* counting has nothing that could fail */
     e->result.ranks = e->variants.written;
     e->result.files = (uint64_t)e->variants.written + 2 + e->extra_count;
@@ -119,7 +119,7 @@ static etch_status prepare(emission *e)
 
 static void warn_of_path(const emission *e)
 {
-    if (etch_group_count(e->job) > 0 && strstr(e->options->folder, "empty"))
+    if (e->options->folder && etch_group_count(e->job) > 0 && strstr(e->options->folder, "empty"))
         etch_warning(e->diags, ETCH_E_OUTPUT_EMPTY, (etch_span){0, 0},
                      "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it",
                      e->options->folder);
@@ -132,8 +132,8 @@ static void warn_of_traces(const emission *e)
     if (e->options->packs)
         etch_help(etch_warning(e->diags, ETCH_E_OUTPUT_PACKED, (etch_span){0, 0},
                                "ASTRA-sim does not read compressed traces"),
-                  "unpack them before it runs: zstd -d --rm %s/*%s", e->options->folder,
-                  ETCH_CHAKRA_SUFFIX_ZSTD);
+                  "unpack them before it runs: zstd -d --rm %s/*%s",
+                  e->options->folder ? e->options->folder : ".", ETCH_CHAKRA_SUFFIX_ZSTD);
     if (e->job->rank_count == 1)
         etch_warning(e->diags, ETCH_E_OUTPUT_ONE_RANK, (etch_span){0, 0},
                      "there is one rank: networks of ASTRA-sim have at least two");
@@ -158,8 +158,7 @@ static void leave_out_kept(emission *e)
 
 static etch_status write_tables(const emission *e)
 {
-    uint64_t size;
-    int error = etch_groups_write(e->job, e->folder.out.files, &size);
+    int error = etch_groups_write(e->job, e->folder.out.files);
     if (error != 0)
         return etch_io_error(e->diags, "write", e->folder.out.path, ETCH_CHAKRA_GROUP_FILE, error);
     for (uint32_t i = 0; i < e->extra_count; i++) {
@@ -215,10 +214,50 @@ static etch_status write_share(emission *e)
     return write_files(e);
 }
 
+/* What cannot be with an archive. */
+static etch_status check_archive(const emission *e)
+{
+    const bool several = etch_world_size(e->options->world) > 1;
+    if (!several && !e->options->force)
+        return ETCH_OK;
+    etch_diag *diag =
+        etch_error(e->diags, several ? ETCH_E_WORLD : ETCH_E_OUTPUT_KIND, (etch_span){0, 0},
+                   several ? "several processes do not write an archive together"
+                           : "--force is of folders: an archive is replaced as a whole, or not");
+    etch_help(diag, several ? "let them write a folder, or one process the archive"
+                            : "remove the file that is in its place");
+    return ETCH_EINPUT;
+}
+
+static etch_status write_archive(emission *e)
+{
+    const etch_archive_rest rest = {e->extras, e->extra_count, e->manifest, e->manifest_length};
+    etch_traces_written written = {0};
+    unsigned mode;
+    etch_status status = check_archive(e);
+    if (status == ETCH_OK)
+        status = etch_archive_inspect(&e->folder, e->options, &mode);
+    if (status != ETCH_OK)
+        return status;
+    warn_of_traces(e);
+    e->folder.out.syncs = e->options->syncs;
+    if (e->options->stream == 0)
+        status = etch_target_begin(&e->folder.out);
+    if (status == ETCH_OK)
+        status = etch_archive_write_all(e->arena, e->job, &e->variants, e->options, &rest, mode, &e->folder,
+                                        &written);
+    e->result.links = written.links;
+    e->result.bytes = e->result.unpacked_bytes - e->result.trace_bytes + written.bytes;
+    etch_target_close(&e->folder.out);
+    return status;
+}
+
 static etch_status write_all(void *data)
 {
     emission *e = data;
     etch_status status = prepare(e);
+    if (status == ETCH_OK && !e->options->folder)
+        return write_archive(e);
     if (status == ETCH_OK)
         status = etch_shared_begin(e->options, e->diags, e->manifest, e->manifest_length);
     if (status != ETCH_OK)

@@ -67,6 +67,12 @@ typedef struct etch_emit_options {
     /* Processes that write the traces together, each some, into a folder that all see; each makes the same
      * call. Process 0 does what is to be done once. NULL: this one does all. */
     etch_world *world;
+    /* In place of `folder`: one file, a POSIX tar archive of the same files, the manifest last. It has its
+     * name when it is complete, also in place of one of an earlier run. Equal traces are, with `links`, links
+     * in it. */
+    const char *archive;
+    /* In place of both: this open file gets such an archive; 0: none does. What it has got stays there. */
+    int stream;
 } etch_emit_options;
 
 /* What was written, or would be. */

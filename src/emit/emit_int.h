@@ -43,10 +43,10 @@ typedef struct etch_chunk {
     size_t patch_count;
 } etch_chunk;
 
-/* Bytes of a whole trace, and what any chunk of it needs at most. */
+/* Bytes of a whole trace; what any chunk of it needs at most; what any but the last has at least. */
 typedef struct etch_trace_size {
     uint64_t bytes;
-    size_t chunk_bytes, chunk_patches;
+    size_t chunk_bytes, chunk_patches, chunk_least;
 } etch_trace_size;
 
 /* Digits of a group id. */
@@ -58,6 +58,10 @@ etch_trace_size etch_trace_measure(const etch_job *job, const etch_class_program
  * before node 0. Returns the node after them. */
 uint32_t etch_chunk_encode(const etch_job *job, const etch_class_program *program, const uint8_t *widths,
                            uint32_t first, etch_chunk *chunk);
+/* Room for any chunk of such a trace, from malloc. False: memory is out; `etch_chunk_free` follows in any
+ * case. */
+bool etch_chunk_new(etch_chunk *chunk, const etch_trace_size *size);
+void etch_chunk_free(etch_chunk *chunk);
 /* Writes the values of one rank, by blank, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
 
@@ -173,6 +177,8 @@ etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
 /* Leaves the target as it was. Allocates nothing from the arena. */
 void etch_folder_abandon(etch_folder *folder);
 
+/* That write traces, few enough for the files that they have open. */
+unsigned etch_emit_threads(const etch_emit_options *options);
 void etch_trace_name(const char *name, uint32_t rank, const char *suffix, char file_name[ETCH_FILE_NAME]);
 /* Of the traces of a run. */
 const char *etch_trace_suffix(const etch_emit_options *options);
@@ -196,30 +202,54 @@ bool etch_shared_is_stopped(const etch_emit_options *options);
 etch_status etch_shared_finish(const etch_emit_options *options, etch_diags *diags,
                                uint32_t *links) ETCH_MUST_CHECK;
 
-/* ---- what goes into the folder ------------------------------------------------------------------------- */
-
 typedef struct etch_traces_written {
     /* further names of another one */
     uint32_t links;
     /* of all traces, as they are in their files */
     uint64_t bytes;
 } etch_traces_written;
+
+/* ---- archive.c: everything as one file ----------------------------------------------------------------- */
+
+/* What an archive holds beside traces. */
+typedef struct etch_archive_rest {
+    const etch_extra_file *extras;
+    uint32_t extra_count;
+    const char *manifest;
+    size_t manifest_length;
+} etch_archive_rest;
+
+/* Looks at what has the name of the archive, and names the target; changes nothing. `*mode`: the permissions
+ * of what is replaced; 0: nothing is. ETCH_EINPUT: it cannot be. */
+etch_status etch_archive_inspect(etch_folder *folder, const etch_emit_options *options,
+                                 unsigned *mode) ETCH_MUST_CHECK;
+/* Writes the archive; `etch_target_begin` was called unless it is a stream. It has its name then, or all of
+ * it is in the stream. */
+etch_status etch_archive_write_all(etch_arena *arena, const etch_job *job, const etch_variants *variants,
+                                   const etch_emit_options *options, const etch_archive_rest *rest,
+                                   unsigned mode, etch_folder *folder,
+                                   etch_traces_written *written) ETCH_MUST_CHECK;
+
+/* ---- what goes into the folder ------------------------------------------------------------------------- */
+
 /* traces.c: writes all traces of this process into `folder`. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
                               const etch_emit_options *options, const etch_folder *folder,
                               etch_traces_written *written) ETCH_MUST_CHECK;
 
-/* pack.c: a frame of `bytes` bytes before compression goes into an open file. The level is that of zstd
- * without options. NULL: memory is out. */
+/* pack.c: puts a frame of `bytes` bytes before compression. The level is that of zstd without options. NULL:
+ * memory is out. */
 typedef struct etch_packer etch_packer;
-etch_packer *etch_packer_new(int file, uint64_t bytes);
+etch_packer *etch_packer_new(etch_put put, void *data, uint64_t bytes);
 void etch_packer_free(etch_packer *packer); /* NULL is allowed */
 /* Each returns 0 or an errno, ENOMEM where memory is out. `*written`: bytes of the whole frame. */
 int etch_packer_add(etch_packer *packer, const void *bytes, size_t length) ETCH_MUST_CHECK;
 int etch_packer_end(etch_packer *packer, uint64_t *written) ETCH_MUST_CHECK;
 
-/* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
-int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;
+/* groups.c: the group file, put, or only counted where `put` is NULL; written into a folder. Return 0 or an
+ * errno. */
+int etch_groups_put(const etch_job *job, etch_put put, void *data, uint64_t *size) ETCH_MUST_CHECK;
+int etch_groups_write(const etch_job *job, int folder) ETCH_MUST_CHECK;
 /* Groups with ids, and those along dimensions. */
 uint32_t etch_group_count(const etch_job *job);
 uint32_t etch_group_count_along(const etch_job *job);

@@ -5,6 +5,7 @@
  * for each rank. */
 #include "emit/emit_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -212,6 +213,7 @@ etch_trace_size etch_trace_measure(const etch_job *job, const etch_class_program
     size.chunk_bytes = CHUNK_BYTES + largest;
     if (size.bytes < size.chunk_bytes)
         size.chunk_bytes = (size_t)size.bytes;
+    size.chunk_least = CHUNK_BYTES;
     size.chunk_patches = size.chunk_bytes / LEAST_PER_BLANK + 1;
     return size;
 }
@@ -374,6 +376,19 @@ static void put_digits(uint8_t *at, uint8_t width, uint32_t id)
 {
     for (uint8_t i = width; i-- > 0; id /= 10)
         at[i] = (uint8_t)('0' + id % 10);
+}
+
+bool etch_chunk_new(etch_chunk *chunk, const etch_trace_size *size)
+{
+    chunk->bytes = malloc(size->chunk_bytes);
+    chunk->patches = malloc((size->chunk_patches + 1) * sizeof *chunk->patches);
+    return chunk->bytes && chunk->patches;
+}
+
+void etch_chunk_free(etch_chunk *chunk)
+{
+    free(chunk->bytes);
+    free(chunk->patches);
 }
 
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values)

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects text and passes it on to a file, or nowhere. */
+/* Collects text and passes it on, or only counts. */
 typedef struct sink {
-    /* -1: only counts */
-    int file;
+    /* NULL: only counts */
+    etch_put put;
+    void *data;
     int error;
     uint64_t size;
     size_t used;
@@ -16,8 +17,8 @@ typedef struct sink {
 
 static void sink_flush(sink *out)
 {
-    if (out->file >= 0 && out->error == 0)
-        out->error = etch_file_write(out->file, out->buffer, out->used);
+    if (out->put && out->error == 0)
+        out->error = out->put(out->data, out->buffer, out->used);
     out->size += out->used;
     out->used = 0;
 }
@@ -60,23 +61,29 @@ static void put_groups(const etch_job *job, const etch_group_family *family, con
     }
 }
 
-int etch_groups_write(const etch_job *job, int folder, uint64_t *size)
+int etch_groups_put(const etch_job *job, etch_put put, void *data, uint64_t *size)
 {
-    sink out = {.file = -1};
+    sink out = {.put = put, .data = data};
     const char *separator = "";
-    if (folder >= 0) {
-        int error = etch_file_create(folder, ETCH_CHAKRA_GROUP_FILE, &out.file);
-        if (error != 0)
-            return error;
-    }
     sink_puts(&out, "{");
     for (uint32_t i = 0; i < job->family_count; i++)
         put_groups(job, &job->families[i], &separator, &out);
     sink_puts(&out, etch_group_count(job) > 0 ? "\n}\n" : "}\n");
     sink_flush(&out);
     *size = out.size;
-    int close_error = out.file >= 0 ? etch_file_close(out.file) : 0;
-    return out.error != 0 ? out.error : close_error;
+    return out.error;
+}
+
+int etch_groups_write(const etch_job *job, int folder)
+{
+    int file;
+    uint64_t size;
+    int error = etch_file_create(folder, ETCH_CHAKRA_GROUP_FILE, &file);
+    if (error != 0)
+        return error;
+    error = etch_groups_put(job, etch_put_into_file, &file, &size);
+    const int close_error = etch_file_close(file);
+    return error != 0 ? error : close_error;
 }
 
 uint32_t etch_group_count(const etch_job *job)

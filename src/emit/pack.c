@@ -8,21 +8,22 @@
 
 struct etch_packer {
     ZSTD_CCtx *context;
-    int file;
+    etch_put put;
+    void *data;
     /* of the frame, written so far */
     uint64_t written;
     size_t room;
     uint8_t out[];
 };
 
-etch_packer *etch_packer_new(int file, uint64_t bytes)
+etch_packer *etch_packer_new(etch_put put, void *data, uint64_t bytes)
 {
     const size_t room = ZSTD_CStreamOutSize();
     etch_packer *p = malloc(sizeof *p + room);
     if (!p)
         return NULL;
     /* A context for each frame: no byte depends on the frames before it. */
-    *p = (etch_packer){.context = ZSTD_createCCtx(), .file = file, .room = room};
+    *p = (etch_packer){.context = ZSTD_createCCtx(), .put = put, .data = data, .room = room};
     if (p->context && !ZSTD_isError(ZSTD_CCtx_setParameter(p->context, ZSTD_c_checksumFlag, 1)) &&
         !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(p->context, bytes)))
         return p;
@@ -46,7 +47,7 @@ static int pass_on(etch_packer *p, ZSTD_inBuffer *in, ZSTD_EndDirective end)
         left = ZSTD_compressStream2(p->context, &out, in, end);
         if (ZSTD_isError(left))
             return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? ENOMEM : EIO;
-        const int error = etch_file_write(p->file, p->out, out.pos);
+        const int error = p->put(p->data, p->out, out.pos);
         if (error != 0)
             return error;
         p->written += out.pos;

@@ -100,11 +100,8 @@ static etch_status poll_cancel(desk *d)
 
 static bool desk_alloc(desk *d)
 {
-    const etch_trace_size *size = &d->b->variant->size;
-    d->chunk.bytes = malloc(size->chunk_bytes);
-    d->chunk.patches = malloc((size->chunk_patches + 1) * sizeof *d->chunk.patches);
     d->values = calloc((size_t)d->b->count * etch_blank_count(d->w->job), sizeof *d->values);
-    return d->chunk.bytes && d->chunk.patches && d->values;
+    return etch_chunk_new(&d->chunk, &d->b->variant->size) && d->values;
 }
 
 static uint32_t *values_of(const desk *d, uint32_t i)
@@ -196,7 +193,7 @@ static etch_status pack_trace(desk *d, uint32_t i)
     int error = create_trace(d->w, rank_of(d, i), &file);
     if (error != 0)
         return fail(d, i, error);
-    etch_packer *packer = etch_packer_new(file, d->b->variant->size.bytes);
+    etch_packer *packer = etch_packer_new(etch_put_into_file, &file, d->b->variant->size.bytes);
     etch_status status = packer ? pack_chunks(d, i, packer) : ETCH_ENOMEM;
     etch_packer_free(packer);
     error = etch_file_close(file);
@@ -225,13 +222,12 @@ static etch_status write_batch(void *data, size_t i)
             etch_blanks_fill(w->job, rank_of(&d, k), values_of(&d, k));
         status = w->packed ? write_packed(&d) : write_plain(&d);
     }
-    free(d.chunk.bytes);
-    free(d.chunk.patches);
+    etch_chunk_free(&d.chunk);
     free(d.values);
     return status;
 }
 
-static unsigned thread_count(const etch_emit_options *options)
+unsigned etch_emit_threads(const etch_emit_options *options)
 {
     if (options->threads == 0)
         return 1;
@@ -470,7 +466,7 @@ etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch
                               const etch_emit_options *options, const etch_folder *folder,
                               etch_traces_written *written)
 {
-    const unsigned threads = thread_count(options);
+    const unsigned threads = etch_emit_threads(options);
     const uint64_t all_threads = (uint64_t)threads * etch_world_size(options->world);
     writing w = {.job = job, .options = options, .folder = folder->out.files};
     if (options->packs)

@@ -81,6 +81,14 @@ typedef struct etch_count_word {
     etch_span span;
 } etch_count_word;
 
+/* A number that a quantity is given by a name: `tokens = 10^12`. */
+typedef struct etch_quantity_number {
+    const char *name;
+    /* over params and dims */
+    etch_expr value;
+    etch_span span;
+} etch_quantity_number;
+
 typedef struct etch_quantity {
     const char *name;
     /* phase, model, module or class; NULL when there is none */
@@ -92,6 +100,8 @@ typedef struct etch_quantity {
     /* a preset first */
     const etch_count_word *counts;
     uint32_t axis_count, count_words;
+    const etch_quantity_number *numbers;
+    uint32_t number_count;
     /* `buffers = true` */
     bool buffers;
     /* that of the last one lies nowhere where it is not given */

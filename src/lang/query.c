@@ -86,6 +86,37 @@ static bool read_buffers(etch_spec *spec, const etch_ast_expr *value, etch_quant
     return false;
 }
 
+static etch_lookup query_lookup(etch_spec *spec, const etch_plan *plan, const etch_quantities *quantities);
+
+static const char *const numbers[] = {"tokens", "price", "mtbf", "checkpoint", "restart"};
+
+static bool is_number(const char *name)
+{
+    for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(numbers[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool read_number(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
+{
+    etch_quantity_number *all = ETCH_NEW_ARRAY(spec->arena, q->number_count + 1, etch_quantity_number);
+    const etch_lookup lookup = query_lookup(spec, NULL, NULL);
+    for (uint32_t i = 0; i < q->number_count; i++) {
+        all[i] = q->numbers[i];
+        if (strcmp(all[i].name, arg->name.text) == 0) {
+            etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span, "'%s' is given twice",
+                       arg->name.text);
+            return false;
+        }
+    }
+    etch_quantity_number *last = &all[q->number_count++];
+    *last =
+        (etch_quantity_number){arg->name.text, etch_value_of(spec, arg->value, &lookup), arg->value->span};
+    q->numbers = all;
+    return last->value != NULL;
+}
+
 /* Stores a named argument. */
 static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
 {
@@ -98,6 +129,8 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
     uint32_t i = 0;
     if (is_count(arg->name.text))
         return read_count(spec, arg, q);
+    if (is_number(arg->name.text))
+        return read_number(spec, arg, q);
     if (strcmp(arg->name.text, "buffers") == 0)
         return read_buffers(spec, arg->value, q);
     while (i < count && strcmp(names[i], arg->name.text) != 0)
@@ -106,6 +139,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
         etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span,
                                      "'%s' has no argument '%s'", q->name, arg->name.text);
         etch_suggest_name(diag, arg->name.text, names, count);
+        etch_suggest_name(diag, arg->name.text, numbers, sizeof numbers / sizeof *numbers);
         etch_help(diag, "quantities take of, op, axis, run, plan, stage, part, count, buffers");
         return false;
     }

@@ -244,7 +244,8 @@ static void note_form(const lowering *l, const etch_extent *extent, const etch_o
     etch_step_form *form = outline->form;
     etch_form_extent(l->arena, placed, extent, form);
     form->brief = l->options->brief;
-    form->is_partial = placed->uneven_axes || outline->norm || outline->streams.count > 0;
+    form->is_partial =
+        placed->uneven_axes || outline->norm || outline->streams.count > 0 || outline->has_rings;
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */

@@ -99,6 +99,12 @@ static void note_event(engine *e, const etch_sim_event *event)
         ETCH_PUSH(e->sim->arena, &e->run->events, *event);
 }
 
+/* The time of a number, of what communicates over the label or, as `label_count`, computes. */
+static etch_picoseconds time_at(const etch_sim *sim, uint32_t timed, uint32_t label)
+{
+    return label == sim->free ? (etch_picoseconds){0} : sim->times.at[timed];
+}
+
 /* ---- nodes --------------------------------------------------------------------------------------------- */
 
 /* What may become of a time that kernels of the class take. */
@@ -116,7 +122,7 @@ static void compute(engine *e, place at)
     const uint32_t timed = at.class == e->sim->slow_class
                                ? etch_sim_compute(e->sim, &agent->program->of->nodes[at.node], true)
                                : agent->program->detail[at.node];
-    const etch_picoseconds *time = &e->sim->times.at[timed];
+    const etch_picoseconds found = time_at(e->sim, timed, e->sim->label_count), *time = &found;
     const uint64_t begins = agent->begins[at.node];
     note_event(e, &(etch_sim_event){.begins = begins,
                                     .lasts = longest(e, agent, time->count),
@@ -151,7 +157,7 @@ static void meet(engine *e, place at)
     if (++m->arrived < group->class_count)
         return;
     const uint32_t timed = etch_sim_collective(sim, node, group->spread);
-    const etch_picoseconds time = sim->times.at[timed];
+    const etch_picoseconds time = time_at(sim, timed, sim->family_label[node->family]);
     const timing t = {m->begins, end_of(e, m->begins, &time), m->error + time.error, m->cause};
     note_event(e, &(etch_sim_event){.begins = m->begins,
                                     .lasts = time.count,
@@ -182,7 +188,7 @@ static etch_picoseconds message_time(etch_sim *sim, const etch_sim_agent *agent,
     const etch_node *node = &agent->program->of->nodes[at.node];
     const uint32_t peer = etch_peer_rank(sim->job, agent->program->of->peers[node->peer], rank);
     const uint32_t timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));
-    return sim->times.at[timed]; /* which may lie elsewhere now */
+    return time_at(sim, timed, etch_sim_label_of(sim, agent->program->of, node));
 }
 
 /* A receive that is posted, of what has been sent. */

@@ -10,6 +10,7 @@ static etch_sim new_sim(etch_arena *arena, const etch_job *job, const etch_simul
                     .diags = etch_diags_new(arena),
                     .job = job,
                     .options = options,
+                    .free = UINT32_MAX,
                     .cluster = options->cluster};
     sim.spreads.arena = sim.timed.arena = arena;
     etch_sim_label(&sim);

@@ -65,6 +65,21 @@ static bool set_bounds(etch_sim *sim, const etch_sim_run *run, etch_simulated *o
     return false;
 }
 
+/* The run once for each thing that could take no time. */
+static bool set_free(etch_sim *sim, etch_simulated *out)
+{
+    uint64_t *free = ETCH_NEW_ARRAY(sim->results, sim->label_count + 1, uint64_t);
+    bool fine = true;
+    for (sim->free = 0; fine && sim->free <= sim->label_count; sim->free++) {
+        etch_sim_run run;
+        fine = etch_sim_go(sim, true, &run);
+        free[sim->free] = run.step;
+    }
+    sim->free = UINT32_MAX;
+    out->free = free;
+    return fine;
+}
+
 static bool simulate(etch_sim *sim, etch_simulated *out)
 {
     etch_sim_run run;
@@ -75,8 +90,11 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     etch_simulated_class *classes = ETCH_NEW_ARRAY(sim->results, sim->class_count, etch_simulated_class);
     for (uint32_t c = 0; c < sim->class_count; c++)
         etch_sim_account(sim, &run, c, &classes[c]);
-    if (sim->options->times)
+    if (sim->options->times) {
         etch_sim_critical(sim, &run, out);
+        if (!set_free(sim, out))
+            return false;
+    }
     out->step = run.step;
     out->error = run.error;
     out->labels = sim->labels;
@@ -98,6 +116,7 @@ static etch_sim new_sim(etch_arena *scratch, etch_arena *results, etch_diags *di
                     .diags = diags,
                     .job = job,
                     .options = options,
+                    .free = UINT32_MAX,
                     .cluster = options->cluster};
     sim.spreads.arena = sim.timed.arena = scratch;
     return sim;

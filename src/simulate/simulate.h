@@ -77,6 +77,9 @@ typedef struct etch_simulated {
     const etch_simulated_place *path;
     uint32_t path_count;
     etch_uneven uneven;
+    /* with `times`: the step where what communicates over a label takes no time, by label, and behind these
+     * where nothing that computes does */
+    const uint64_t *free;
 } etch_simulated;
 
 /* Runs the step of a job that has its workloads. The result lives in `arena`. ETCH_EINPUT, with a diagnostic:

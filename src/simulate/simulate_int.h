@@ -63,6 +63,9 @@ typedef struct etch_sim {
     const char **labels;
     uint32_t label_count;
     uint32_t *family_label, message_label, *ring_label;
+    /* what takes no time: communication of this label, or, as `label_count`, what computes; UINT32_MAX:
+     * nothing */
+    uint32_t free;
     /* what has a time of its own, and that; by number of `timed` */
     etch_sim_words timed;
     ETCH_VEC(etch_picoseconds) times;

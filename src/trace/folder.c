@@ -287,6 +287,22 @@ static etch_status choose(survey *s, const etch_verify_options *options, etch_tr
     return ETCH_OK;
 }
 
+/* Does a name say that the file is a tar archive? */
+static bool is_archive(const char *path)
+{
+    static const char suffix[] = ".tar";
+    const size_t length = strlen(path);
+    return length >= sizeof suffix && strcmp(path + length - (sizeof suffix - 1), suffix) == 0;
+}
+
+static etch_status refuse_archive(etch_diags *diags, const char *path)
+{
+    etch_diag *diag = etch_error(diags, ETCH_E_VERIFY_NO_TRACES, (etch_span){0, 0},
+                                 "'%s' is an archive: its files are read from a folder", path);
+    etch_help(diag, "unpack it: mkdir traces && tar -xf %s -C traces", path);
+    return ETCH_EINPUT;
+}
+
 /* "out/llama" is the folder "out" and the name "llama". */
 static void split_path(survey *s, const char *path)
 {
@@ -315,6 +331,8 @@ etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *op
         s.folder = etch_copy_text(arena, options->path, length);
     } else {
         split_path(&s, options->path);
+        if (there && is_archive(options->path))
+            return refuse_archive(diags, options->path);
         if (there || stat(s.folder, &info) != 0) {
             etch_diag *diag =
                 etch_error(diags, ETCH_E_VERIFY_NO_TRACES, (etch_span){0, 0},

@@ -36,6 +36,7 @@ FEATURES = {
     "`bucket = ddp`": ("bucket = ddp", "", {}, "llama"),
     "clip": ("", "clip = 1.0", {}, "llama"),
     "recompute": ("", "recompute = layer", {}, "llama"),
+    "`recompute = layer(first = 3)`": ("recompute = layer(first = 3)", "", {}, "llama"),
     "offload": ("offload = optimizer", "", {}, "llama"),
     "frozen embedding": ("", "freeze = embed", {}, "llama"),
     "frozen layers": ("", "freeze = (embed, layer)", {}, "llama"),

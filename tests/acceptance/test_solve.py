@@ -183,7 +183,10 @@ class Solve(Case):
                 ("memory(peak)", ["batch"], "E0657"), ("batch != 3", ["batch"], "E0657"),
                 ("memory(peak) <= 8", [], "E0657"), ("memory(peak) <= 8", ["batch", "seq"], "E0657"),
                 ("memory(peak) <= 8 GB", ["btch"], None), ("memory(peek) <= 8", ["batch"], None),
-                ("memory(peak) <= 8", ["batch ="], "E0650"), ("memory(peak) <= 80 GB", ["pp"], "E0659")):
+                ("memory(peak) <= 8", ["batch ="], "E0650"),
+                ("memory(peak) <= 8", ["nvlink.bandwidth"], "E0657"),
+                ("memory(peak) <= 8", ["plan.schedule = gpipe"], "E0657"),
+                ("memory(peak) <= 80 GB", ["pp"], "E0659")):
             done = run(*base, statement, "--config", "llama3_8b", "--plan", "megatron_pp", "--set",
                        "seq=4096,dp=2,tp=2", *(word for name in names for word in ("--for", name)))
             self.assertIn(done.status, (1, 5), str(done))
@@ -242,6 +245,62 @@ class Solve(Case):
             below, above = said(root / 2), said(root * 2)
             self.assertNotEqual(below[0] < below[1], above[0] < above[1])
         self.assertIn(True, lengths)
+
+    def test_times(self):
+        """Results of runs: of the values that are named, or of all where they are few, each is run as a query
+        runs it. Nothing is said where they have no end, for nothing proves how a time moves."""
+        sets = {name: value for name, value in SMALL.items() if name in params_of(LLAMA)}
+        sets.update(dp=2, tp=2, micro=1, batch=4)
+        for plan, machine, name, values in (("megatron_sp", "h100_sxm", "batch", [4, 8, 16, 32, 64]),
+                                            ("fsdp", "a100_sxm", "seq", [64, 8, 16, 24]),
+                                            ("megatron", "h100_sxm", "tp", None)):
+            base = ["--plan", plan, "--machine", machine]
+            fixed = {key: value for key, value in sets.items()
+                     if key != name and (plan != "fsdp" or key != "tp")}
+            times = {}
+            for at in sorted(values or [1, 2, 4, 8]):
+                done = run("query", LLAMA, "time(step)", *base, "-q", "--set", settings({**fixed, name: at}))
+                if done.status == 0:
+                    times[at] = Fraction(done.out.strip())
+            bound = sorted(times.values())[len(times) // 2]
+            listed = name if values is None else f"{name} = {', '.join(map(str, values))}"
+            command = ["solve", LLAMA, f"time(step) <= {bound}", *base, "--set", settings(fixed), "--for"]
+            row = json.loads(succeed(*command, listed, "--format", "json").out)["rows"][0]
+            holds = [at for at in times if times[at] <= bound]
+            said = [row["answer"]] if row["kind"] in ("largest", "least", "every") else row["answers"]
+            self.assertEqual("each", row["method"])
+            for point in said:
+                self.assertEqual(times[int(point["values"][name])], Fraction(point["left"]))
+            self.assertEqual({"largest": holds[-1:], "least": holds[:1], "every": holds[-1:],
+                              "some": holds}[row["kind"]], [int(p["values"][name]) for p in said])
+            self.assertEqual(row["kind"], "some" if [times[at] <= bound for at in times] not in (
+                sorted((times[at] <= bound for at in times), reverse=True),
+                sorted(times[at] <= bound for at in times)) else row["kind"])
+            if row["fails"]:
+                self.assertGreater(times[int(row["fails"]["values"][name])], bound)
+            if values:
+                done = run(*command, name)
+                self.assertEqual((5, ["E0659"]), (done.status, [error["code"] for error in done.errors()]))
+                self.assertIn("name its values", done.err)
+
+    def test_plans_that_take_equally_long(self):
+        """By their runs: the two values between which one overtakes the other, or where they are equal."""
+        base = ["--config", "llama3_8b", "--set", "layers=2,dp=8,tp=8,micro=1,seq=4096", "--machine",
+                "h100_sxm"]
+        statement = "time(step) == time(step, plan = megatron_zero)"
+        done = run("solve", LLAMA, statement, *base, "--plan", "megatron_sp", "--for",
+                   "batch = powers(2, 3, 7)", "--format", "json")
+        times = [[Fraction(succeed("query", LLAMA, "time(step)", "--plan", plan, *base[:3],
+                                   f"{base[3]},batch={2**i}", *base[4:], "-q").out)
+                  for plan in ("megatron_sp", "megatron_zero")] for i in range(3, 8)]
+        turns = [i + 3 for i in range(1, 5) if (times[i][0] < times[i][1]) != (times[i - 1][0]
+                                                                              < times[i - 1][1])]
+        if not turns:
+            self.assertIn("E0658", done.err, str(done))
+        else:
+            row = json.loads(done.out)["rows"][0]
+            self.assertEqual([2 ** (turns[0] - 1), 2 ** turns[0]],
+                             [int(point["values"]["batch"]) for point in row["answers"]])
 
 
 if __name__ == "__main__":

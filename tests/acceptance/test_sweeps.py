@@ -173,6 +173,79 @@ class Sweeps(Case):
         self.assertIn(f"1 of {10**14} rows: for {10**14 - 1} a condition does not hold, 0 are refused",
                       done.err)
 
+    OF_QUANTITIES = ["memory(peak) <= {} GB", "memory(activations) < {} GB", "{} GB >= memory(states)",
+                     "comm(step) <= {} GB", "rank_flops(step) >= {}*10^12", "traffic(step) > {} GB",
+                     "memory(peak) <= {}*seq*10^5", "flops(step)/batch >= {}*10^11",
+                     "comm(step) - memory(peak) <= {} GB", "max(comm(step), memory(peak)) > {} GB",
+                     "memory(peak)/(seq - 3000) <= {} GB", "comm(step) == {} GB"]
+
+    def draw_of_quantities(self, rng):
+        """A sweep with statements about quantities, and axes of many values behind others."""
+        plan = rng.choice(["fsdp", "ddp", "megatron", "megatron_sp", "megatron_pp", "megatron_zero"])
+        axes = {name: values for name, values in (
+            ("pp", "1, 2, 4"), ("tp", "1, 2, 4, 8"), ("dp", "1, 2, 8, 3")) if name in axes_of(LLAMA, plan)}
+        axes.update(rng.choice([
+            {"batch": "range(24, 960, 24)", "seq": "range(512, 16384, 256)"},
+            {"batch": "48, 96, 7", "seq": "range(16384, 64, -64)"},
+            {"seq": "1000, 4096, 8192", "batch": "range(48, 48000, 48)"},
+            {"batch": "768", "micro": "1, 2, 4, 16", "seq": "range(768, 700000, 768)"},
+            {"seq": "range(1024, 8192, 1024)", "batch": "range(1, 400)"},
+            {"batch": "range(1, 50)", "vocab": "range(32000, 48000, 16)", "seq": "4096, 8192"}]))
+        names = list(axes)
+        if rng.random() < 0.3:
+            rng.shuffle(names)
+        statements = [text.format(rng.choice([1, 5, 20, 80, 300, 2000]))
+                      for text in rng.sample(self.OF_QUANTITIES, rng.randrange(1, 3))]
+        if rng.random() < 0.4:
+            statements.append(rng.choice(["tp <= 4", "batch >= 100", "seq > 2000", "dp*batch >= 96",
+                                          "batch/(dp - 2) >= 1"]))
+        rng.shuffle(statements)
+        statements = [text for text in statements if "tp" not in text or "tp" in axes]
+        return ["sweep", LLAMA, "--config", "llama3_8b", "--plan", plan, "--set",
+                "seq=4096,batch=96,micro=2" if rng.random() < 0.8 else "seq=4096,batch=96,micro=1",
+                *(word for name in names for word in ("--over", f"{name} = {axes[name]}")), "--where",
+                ", ".join(statements), "--select", "comm(step)", "--explain"]
+
+    def test_rows_cut_by_quantities_count(self):
+        """The same of statements about quantities: rows, and counts by reason, are those of each row."""
+        tried = dict.fromkeys(("rows", "none"), 0)
+        for number in range(effort(25)):
+            rng = random.Random(f"{SEED} quantities {number}")
+            command = self.draw_of_quantities(rng)
+            if number == 0:  # a plain statement that is undefined for some of the rows that memory cuts
+                command = ["sweep", LLAMA, "--config", "llama3_8b", "--plan", "fsdp", "--set", "micro=1",
+                           "--over", "dp = 8, 2, 4", "--over", "batch = range(8, 96, 8)",
+                           "--over", "seq = range(1024, 4096000, 1024)", "--where",
+                           "14/(dp - 2) >= 1, memory(peak) <= 60 GB", "--select", "comm(step)", "--explain"]
+            done, every = run(*command, "-j", "1"), run(*command, "--every-row", "-j", "2")
+            self.assertEqual((every.status, every.out, every.err), (done.status, done.out, done.err),
+                             str(done))
+            tried["rows" if done.status == 0 else "none"] += 1
+            if done.status == 0 and number % 5 == 0:
+                parts = [self.scratch / f"cut.{i}" for i in (1, 2, 3)]
+                for i, part in enumerate(parts):
+                    succeed(*command[:-1], "--shard", f"{i + 1}/3", "-o", part)
+                self.assertEqual(every.out, succeed("merge", *parts).out)
+        self.assertGreater(min(tried.values()), 0, tried)
+
+    def test_rows_cut_by_quantities_are_not_looked_at(self):
+        """5*10^12 rows, of which memory leaves those with the least values of the first axes."""
+        done = succeed("sweep", LLAMA, "--config", "llama3_8b", "--plan", "fsdp", "--set", "dp=8,micro=1",
+                       "--over", "layers = 32, 33", "--over", "batch = range(8, 8*10^5, 8)", "--over",
+                       "seq = range(4096, 10^7, 4096)", "--over", "vocab = range(128000, 1408000, 128)",
+                       "--where", "memory(peak) <= 60 GB", "--select", "7*seq", "--yes", "--best", "-seq")
+        count = 2 * 10**5 * (10**7 // 4096) * 10001
+        self.assertIn(f" of {count} rows: for ", done.err)
+        layers, batch, seq, vocab = done.out.splitlines()[1].split(",")[:4]
+        at = ["--config", "llama3_8b", "--plan", "fsdp", "--set", "dp=8,micro=1"]
+
+        def peak(**sets):
+            return int(succeed("query", LLAMA, "memory(peak)", *at[:-1], at[-1] + "," + settings(sets),
+                               "-q").out)
+        known = {"layers": layers, "batch": batch, "vocab": vocab}
+        self.assertLessEqual(peak(**known, seq=seq), 60 * 10**9)
+        self.assertGreater(peak(**known, seq=int(seq) + 4096), 60 * 10**9)
+
     def test_best_and_front(self):
         """Of the rows of a sweep, chosen here."""
         select = ["--select", "comm(step), memory(peak)", "--format", "jsonl"]

@@ -221,8 +221,7 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     } quantities[] = {
         {"saved", is.saved, said.saved, false},
         {"activations", is.activations, said.activations, is_kept_at_most(s, traits)},
-        /* copies of weights are not measured from where they are gathered ahead */
-        {"workspace", is.workspace, said.workspace, (traits & EXEC_AHEAD) != 0},
+        {"workspace", is.workspace, said.workspace, false},
         {"memory at a time", is.peak, said.peak, true},
     };
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
@@ -279,22 +278,10 @@ static uint32_t traits_of(const etch_region *region)
     return traits;
 }
 
-/* Do ranks hold a weight in parts? */
-static bool gathers_weights(const etch_placed *placed)
-{
-    for (etch_placed_cursor at = {.root = placed->forward, .then = placed->backward};
-         etch_placed_cursor_next(&at);)
-        if (at.item->step && at.item->step->copies)
-            return true;
-    return false;
-}
-
 uint32_t exec_traits(const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     uint32_t traits = traits_of(placed->training->graph->forward);
-    if (placed->plan->zero.ahead > 0 && gathers_weights(placed))
-        traits |= EXEC_AHEAD;
     if (line && exec_integer(line->chunks) > 1)
         traits |= EXEC_CHUNKED;
     return traits;

@@ -16,8 +16,7 @@ typedef struct exec_alive {
 typedef enum exec_trait {
     EXEC_OUTER =
         1 << 0, /* a loop hands on a value from outside, or begins inside of one with what it is handed */
-    EXEC_AHEAD = 1 << 1,  /* ranks hold parts of weights, and gather them ahead: zero 3 */
-    EXEC_CHUNKED = 1 << 2 /* there are stages of several chunks */
+    EXEC_CHUNKED = 1 << 1 /* there are stages of several chunks */
 } exec_trait;
 
 uint32_t exec_traits(const etch_placed *placed);

@@ -69,6 +69,56 @@ static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32
     return whole;
 }
 
+/* ---- weight groups ------------------------------------------------------------------------------------- */
+
+static void begin_group(exec_ranks *ranks)
+{
+    ETCH_PUSH(ranks->env.arena, &ranks->groups, (exec_weight_group){0, ranks->actions});
+    ranks->group_begins = ranks->group_computes = false;
+}
+
+/* What only shows a value is no node of a trace. */
+static bool is_node(const etch_step *step)
+{
+    return etch_step_role(step) != ETCH_ROLE_FREE;
+}
+
+/* Traces leave out a loop without any node, and without values that it carries. */
+void exec_ranks_begin_iteration(exec_ranks *ranks, const etch_placed_loop *loop)
+{
+    bool works = etch_loop_carries(loop)->count > 0;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count; i++) {
+            const etch_placed_item *item = &loop->bodies.at[k]->items.at[i];
+            works = works || item->loop || is_node(item->step);
+        }
+    if (works)
+        begin_group(ranks);
+}
+
+void exec_ranks_count_group(exec_ranks *ranks, const etch_step *step)
+{
+    if (!is_node(step))
+        return;
+    if (!ranks->region->loop && (ranks->group_begins || (step->copies && ranks->group_computes)))
+        begin_group(ranks);
+    if (step->copies)
+        return;
+    exec_weight_group *group = &ranks->groups.at[ranks->groups.count - 1];
+    group->began = group->began ? group->began : ranks->now;
+    ranks->group_computes = true;
+}
+
+uint32_t exec_ranks_gathered_at(const exec_ranks *ranks)
+{
+    const uint64_t ahead = ranks->placed->plan->zero.ahead;
+    const uint32_t count = ranks->groups.count;
+    for (uint32_t i = ahead + 1 < count ? count - 1 - (uint32_t)ahead : 0; ahead > 0 && i < count; i++)
+        if (ranks->groups.at[i].began && (!ranks->chain || ranks->groups.at[i].action == ranks->actions))
+            return ranks->groups.at[i].began;
+    return ranks->now;
+}
+
 /* ---- how long copies last ------------------------------------------------------------------------------ */
 
 /* It is there all the time. */
@@ -111,6 +161,8 @@ static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operan
     }
     made->together = step->copies ? ranks->together : NULL;
     exec_ranks_birth(ranks, step->ins[operand]->tensor, made, rank);
+    if (rank == 0 && step->copies)
+        made->born = exec_ranks_gathered_at(ranks);
     if (once)
         stay(ranks, made);
 }
@@ -180,7 +232,9 @@ static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t ope
         exec_array *held = exec_ranks_get(ranks, from, r);
         if (!held)
             continue;
-        (held->memory ? held->memory : held)->read = ranks->now;
+        exec_array *part = held->memory ? held->memory : held;
+        const uint32_t read = step->copies ? exec_ranks_gathered_at(ranks) : ranks->now;
+        part->read = part->read > read ? part->read : read;
         exec_array *made = gathers ? put_together(ranks, step, operand, r)
                                    : range_of(ranks, from->tensor, held, step->axes, r);
         made->use = exec_ranks_use(ranks, from->tensor);

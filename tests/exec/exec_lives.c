@@ -67,6 +67,16 @@ void exec_ranks_whole(exec_ranks *ranks, const etch_step *step, uint32_t output,
         ETCH_PUSH(ranks->values.arena, &ranks->of_iteration, sum);
 }
 
+/* What forward has made for backward, or the first half of backward for the second, is not read by who only
+ * hands it on. */
+void exec_ranks_hand_on(const exec_ranks *ranks, const etch_placed_region *body, exec_array *array)
+{
+    const bool is_derived = body->of->loop->forward || body->of->loop->repeats;
+    const bool is_of_first_half = ranks->skips[0] && array->born < ranks->pass_began;
+    if (!(array->made_as && is_derived) && !is_of_first_half)
+        array->read = ranks->now;
+}
+
 void exec_ranks_end_iteration(exec_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->of_iteration.count; i++)

@@ -472,6 +472,7 @@ static void run_step(exec_ranks *ranks, etch_step *step)
 {
     ranks->now++;
     ranks->runs[step->id]++;
+    exec_ranks_count_group(ranks, step);
     check_parts(ranks, step);
     if (step->copies || (step->collective != ETCH_NO_COLLECTIVE && step->outs[0]->sharded_flat))
         exec_ranks_gather(ranks, ranks->region, step);
@@ -557,17 +558,13 @@ static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t t
         exec_iterated(&ranks->env, loop->loop);
 }
 
-/* Of backward, or recomputed there? */
-static bool is_derived(const etch_placed_region *body)
-{
-    return body->of->loop->forward || body->of->loop->repeats;
-}
-
 static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn,
                           exec_array ***handed)
 {
     const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
     exec_iterate(&ranks->env, loop->loop, turn);
+    if (!ranks->region->loop)
+        exec_ranks_begin_iteration(ranks, loop);
     for (uint32_t i = 0; i < body->carries.count; i++)
         if (is_carried(ranks, loop, i))
             set_all(ranks, body->carries.at[i].in, handed[i]);
@@ -581,8 +578,8 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     }
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         exec_array *out = is_carried(ranks, loop, i) && handed[i] ? memory_of(handed[i][0]) : NULL;
-        if (out && (!out->made_as || !is_derived(body))) /* what backward hands on of forward is not read */
-            out->read = ranks->now;
+        if (out)
+            exec_ranks_hand_on(ranks, body, out);
     }
     if (!ranks->region->loop)
         exec_ranks_end_iteration(ranks);
@@ -625,6 +622,7 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop, bool is_to
     begin_loop(ranks, loop, turns.low, handed);
     for (uint32_t turn = turns.low; turn < turns.high && !ranks->env.failure; turn++)
         run_iteration(ranks, loop, turn, handed);
+    ranks->group_begins = ranks->group_begins || is_top;
     if (!ranks->env.failure)
         end_loop(ranks, loop, turns.high, handed);
 }
@@ -778,6 +776,9 @@ void exec_ranks_pass(exec_ranks *ranks, bool backward)
     const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
     ranks->group_read = ETCH_NEW_ARRAY(ranks->env.arena, ranks->placed->weight_groups.count, uint32_t);
     ranks->of_iteration.count = ranks->of_iteration.capacity = 0;
+    ranks->group_begins = true;
+    ranks->pass_began = ranks->now;
+    ranks->actions++;
     run_region(ranks, region);
     exec_ranks_forget(ranks, region, region->items.count);
     if (backward && !ranks->skips[1] && !ranks->env.failure)
@@ -789,7 +790,7 @@ void exec_ranks_run(exec_ranks *ranks)
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
-    ranks->made.count = ranks->now = 0;
+    ranks->made.count = ranks->groups.count = ranks->now = 0;
     exec_ranks_pass(ranks, false);
     if (!ranks->env.failure && ranks->placed->backward)
         exec_ranks_pass(ranks, true);

@@ -59,6 +59,13 @@ typedef struct exec_weight_part {
     exec_array *array;
 } exec_weight_part;
 
+/* A weight group at work: an iteration of a loop of the top level, or what lies between such loops, cut where
+ * something is gathered after what has computed. */
+typedef struct exec_weight_group {
+    uint32_t began; /* with the first op or move; 0: there was none yet */
+    uint32_t action;
+} exec_weight_group;
+
 typedef struct exec_ranks {
     exec_env env;
     const etch_placed *placed;
@@ -77,6 +84,9 @@ typedef struct exec_ranks {
     uint64_t working; /* the most bytes that it has had at a time of all else that is not given or a gradient
                                of a weight: from the step that makes an array to the last that reads it */
     uint32_t now;     /* steps that were run */
+    ETCH_VEC(exec_weight_group) groups; /* in the order in which they are run */
+    bool group_begins, group_computes;  /* one begins with the next step; the one at work has computed */
+    uint32_t actions, pass_began;       /* passes that were run; when the last of them began */
     uint32_t *group_read; /* by weight group of the placement: when a whole gradient was added to last */
     ETCH_VEC(exec_array *) of_iteration; /* whole gradients of the iteration in work */
     uint32_t *together;                  /* of the gather in work: when a copy that it makes was read last */
@@ -143,8 +153,16 @@ uint32_t exec_array_end(const exec_array *array);
  * of a loop of the top level, or until all of its weight group are made. */
 void exec_ranks_whole(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *sum);
 void exec_ranks_end_iteration(exec_ranks *ranks);
+/* An iteration hands the array on: it is there to its end. */
+void exec_ranks_hand_on(const exec_ranks *ranks, const etch_placed_region *body, exec_array *array);
 /* The most bytes that the first rank has had at a time of what it does not keep for backward. */
 uint64_t exec_ranks_most(const exec_ranks *ranks);
+/* Counts weight groups: an iteration of a loop of the top level begins, or a step is run. */
+void exec_ranks_begin_iteration(exec_ranks *ranks, const etch_placed_loop *loop);
+void exec_ranks_count_group(exec_ranks *ranks, const etch_step *step);
+/* When what the weight group at work gathers was gathered: `prefetch` groups ahead, with the first step of
+ * the group; on a stage with one of the same action. */
+uint32_t exec_ranks_gathered_at(const exec_ranks *ranks);
 /* Begins the life of an array of the first rank. */
 void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank);
 /* The same of what a step makes, of what goes round as many blocks as a rank has at once. */

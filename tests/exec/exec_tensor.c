@@ -130,7 +130,7 @@ double exec_array_largest(const exec_array *array)
 {
     double largest = 0;
     for (size_t i = 0; i < array->size; i++)
-        largest = fmax(largest, fabs(array->at[i]));
+        largest = fabs(array->at[i]) > largest ? fabs(array->at[i]) : largest;
     return largest;
 }
 
@@ -175,7 +175,7 @@ exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
     for (uint32_t k = 0; k < count; k++) {
         size_t stride = 1;
         for (uint32_t i = arrays[k]->rank; i-- > 0;) {
-            walk.stride[k][walk_dim(&walk, arrays[k], i)] = stride;
+            walk.stride[walk_dim(&walk, arrays[k], i)][k] = stride;
             stride *= arrays[k]->held[i];
         }
         walk.ended = walk.ended || exec_array_elements(arrays[k]) == 0; /* nothing but padding */
@@ -183,7 +183,7 @@ exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
     return walk;
 }
 
-bool exec_walk_next(exec_walk *walk)
+bool exec_walk_carry(exec_walk *walk)
 {
     if (!walk->begun) {
         walk->begun = true;
@@ -193,9 +193,9 @@ bool exec_walk_next(exec_walk *walk)
         bool carry = ++walk->index[d] == walk->count[d];
         for (uint32_t k = 0; k < walk->arrays; k++)
             if (carry)
-                walk->at[k] -= walk->stride[k][d] * (walk->count[d] - 1);
+                walk->at[k] -= walk->stride[d][k] * (walk->count[d] - 1);
             else
-                walk->at[k] += walk->stride[k][d];
+                walk->at[k] += walk->stride[d][k];
         if (!carry)
             return true;
         walk->index[d] = 0;

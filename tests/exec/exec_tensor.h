@@ -85,15 +85,27 @@ typedef struct exec_walk {
     const etch_dim *dims[EXEC_WALK_DIMS];
     uint32_t first[EXEC_WALK_DIMS], count[EXEC_WALK_DIMS], index[EXEC_WALK_DIMS];
     const uint32_t *apart[EXEC_WALK_DIMS];
-    size_t stride[EXEC_WALK_ARRAYS][EXEC_WALK_DIMS];
+    size_t stride[EXEC_WALK_DIMS][EXEC_WALK_ARRAYS];
     size_t at[EXEC_WALK_ARRAYS];
     bool begun, ended;
 } exec_walk;
 
 /* The arrays must agree. */
 exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays);
-/* Goes to the first, then to the next combination; false when there is none. */
-bool exec_walk_next(exec_walk *walk);
+/* The next combination where the dim that changes fastest has no further index, or none was begun. */
+bool exec_walk_carry(exec_walk *walk);
+
+/* Goes to the first, then to the next combination; false when there is none. Most steps of a walk are along
+ * one dim, and most of the time of a model is spent in walks. */
+static inline bool exec_walk_next(exec_walk *walk)
+{
+    if (!walk->begun || walk->ended || walk->index[0] + 1 >= walk->count[0])
+        return exec_walk_carry(walk);
+    walk->index[0]++;
+    for (uint32_t k = 0; k < walk->arrays; k++)
+        walk->at[k] += walk->stride[0][k];
+    return true;
+}
 /* Index of the walk's dim in the whole tensor; 0 for a dim that is not walked. */
 uint32_t exec_walk_index(const exec_walk *walk, const etch_dim *dim);
 /* The element of `array` at the walk's indices, where `special` (may be NULL) has the index `index`; NULL

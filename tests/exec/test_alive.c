@@ -19,6 +19,7 @@ enum { MODELS = 400 };
 
 typedef struct tally {
     uint32_t run, refused, stages, loose;
+    uint32_t ahead;          /* of those run: weights are gathered several groups ahead */
     uint32_t padded, uneven; /* of those run: with padding; of batches that ranks share unevenly */
     uint32_t schedules[ETCH_SCHEDULE_COUNT]; /* of those with stages */
 } tally;
@@ -75,29 +76,45 @@ static const source plain = {"plain", exec_random_model, plans, false},
                     padded = {"padded", exec_random_wide_padded_model, padded_plans, false},
                     in_part = {"in part", exec_random_wide_model, plans, true};
 
-static void check_random(etch_arena *arena, const source *from, uint64_t seed, way how, tally *t)
+/* `prefetch`: another number of weight groups ahead than plans have that gather weights; 0: as they have it.
+ * False: there is nothing to change. */
+static bool check_ahead(etch_arena *arena, const source *from, uint64_t seed, way how, uint32_t prefetch,
+                        tally *t)
 {
     exec_dice dice = {exec_mix(seed, 0)}, of_plan = {exec_mix(seed, 1 + how)};
     const char *recompute;
     exec_model *m = from->model(arena, &dice, &recompute);
     const char *text = from->plan[how](m, &of_plan);
-    const etch_plan *plan = exec_plan(arena, m->sym, text);
+    etch_plan *plan = exec_plan(arena, m->sym, text);
     if (from->in_part && !exec_random_recompute_part(m, &of_plan))
-        return;
+        return false;
+    if (prefetch && (plan->zero.level < 3 || plan->zero.ahead == 0))
+        return false;
+    plan->zero.ahead = prefetch ? prefetch : plan->zero.ahead;
     const etch_training *training = exec_train(m, recompute);
     const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
     const exec_chain chain = placed ? exec_chain_new(arena, placed) : (exec_chain){0};
     if (!placed || !exec_requirements_hold(placed) || !exec_chain_fits(&chain)) {
         t->refused++;
-        return;
+        return false;
     }
     const char *failure = check_slots(exec_slots_new(arena, placed, seed), t);
+    t->ahead += prefetch > 0;
     if (!failure)
-        return;
+        return true;
+    if (prefetch)
+        failure = etch_text(arena, "with prefetch = %u, %s", prefetch, failure);
     fprintf(stderr, "# ETCH_TEST_SEED=%llu, %s, plan %s: %s\n%s", (unsigned long long)seed, from->name, text,
             failure, exec_spec_text(m, plan));
     ck_abort_msg("ETCH_TEST_SEED=%llu, %s (the spec is printed above, without its stages): plan %s: %s",
                  (unsigned long long)seed, from->name, text, failure);
+    return false;
+}
+
+static void check_random(etch_arena *arena, const source *from, uint64_t seed, way how, tally *t)
+{
+    if (check_ahead(arena, from, seed, how, 0, t))
+        check_ahead(arena, from, seed, how, 2 + (uint32_t)(seed % 7), t);
 }
 
 /* Do two microbatches fill it? */
@@ -142,8 +159,18 @@ static void random_models(etch_arena *arena)
         return;
     ck_assert_msg(4 * t.padded > t.run && 8 * t.uneven > t.run, "%u plans, %u with padding, %u of the batch",
                   t.run, t.padded, t.uneven);
+    ck_assert_msg(40 * t.ahead > t.run, "%u plans, %u with weights several groups ahead", t.run, t.ahead);
     ck_assert_msg(10 * t.loose <= t.stages, "%u of %u are said to keep more", t.loose, t.stages);
     check_schedules(arena, &t);
+}
+
+static void check_ways(etch_arena *arena, const source *from, uint64_t seed, tally *t)
+{
+    for (uint32_t how = 0; how < WAYS; how++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_random(own, from, seed, (way)how, t);
+        etch_arena_free(own);
+    }
 }
 
 /* What is kept of iterations that are recomputed, and of the others of the same loop. */
@@ -214,25 +241,25 @@ static void seeds(etch_arena *arena)
         9204172,
         /* parts of weights that are left for backward, and not read */
         20004314,
-        /* what iterations of an inner loop that is run again enter one another with */
-        20016402,
+        /* what iterations of an inner loop that is run again enter one another with, also as a view */
+        20016402, 20031238,
         /* two parts of one value, of one size, in a message */
         20022545,
+        /* parts of a weight that several iterations gather; what the second half only hands on */
+        30203788, 30200946,
         /* what iterations hand on over a cut, and nothing behind it reads */
         20030423, 20036412, 20039833};
     /* sequences in chunks that are renamed, and padded; what is handed on, and not read */
-    static const uint64_t of_padding[] = {7023415, 20012605};
+    static const uint64_t of_padding[] = {7023415, 20012605, 30205497};
+    /* parts of a weight that several steps gather */
+    static const uint64_t of_kinds[] = {30018041};
     tally t = {0};
-    for (uint32_t i = 0; i < WAYS * sizeof once / sizeof *once; i++) {
-        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        check_random(own, once[i / WAYS] % 2 ? &plain : &wide, once[i / WAYS], (way)(i % WAYS), &t);
-        etch_arena_free(own);
-    }
-    for (uint32_t i = 0; i < WAYS * sizeof of_padding / sizeof *of_padding; i++) {
-        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        check_random(own, &padded, of_padding[i / WAYS], (way)(i % WAYS), &t);
-        etch_arena_free(own);
-    }
+    for (uint32_t i = 0; i < sizeof once / sizeof *once; i++)
+        check_ways(arena, once[i] % 2 ? &plain : &wide, once[i], &t);
+    for (uint32_t i = 0; i < sizeof of_padding / sizeof *of_padding; i++)
+        check_ways(arena, &padded, of_padding[i], &t);
+    for (uint32_t i = 0; i < sizeof of_kinds / sizeof *of_kinds; i++)
+        check_ways(arena, &rich, of_kinds[i], &t);
     ck_assert_uint_gt(t.run, t.refused);
 }
 

@@ -382,6 +382,76 @@ static const live_case cases[] = {
           "}\n" TRAIN " }\n",
      "shard B @ dp\npin cut [B @ dp, S @ tp]\nzero 3 @ dp, keep = microbatch, root = true, prefetch = 0",
      WORKSPACE, 0, 28800},
+    {"beside a head its copy and those of the first layers of backward are there, and of no other layers",
+     HEAD "dim B = 8, H = 64, V = 512\n"
+          "model m(x[B,H], c[B,V]) -> l[] {\n"
+          "  weight head[H,V]\n"
+          "  y = x\n"
+          "  repeat 9 as layer {\n"
+          "    weight w[H,H']\n"
+          "    z[B,H'] = y * w\n"
+          "    y = z[H'->H]\n"
+          "  }\n"
+          "  p[B,V] = y * head\n"
+          "  l[] = p * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 2", WORKSPACE, 0, 215296},
+    {"when backward ends the next microbatch gathers its first weight ahead",
+     HEAD "dim B = 8, H = 64, V = 512\n"
+          "model m(x[B,H], c[B,V]) -> l[] {\n"
+          "  weight emb[V,H]\n"
+          "  y[B,H] = c * emb\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[H,H']\n"
+          "    z[B,H'] = y * w\n"
+          "    y = z[H'->H]\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 1", WORKSPACE, 0, 262400},
+    {"the last microbatch is followed by none",
+     HEAD "dim B = 8, H = 64, V = 512\n"
+          "model m(x[B,H], c[B,V]) -> l[] {\n"
+          "  weight emb[V,H]\n"
+          "  y[B,H] = c * emb\n"
+          "  repeat 2 as layer {\n"
+          "    weight w[H,H']\n"
+          "    z[B,H'] = y * w\n"
+          "    y = z[H'->H]\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n"
+          "train { model = m, optimizer = sgd, accumulate = (B, 1) }\n",
+     "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 1", WORKSPACE, 0, 197120},
+    {"several iterations on a stage that gather one weight leave one part of it for backward",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H]\n"
+          "  y = x\n"
+          "  repeat 4 as layer {\n"
+          "    y = y * w\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp,tp), again = tp, prefetch = 0\nstage (layer) @ pp", WORKSPACE, 0, 960},
+    {"what iterations of a loop that is run again enter one another with, of which its gradient has a view",
+     HEAD "dim B = 8, H = 8, Z = 2, Y = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H], u[H]\n"
+          "  y[B,H] = x * w\n"
+          "  z = y\n"
+          "  repeat 1 as layer {\n"
+          "    repeat 6 as inner {\n"
+          "      v[B,Z,Y] = y[H->(Z,Y)]\n"
+          "      s[B] = sum(v, over = (Z,Y))\n"
+          "      t[B,H] = cast(z, dtype = bf16)\n"
+          "      y = t\n"
+          "    }\n"
+          "  }\n"
+          "  a[B,H] = y * u\n"
+          "  l[] = a * x  tag loss\n"
+          "}\n" TRAIN ", recompute = (layer, inner) }\n",
+     "shard B @ dp", WORKSPACE, 0, 260},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

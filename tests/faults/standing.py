@@ -31,6 +31,8 @@ WRITERS = {
     "lower, a folder of others": lowering("-o", "mixed", "--force", "--set", "layers=4", finds=("mixed",),
                                           target="mixed"),
     "lower, with links": Writer(faulty.COMMANDS["lower, linked"], "out"),
+    "lower, an archive": lowering("-o", "a/out.tar", target="a/out.tar"),
+    "lower, an earlier archive": lowering("-o", "traces.tar", finds=("traces.tar",), target="traces.tar"),
     "assemble, a new folder, deep": assembling("-o", "a/out", target="a/out"),
     "assemble, an empty folder": assembling("-o", "empty", finds=("empty",), target="empty"),
     "assemble, earlier files": assembling("-o", "pieces", "--force", finds=("pieces",), target="pieces"),
@@ -52,9 +54,11 @@ def bench_of(program):
 
 
 def within(files, folder):
-    """The files of a folder, by name, without what is hidden; None: there is no such folder."""
+    """The files of a folder, by name, without what is hidden, or a file; None: there is neither."""
     if folder not in files:
         return None
+    if files[folder] is not None:
+        return {"": files[folder]}
     inside = {path[len(folder) + 1:]: data for path, data in files.items() if path.startswith(folder + "/")}
     return {path: data for path, data in inside.items() if ".etch-" not in path}
 

@@ -83,6 +83,7 @@ class Log:
                 kept |= set(range(i))
                 whole |= {number for _, change in self.sets(i) for number in change.values() if number}
             elif what == "sync":
+                whole |= {of} & self.data.keys()
                 kept |= {j for j, change in self.sets(i) if any(folder == of for folder, _ in change)}
         return self.closed(kept, end), whole
 

@@ -159,6 +159,30 @@ def kinds_of(answer, folder, machine, values, ways):
     return found
 
 
+def axes_of(ranks, ways):
+    """As answers name them: the axes in which some ranks differ."""
+    names, inside = [], 1
+    for axis, size in reversed(ways.items()):
+        if len({rank // inside % size for rank in ranks}) > 1:
+            names.insert(0, axis)
+        inside *= size
+    return names[0] if len(names) == 1 else f"({','.join(names)})"
+
+
+class Free(plain.Events):
+    """What communicates over the axes takes no time."""
+
+    def __init__(self, machine, folder, lasts, axes, ways):
+        self.axes, self.ways = axes, ways
+        super().__init__(machine, folder, lasts)
+
+    def meeting(self, rank, node):
+        key, needed, seconds = super().meeting(rank, node)
+        found = self.ranks[rank].nodes[node]
+        ranks = self.folder.groups[found.group] if found.type == plain.COLL else found.message[:2]
+        return key, needed, 0 if axes_of(ranks, self.ways) == self.axes else seconds
+
+
 class Events(Steps):
     """The classes of a run against all ranks."""
 
@@ -189,6 +213,18 @@ class Events(Steps):
             self.check_path(later, folder, machine)
             self.assertEqual(answer["lower_ps"], later["lower_ps"])
         return answer
+
+    def check_free(self, answer, machine, ways):
+        """The step with one thing for nothing."""
+        folder = trace.read(self.scratch / "out")
+
+        def lasts(rank, node):
+            return answer["classes"][answer["class_of"][rank]]["lasts"][node]
+
+        for what, step in answer["free"].items():
+            events = plain.Events(machine, folder, lambda rank, node: 0) if what == "computing" \
+                else Free(machine, folder, lasts, what, ways)
+            self.assertEqual(events.run(), step, what)
 
     def check_path(self, answer, folder, machine):
         """The critical path is a chain without gaps from the beginning of the step to its end: of two nodes
@@ -267,6 +303,7 @@ class Events(Steps):
                 kinds = kinds_of(answer, trace.read(self.scratch / "out"), machine, values, ways)
                 self.assertIn(kind, kinds)
                 counts.update(kinds)
+                self.check_free(answer, machine, ways)
         self.assertGreaterEqual(min(counts[kind] for kind in WAYS), KINDS)
 
     def test_many_classes(self):

@@ -208,7 +208,13 @@ class Runs(Case):
             for expression, of in (("time(step)", lambda t: t),
                                    ("mfu(step)", lambda t: products / (most * t)),
                                    ("hfu(step)", lambda t: (products + again) / (most * t)),
-                                   ("tokens_per_second(step)", lambda t: answer["tokens"] / t)):
+                                   ("tokens_per_second(step)", lambda t: answer["tokens"] / t),
+                                   ("days(tokens = 10^9)", lambda t: 10**9 * t / answer["tokens"] / 86400),
+                                   ("device_hours(step, tokens = 10^9)", lambda t: (
+                                       answer["ranks"] * 10**9 * t / answer["tokens"] / 3600)),
+                                   ("cost(tokens = batch, price = 2.5)", lambda t: (
+                                       Fraction(5, 2) * answer["ranks"] * values["batch"] * t /
+                                       answer["tokens"] / 3600))):
                 found = self.query(spec, plan, values, expression)
                 low, high = sorted(map(of, ends))
                 self.assertLessEqual(Fraction(found["low"]), low)
@@ -219,6 +225,22 @@ class Runs(Case):
                 unit = Fraction(10)**(int(power or 0) - len(digits.partition(".")[2]))
                 for end in (low, high):
                     self.assertLessEqual(abs(Fraction(found["value"]) - end), unit)
+
+    def test_goodput(self):
+        """The least that is lost, over all times between checkpoints; its digits are certain."""
+        spec, plan, values, _ = next(self.cases())
+        ranks = self.simulate(spec, plan, values, "--stack", "any")["ranks"]
+        for mtbf, checkpoint, restart in ((10**6, 3, 100), (3 * 10**5, Fraction(1, 2), 7)):
+            fails = Fraction(ranks, mtbf)
+            found = self.query(spec, plan, values, f"goodput(mtbf = {mtbf}, restart = {restart}, "
+                                                   f"checkpoint = {float(checkpoint)})")
+            low, high = (1 - restart * fails - Fraction(found[end]) for end in ("high", "low"))
+            self.assertLessEqual(low**2, 2 * checkpoint * fails)
+            self.assertLessEqual(2 * checkpoint * fails, high**2)
+            self.assertLess(high - low, Fraction(1, 10**15))
+            best = min(checkpoint / every + every * fails / 2
+                       for every in (Fraction(n, 10) for n in range(1, 10**5, 7)))
+            self.assertAlmostEqual(float(low), float(best), 4)
 
     def test_arrays(self):
         """Products of a step on an array of 8 by 8: (8 + 8 + k - 2) ceil(m/8) ceil(n/8) - 1 cycles of 1 ns

@@ -46,11 +46,13 @@ typedef struct etch_live_memory {
     /* forward has made it, and backward of this chunk of the stage reads it, the first that does; or
      * ETCH_NO_CHUNK */
     uint32_t saved_from;
+    /* the event that has made it */
+    uint32_t made;
     /* a copy of a weight, or a part of one, which is not saved; of one that is gathered how long it lasts,
-     * and the event from which on it is there */
+     * the event from which on it is there, and the weight group that it is gathered for */
     bool is_weight, is_gathered;
     etch_keep lasts;
-    uint32_t since;
+    uint32_t since, group;
     /* of one that is gathered: the chunk that does it; the first of those that one step gathers, in a row,
      * and how many */
     uint32_t chunk, first, together;
@@ -79,11 +81,34 @@ typedef struct etch_live_event {
     uint32_t turn;
 } etch_live_event;
 
+/* A weight group, as traces count them: an iteration of a loop of the top level, or what lies between such
+ * loops, cut where something is gathered after what has computed. */
+typedef struct etch_live_group {
+    etch_live_pass pass;
+    uint32_t chunk;
+    /* its first node; ETCH_NO_EVENT: it has none */
+    uint32_t event;
+} etch_live_group;
+
+#define ETCH_NO_EVENT UINT32_MAX
+
+/* What a chunk has of the weight group at work: the next node of the top level begins another one; it has
+ * computed. */
+typedef struct etch_live_grouping {
+    uint32_t chunk;
+    bool begins, computes;
+} etch_live_grouping;
+
 /* The name of a gathered copy. */
 typedef struct etch_live_copy {
     const etch_tensor *weight;
     uint32_t name;
 } etch_live_copy;
+
+/* A part of a weight that forward leaves for backward on a stage; of one of a loop that of these turns. */
+typedef struct etch_live_part {
+    uint32_t name, turns, memory;
+} etch_live_part;
 
 /* A gradient that is whole until its weight group is reduced; of a weight of a loop that of these turns. */
 typedef struct etch_live_gradient {
@@ -121,19 +146,22 @@ typedef struct etch_live_run {
     ETCH_VEC(const etch_region *) open;
     ETCH_VEC(etch_live_span) spans;
     etch_live_pass pass;
-    /* the event with which the iteration of the loop of the top level began, and what is there to its end */
-    uint32_t turn_begin;
+    /* what is there to the end of the iteration of the loop of the top level */
     ETCH_VEC(uint32_t) to_turn_end;
     /* the loop of the top level, of forward, and its turn, at work; NULL: none */
     const etch_loop *turning;
     uint32_t turn;
-    /* the events with which weight groups begin, as traces count them: a loop is one here */
-    ETCH_VEC(uint32_t) groups;
+    /* how many weight groups ahead weights are gathered; 0 where none are */
+    uint64_t ahead;
+    ETCH_VEC(etch_live_group) groups;
+    /* of the pass at work, by chunk */
+    ETCH_VEC(etch_live_grouping) groupings;
     /* of the top level at work: counted over loops and what lies between them */
     uint32_t interval;
-    /* the next step of the top level is of another weight group; the one at work has computed */
-    bool group_begins, group_computes;
+    /* where memory is read that is read with another event than the one now; else ETCH_NO_EVENT */
+    uint32_t reads_at;
     ETCH_VEC(etch_live_copy) copies;
+    ETCH_VEC(etch_live_part) parts;
     ETCH_VEC(etch_live_gradient) gradients;
     /* by tensor id of a weight: the weight group of the placement; NULL: none */
     const etch_weight_group **group_of;

@@ -173,6 +173,8 @@ static etch_simulation *result_of(etch_session *session, const etch_job *job, co
                              .class_of = from->class_of,
                              .path = path,
                              .path_count = from->path_count,
+                             .free_axes = from->free,
+                             .free_computing = from->free ? from->free[from->label_count] : 0,
                              .bandwidth = etch_decimal_double(cluster->device->bandwidth),
                              .peak = peak ? etch_decimal_double(peak->rate) : 0};
     return out;

@@ -103,7 +103,7 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
 static etch_output_report *summarize(const lowering *l, const etch_job *job)
 {
     etch_session *session = l->session;
-    const char *folder = l->options->folder;
+    const char *folder = l->options->folder ? l->options->folder : l->options->archive;
     etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
     etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->program_count, etch_output_stage);
     for (uint32_t i = 0; i < job->program_count; i++)
@@ -216,6 +216,8 @@ static etch_status lower_session(void *data)
     etch_intervals ranks = {0};
     if (!read_style(session, o, &style))
         return ETCH_EINPUT;
+    if (!o->folder && !o->archive && o->stream < 1 && !o->dry_run)
+        return etch_session_refuse(session, "nothing says where the traces go");
     if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
         return refuse_ranks(session, o->ranks);
     etch_compiled *p = etch_compiled_get(session, NULL, NULL, true, (etch_span){0, 0});
@@ -240,7 +242,9 @@ static etch_status lower_session(void *data)
                                        .syncs = !o->no_sync,
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel,
-                                       .world = o->world};
+                                       .world = o->world,
+                                       .archive = o->archive,
+                                       .stream = o->stream};
     etch_emit_result result;
     l->report = summarize(l, job);
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)

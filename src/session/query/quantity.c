@@ -63,6 +63,14 @@ static const etch_quantity_row rows[] = {
      "FLOP of products, without recomputation, over what all devices could do in a step", ETCH_TIMED_MFU},
     {"hfu", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
      "the same with recomputation", ETCH_TIMED_HFU},
+    {"days", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_DAYS,
+     "that tokens = N take", ETCH_TIMED_DAYS},
+    {"device_hours", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_HOURS,
+     "of all devices for tokens = N", ETCH_TIMED_DEVICE_HOURS},
+    {"cost", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
+     "of tokens = N at price = P for an hour of a device", ETCH_TIMED_COST},
+    {"goodput", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
+     "what mtbf = S of a device, checkpoint = S and restart = S leave of the time", ETCH_TIMED_GOODPUT},
 };
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -104,7 +112,10 @@ static void describe_row(const etch_quantity_row *row, etch_buf *out)
     static const char *const subjects[] = {
         [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CALL] = "(of=X)", [ETCH_OF_CLASS] = "(C)"};
     etch_buf call = {.arena = out->arena};
-    etch_buf_printf(&call, "%s%s", row->name, row->timing ? "(step)" : subjects[row->subject]);
+    etch_buf_printf(&call, "%s%s", row->name,
+                    etch_timed_of_many(row) ? "(..)"
+                    : row->timing           ? "(step)"
+                                            : subjects[row->subject]);
     etch_buf_printf(out, "%-18s %-9s %s\n", call.text, etch_unit_name(row->unit), row->help);
 }
 
@@ -192,6 +203,10 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
     }
     if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
         refuse_argument(session, q, row, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
+        fine = false;
+    }
+    if (q->number_count > 0) {
+        refuse_argument(session, q, row, q->numbers[0].name, q->numbers[0].span);
         fine = false;
     }
     if (q->axis_count > 0 && !of_collectives(row)) {

@@ -29,7 +29,17 @@ typedef struct etch_quantity_row {
     etch_unit unit;
     const char *help;
     /* of a run of the step on a machine; else it is a sum of items */
-    enum { ETCH_NOT_TIMED, ETCH_TIMED_SECONDS, ETCH_TIMED_MFU, ETCH_TIMED_HFU, ETCH_TIMED_TOKENS } timing;
+    enum {
+        ETCH_NOT_TIMED,
+        ETCH_TIMED_SECONDS,
+        ETCH_TIMED_MFU,
+        ETCH_TIMED_HFU,
+        ETCH_TIMED_TOKENS,
+        ETCH_TIMED_DAYS,
+        ETCH_TIMED_DEVICE_HOURS,
+        ETCH_TIMED_COST,
+        ETCH_TIMED_GOODPUT
+    } timing;
 } etch_quantity_row;
 
 const etch_quantity_row *etch_quantity_row_of(const char *name);
@@ -106,8 +116,24 @@ typedef struct etch_within {
  * error. */
 bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
                    etch_within *out);
+/* Its arguments, as a call for example has them: "(step)". */
+const char *etch_timed_argument(const etch_quantity_row *row);
 /* Can the quantity be asked for like this? False after a reported error. */
 bool etch_timed_allow(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row);
+/* Is it of many steps: what a number of tokens takes, or what failures leave? */
+bool etch_timed_of_many(const etch_quantity_row *row);
+/* Has it the numbers that it needs, and no others? False after a reported error. */
+bool etch_many_allow(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row);
+/* The step that quantities of many are of. */
+typedef struct etch_one_step {
+    const etch_compiled *compiled;
+    /* NULL for quantities that are of no tokens */
+    etch_expr tokens;
+    etch_expr ranks;
+    const etch_within *seconds;
+} etch_one_step;
+bool etch_many_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
+                  const etch_one_step *step, etch_within *out);
 /* The only cluster of the spec of `machine`, NULL: of the session's own. NULL after a reported error. */
 const etch_cluster *etch_session_cluster(etch_session *session, const etch_session *machine);
 /* The only device of the spec, and the first level of its only cluster, where there is one. False after a

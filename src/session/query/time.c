@@ -268,12 +268,14 @@ static bool refuse(etch_session *session, const etch_quantity *q, const char *ar
 
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
-    if (!q->first || strcmp(q->first, "step") != 0) {
+    const bool whole = !q->first && etch_timed_of_many(row);
+    if (!whole && (!q->first || strcmp(q->first, "step") != 0)) {
         etch_diag *diag =
             etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first ? q->first_span : q->span,
                        q->first ? "'%s' is known of a whole step, and not of '%s'" : "'%s' is of a step",
                        q->name, q->first);
-        etch_help(diag, "ask for %s(step); `etch simulate` says where its time goes", q->name);
+        etch_help(diag, "ask for %s%s; `etch simulate` says where the time of a step goes", q->name,
+                  etch_timed_argument(row));
         return false;
     }
     if (q->of)
@@ -290,7 +292,7 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
         return refuse(session, q, "buffers", q->buffers_span);
     if (q->count_words > 0 && !takes_count(row))
         return refuse(session, q, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
-    return true;
+    return etch_many_allow(session, q, row);
 }
 
 bool etch_timed_allow(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
@@ -314,9 +316,15 @@ bool etch_timed_of(etch_session *session, const etch_quantity *q, const etch_qua
         *out = run->seconds;
         return true;
     }
-    if (row->timing != ETCH_TIMED_TOKENS)
+    if (takes_count(row))
         return set_share(session, q, row, run, out);
-    const etch_expr tokens = tokens_of(session, q, run);
+    const bool counts = row->timing != ETCH_TIMED_GOODPUT;
+    const etch_expr tokens = counts ? tokens_of(session, q, run) : NULL;
+    if (counts && !tokens)
+        return false;
+    if (etch_timed_of_many(row))
+        return etch_many_of(session, q, row,
+                            &(etch_one_step){run->compiled, tokens, run->ranks, &run->seconds}, out);
     if (tokens)
         *out = rate_of(session->sym, tokens, &run->seconds);
     return tokens != NULL;

@@ -29,7 +29,8 @@ etch_quantities etch_session_quantities(etch_session *session)
     for (size_t i = 0; i < count; i++) {
         const etch_quantity_row *row = etch_quantity_row_at(i);
         names[i] = row->name;
-        examples[i] = etch_text(session->arena, "%s(%s)", row->name, subjects[row->subject]);
+        examples[i] = row->timing ? etch_text(session->arena, "%s%s", row->name, etch_timed_argument(row))
+                                  : etch_text(session->arena, "%s(%s)", row->name, subjects[row->subject]);
     }
     return (etch_quantities){.value = quantity_value, .data = session, .names = names, .examples = examples};
 }

@@ -123,24 +123,12 @@ static etch_status find_passes(etch_sweep_block *b)
 
 /* ---- cases --------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
-/* The key of a row, whose values go to `values`. */
+/* The key of a row of a block, whose values go to `values`. */
 static etch_case_key key_of(const etch_sweep_block *b, uint32_t row, bool by_row, etch_exact *values)
 {
-    etch_case_key key = {b->frame->formulas, values, by_row, mix(b->frame->formulas->number, by_row)};
-    for (uint32_t i = 0; i < b->frame->axis_count; i++) {
-        const etch_sweep_axis *axis = &b->frame->axes[i];
-        const etch_exact value = value_at(b, i, row);
-        const bool one = axis->is_size && value.number == 1 && value.denominator == 1;
-        values[i] = by_row || axis->decides || one ? value : (etch_exact){0};
-        key.hash = mix(mix(key.hash, (uint64_t)values[i].number), (uint64_t)values[i].denominator);
-    }
-    return key;
+    for (uint32_t i = 0; i < b->frame->axis_count; i++)
+        values[i] = value_at(b, i, row);
+    return etch_case_key_of(b->frame, by_row, values, values);
 }
 
 static void add_new_key(etch_sweep_block *b, const etch_case_key *key)
@@ -193,24 +181,9 @@ etch_status etch_block_sort(etch_sweep_block *b)
 
 static bool is_met(etch_sweep_block *b, const etch_sweep_values *e, const etch_case_must *m, uint32_t i)
 {
-    etch_exact left, right;
+    etch_exact left = {0}, right = {0};
     const bool defined = exact_at(b, e, m->left, i, &left) && exact_at(b, e, m->right, i, &right);
-    const etch_exact least = {m->must.least, 1, NULL}, one = {1, 1, NULL};
-    switch (m->must.kind) {
-    case ETCH_MUST_BE_NUMBER:
-        if (!defined || (!m->must.fraction && (left.text || left.denominator != 1)))
-            return false;
-        return etch_exact_compare(b->arena, left, least) >= m->must.above &&
-               (!m->must.share || etch_exact_compare(b->arena, left, one) <= 0);
-    case ETCH_MUST_HOLD:
-        return defined && etch_exact_holds(b->arena, m->must.relation, left, right);
-    case ETCH_MUST_DIVIDE:
-        return !defined || etch_exact_divides(b->arena, left, right);
-    case ETCH_MUST_BE_RANKS:
-        return !defined || etch_exact_compare(b->arena, left, right) == 0 ||
-               etch_exact_compare(b->arena, right, (etch_exact){ETCH_MAX_RANKS, 1, NULL}) > 0;
-    }
-    return false;
+    return etch_case_must_is_met(b->arena, &m->must, defined, left, right);
 }
 
 /* Words are looked at here; what is no word goes the long way. */

@@ -74,10 +74,15 @@ etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row)
     return etch_guard(block->mem, add_row, &a);
 }
 
-void etch_block_add_cut(etch_sweep_block *b, uint64_t count)
+void etch_block_add_cut(etch_sweep_block *b, uint64_t count, bool by_quantity)
 {
-    for (uint32_t s = 0; s < b->sweep->request.where.count; s++)
-        b->asked[s] += b->frame->kinds[s] == ETCH_WHERE_PLAIN ? count : 0;
+    for (uint32_t s = 0; s < b->sweep->request.where.count; s++) {
+        const etch_where_kind kind = b->frame->kinds[s];
+        if (kind == ETCH_WHERE_PLAIN || (by_quantity && kind == ETCH_WHERE_QUANTITY))
+            b->asked[s] += count;
+        if (kind == ETCH_WHERE_PLAIN && by_quantity)
+            b->met[s] += count;
+    }
     b->unmet += count;
     b->skipped += count;
 }

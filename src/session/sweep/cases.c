@@ -10,25 +10,6 @@ enum { MOST_SESSIONS = 64 };
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
-static bool same_key(const etch_case_key *a, const etch_case_key *b)
-{
-    if (a->hash != b->hash || a->frame != b->frame || a->by_row != b->by_row)
-        return false;
-    for (uint32_t i = 0; i < a->frame->axis_count; i++)
-        if (a->values[i].number != b->values[i].number ||
-            a->values[i].denominator != b->values[i].denominator)
-            return false;
-    return true;
-}
-
-etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key)
-{
-    etch_sweep_case *found = sweep->case_slots ? sweep->cases[key->hash & (sweep->case_slots - 1)] : NULL;
-    while (found && !same_key(&found->key, key))
-        found = found->next;
-    return found;
-}
-
 static void make_slots(etch_sweep *sweep)
 {
     enum { FIRST_SLOTS = 256 };
@@ -75,6 +56,9 @@ void etch_case_free(etch_sweep_case *self)
     etch_program_free(self->musts.program);
     etch_program_free(self->claims.program);
     etch_program_free(self->exprs.program);
+    for (uint32_t i = 0; self->cuts && i < self->key.frame->axis_count; i++)
+        etch_program_free(self->cuts[i].program);
+    self->cuts = NULL;
     self->musts.program = self->claims.program = self->exprs.program = NULL;
     if (self->mem)
         etch_mem_free(self->mem);
@@ -93,8 +77,8 @@ struct etch_case_work {
     etch_quantities inner;
     /* models whose quantities were asked for: of a job, of ranks */
     etch_compiled *of_job, *of_rank;
-    /* of the expressions, of the conditions */
-    expr_list exprs, musts;
+    /* of the expressions, of the conditions, of the statements */
+    expr_list exprs, musts, statements;
     /* what the values do not allow has been reported */
     bool refused;
     /* only what the values must be is looked at */
@@ -296,6 +280,7 @@ static bool compile_claims(compiling *c, const etch_quantities *quantities)
     }
     c->self->claim = claims;
     c->self->claim_of = claim_of;
+    c->statements = formulas;
     return compile(c, &formulas, &c->self->claims);
 }
 
@@ -357,8 +342,10 @@ static etch_status compile_values(void *data)
                                      c->self->must,
                                      c->self->must_count,
                                      c->musts.at};
+        const etch_case_formulas formulas = {session->sym, session->arena, c->musts.at, c->statements.at};
         if (c->self->look)
             c->self->look(c->self->look_data, &look);
+        etch_case_find_cuts(c->self, &formulas);
         return ETCH_OK;
     }
     if (etch_error_count(session->diags) == errors)

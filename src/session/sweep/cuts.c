@@ -192,6 +192,22 @@ static bool is_defined(const cutting *c, uint32_t statement)
     return true;
 }
 
+/* Do all statements speak of the axes up to one alone? */
+static bool is_decided(const cutting *c, uint32_t level)
+{
+    const etch_framing *f = c->f;
+    for (uint32_t s = 0; s < f->sweep->request.where.count; s++) {
+        const etch_claim *claim = &f->claims[s];
+        etch_expr sides[] = {claim->left, claim->relation == ETCH_REL_TRUE ? claim->left : claim->right};
+        for (int i = 0; f->kinds[s] == ETCH_WHERE_PLAIN && i < 2; i++) {
+            etch_expr side = etch_settings_apply(f->session->sym, f->settings, sides[i]);
+            if (!side || behind(c, side) > level + 1)
+                return false;
+        }
+    }
+    return true;
+}
+
 /* ---- levels -------------------------------------------------------------------------------------------- */
 
 static void make_level(cutting *c, uint32_t level, etch_sweep_cuts *out)
@@ -226,7 +242,7 @@ void etch_framing_cuts(etch_framing *f)
     etch_arena *arena = f->session->arena;
     const uint32_t count = f->axes.count;
     cutting c = {.f = f};
-    if (count < 2 || f->sweep->options->every_row || !f->frame->program)
+    if (count < 2 || f->sweep->options->every_row)
         return;
     c.positive = ETCH_NEW_ARRAY(arena, count, bool);
     c.least = ETCH_NEW_ARRAY(arena, count, etch_expr);
@@ -241,7 +257,8 @@ void etch_framing_cuts(etch_framing *f)
         cuts[i].rows = known ? cuts[i + 1].rows * next->value_count : 0;
         if (cuts[i].rows > MOST_CUT)
             break;
-        if (cuts[i].rows == 0 || cuts[i].rows >= LEAST_CUT)
+        cuts[i].plain_before = is_decided(&c, i);
+        if (f->frame->program && (cuts[i].rows == 0 || cuts[i].rows >= LEAST_CUT))
             make_level(&c, i, &cuts[i]);
     }
     f->frame->cuts = cuts;

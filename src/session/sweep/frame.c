@@ -115,12 +115,6 @@ static const char *text_of(const etch_framing *f, const char *text)
 static bool may_run(etch_framing *f, const etch_quantity *q, const etch_quantity_row *row)
 {
     etch_session *session = f->session;
-    if (!f->sweep->may_time) {
-        etch_diag *diag =
-            etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->span,
-                       "'%s' is the result of a run, and no formula that could be solved", q->name);
-        return etch_help(diag, "`etch sweep` answers it for many values, `etch query` for one");
-    }
     const etch_sweep_machine_of *machine = f->frame->machine;
     const etch_cluster *cluster = machine ? machine->cluster : etch_session_cluster(session, NULL);
     const char *stack = f->sweep->options->stack;

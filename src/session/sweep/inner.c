@@ -7,6 +7,9 @@
 /* Values that are asked for, in search of an admissible one; and of finitely many, all. */
 enum { MOST_WALKED = 1 << 17, MOST_EACH = 1 << 20 };
 
+/* The same where the step is run for each. */
+enum { MOST_RUN = 1 << 10 };
+
 static uint32_t last_of(const etch_solver *s)
 {
     return s->frame->axis_count - 1;
@@ -355,15 +358,16 @@ static etch_status solve_real(const etch_solver *s, etch_turning *c, etch_soluti
 
 static bool is_finite(const etch_turning *c)
 {
+    const int64_t most = c->trouble == ETCH_TURNING_TIMED ? MOST_RUN : MOST_EACH;
     return !c->is_real &&
-           (c->lattice.empty || c->lattice.divides > 0 || etch_lattice_count(&c->lattice) <= MOST_EACH);
+           (c->lattice.empty || c->lattice.divides > 0 || etch_lattice_count(&c->lattice) <= most);
 }
 
 /* May all values be looked at, where formulas say nothing, or little? */
 static bool asks_each(const etch_solver *s, const etch_turning *c)
 {
     const bool known = c->trouble == ETCH_TURNING_FINE || c->trouble == ETCH_TURNING_NOT_LINEAR ||
-                       c->trouble == ETCH_TURNING_NOT_MONOTONE;
+                       c->trouble == ETCH_TURNING_NOT_MONOTONE || c->trouble == ETCH_TURNING_TIMED;
     if (!known || !is_finite(c) || (s->wanted != ETCH_SOLVE_AUTO && s->wanted != ETCH_SOLVE_EACH))
         return false;
     return s->wanted == ETCH_SOLVE_EACH || c->lattice.divides > 0 || c->trouble != ETCH_TURNING_FINE;
@@ -431,6 +435,8 @@ etch_status etch_solve_inner(const etch_solver *s, etch_solution_row *row, etch_
         return status;
     if (c->trouble == ETCH_TURNING_REFUSED)
         return ETCH_OK;
+    if (s->frame->times && c->trouble != ETCH_TURNING_DECIDES && c->trouble != ETCH_TURNING_NO_FORMULA)
+        c->trouble = ETCH_TURNING_TIMED; /* what stands in the place of its formula says nothing */
     if (asks_each(s, c)) {
         status = solve_all(s, c, row);
         *found = row->answer || row->answer_count > 0;

@@ -86,7 +86,8 @@ bool etch_frame_find_machine(etch_sweep *sweep, etch_sweep_frame *frame)
     const char *name = named ? frame->choices[ETCH_CHOICE_MACHINE] : NULL;
     const etch_texts sets = sets_of(sweep, frame);
     etch_sweep_machine_of *machine = NULL;
-    if (!name && sets.count == 0)
+    frame->machine = sweep->machine;
+    if (frame->machine || (!name && sets.count == 0))
         return true;
     for (uint32_t i = 0; i < sweep->machines.count && !machine; i++) {
         etch_sweep_machine_of *known = sweep->machines.at[i];

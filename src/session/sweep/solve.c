@@ -124,6 +124,11 @@ static bool read_names(solving *s, bool *open)
     s->listed = r->over.count > 0 && !open[r->over.count - 1];
     if (r->over.count == 0)
         return refuse(s, "nothing is named that the statement is to be solved for", "say --for batch");
+    for (uint32_t i = 0; i < r->over.count; i++)
+        if (r->over.at[i][strcspn(r->over.at[i], ".= ")] == '.')
+            return refuse(s, etch_text(arena, "'%.80s' is no param and no mesh axis", r->over.at[i]),
+                          "`etch sweep --over` has a row for each value of a machine's number or an option "
+                          "of plans; or a param of the spec may be the number");
     if (r->over.count == MOST_NAMES)
         return refuse(s, "too many variables to solve for", "fewer than 16 can be");
     for (uint32_t i = 0; i + 1 < r->over.count; i++)
@@ -178,6 +183,8 @@ static const char *trouble_text(const etch_turning *c)
         return "no admissible value is found near the place where the sides are equal";
     case ETCH_TURNING_ODD:
         return "1 is a case of its own, and does not go with the others";
+    case ETCH_TURNING_TIMED:
+        return "a time is the result of a run, and nothing proves how it moves with it";
     default:
         return c->why ? c->why : "there is no formula in which it is open";
     }
@@ -315,12 +322,24 @@ static void hand_over(solving *s)
     s->solution->row_count = s->rows.count;
 }
 
+/* What steps run on, where it is another one than the spec's. */
+static bool find_machine(solving *s)
+{
+    const etch_session *machine = s->options->machine;
+    if (!machine)
+        return true;
+    etch_sweep_machine_of *own = ETCH_NEW(s->sweep.arena, etch_sweep_machine_of);
+    own->cluster = etch_session_cluster(s->session, machine);
+    s->sweep.machine = own;
+    return own->cluster != NULL;
+}
+
 static etch_status run(void *data)
 {
     solving *s = data;
     bool open[MOST_NAMES + 1] = {false};
     s->solution = ETCH_NEW(s->session->arena, etch_solution);
-    if (!read_statement(s) || !read_names(s, open) || !open_frame(s))
+    if (!find_machine(s) || !read_statement(s) || !read_names(s, open) || !open_frame(s))
         return ETCH_EINPUT;
     s->sweep.report = ETCH_NEW(s->session->arena, etch_sweep_report);
     s->sweep.blocks = ETCH_NEW_ARRAY(s->sweep.arena, 1, etch_sweep_block);
@@ -354,7 +373,7 @@ etch_status etch_session_solve(etch_session *session, const char *statement,
     etch_solve_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     solving s = {.session = session, .options = &own, .statement = statement};
-    s.sweep_options = (etch_sweep_options){.format = ETCH_SWEEP_TABLE};
+    s.sweep_options = (etch_sweep_options){.format = ETCH_SWEEP_TABLE, .stack = own.stack};
     s.sweep.session = session;
     s.sweep.options = &s.sweep_options;
     s.sweep.sink =

@@ -47,7 +47,9 @@ typedef enum etch_turning_trouble {
     /* no admissible value was found beside the turn */
     ETCH_TURNING_LOST,
     /* 1 is another case, and does not fit the others */
-    ETCH_TURNING_ODD
+    ETCH_TURNING_ODD,
+    /* a side is the result of runs of the step */
+    ETCH_TURNING_TIMED
 } etch_turning_trouble;
 
 /* What formulas say of a statement left REL right, relative to one open variable. */

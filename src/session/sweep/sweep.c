@@ -144,7 +144,7 @@ static etch_status fill_block(etch_sweep *sweep, const etch_sweep_frame *frame, 
         const uint64_t cut = etch_walk_take_cut(walk, even ? room : UINT64_MAX);
         cuts += cut > 0;
         if (cut > 0) {
-            etch_block_add_cut(block, cut);
+            etch_block_add_cut(block, cut, walk->cut_by_quantity);
             room -= even ? cut : 0;
         } else {
             status = etch_block_add(block, row);
@@ -412,7 +412,6 @@ etch_status etch_session_sweep(etch_session *session, const etch_sweep_options *
     etch_sweep_options own;
     const char *unfit = etch_options_read(options, &own, sizeof own);
     etch_sweep sweep = {.session = session, .options = &own};
-    sweep.may_time = true;
     sweep.sink = (etch_sweep_sink){.session = session, .options = &own, .folder = -1, .file = -1};
     etch_status status = etch_sweep_begin(&sweep);
     if (status == ETCH_OK)

@@ -8,6 +8,8 @@
  *     machine.c    what steps run on
  *     walk.c       the rows of a frame, one after the other
  *     cases.c      formulas of one case, compiled
+ *     keys.c       which case a row is of
+ *     behind.c     statements about quantities that fail for all its rows behind some values
  *     evaluate.c   formulas of many rows
  *     block.c      many rows at once
  *     blocks.c     some blocks at a time
@@ -165,6 +167,8 @@ typedef struct etch_sweep_cuts {
     uint32_t count;
     /* how many rows there are behind; 0: that depends */
     uint64_t rows;
+    /* all plain statements speak of the axes up to this one alone */
+    bool plain_before;
 } etch_sweep_cuts;
 
 typedef enum etch_where_kind {
@@ -307,6 +311,20 @@ typedef struct etch_case_program {
     const uint32_t *inputs;
 } etch_case_program;
 
+/* What the rows of a case behind the values of the axes up to one have in common. */
+typedef struct etch_case_cut {
+    /* NULL: nothing is known */
+    etch_program *program;
+    const uint32_t *inputs;
+    /* where these hold, no row is refused */
+    const etch_case_must *musts;
+    uint32_t must_count;
+    /* no row meets the statement where one does not hold */
+    const etch_sweep_claim *claims;
+    const uint32_t *of;
+    uint32_t count;
+} etch_case_cut;
+
 /* Formulas of a case, in the session that they are made in. */
 typedef struct etch_case_look {
     etch_session *session;
@@ -341,6 +359,8 @@ typedef struct etch_sweep_case {
     const etch_sweep_claim *claim;
     const uint32_t *claim_of;
     uint32_t claim_count;
+    /* by axis; NULL: there are none */
+    etch_case_cut *cuts;
     /* of steps of its rows: shapes.c */
     ETCH_VEC(struct etch_case_shape *) shapes;
     etch_arena *shape_arena;
@@ -384,9 +404,11 @@ typedef struct etch_walk {
     /* the axis that moves next */
     uint32_t level;
     bool started, over, failed;
-    /* a row is there that nobody has taken; rows before it that were cut, of which nobody has */
+    /* a row is there that nobody has taken; rows before it that were cut, of which nobody has, by a statement
+     * about a quantity or a plain one */
     bool ready;
     uint64_t cut;
+    bool cut_by_quantity;
 } etch_walk;
 
 typedef struct etch_sweep {
@@ -398,10 +420,12 @@ typedef struct etch_sweep {
     etch_sweep_request request;
     ETCH_VEC(etch_sweep_frame *) frames;
     ETCH_VEC(struct etch_sweep_machine_of *) machines;
+    /* of all frames, whatever the request says; NULL: each finds its own */
+    const struct etch_sweep_machine_of *machine;
     /* what machines lack, as far as it was said */
     etch_texts told;
-    /* runs of steps may be asked for, and are */
-    bool may_time, times;
+    /* runs of steps are asked for */
+    bool times;
     /* of all frames */
     ETCH_VEC(etch_program *) programs;
     /* by thread, of those that find times of steps */
@@ -549,10 +573,19 @@ enum { ETCH_SWEEP_VALUES = 10000000 };
 /* What a piece wants, for people. */
 const char *etch_piece_needs(etch_values_kind kind);
 
-/* ---- cases.c-------------------------------------------------------------------------------------------- */
+/* ---- keys.c -------------------------------------------------------------------------------------------- */
 
 /* The case of a key; NULL: nobody knows it yet. */
 etch_sweep_case *etch_case_find(const etch_sweep *sweep, const etch_case_key *key);
+/* Is a condition met by its two sides, where they are `defined`? `arena` is for what is long. */
+bool etch_case_must_is_met(etch_arena *arena, const etch_must *must, bool defined, etch_exact left,
+                           etch_exact right);
+/* The key of a row of a frame; its values are put into `values`. */
+etch_case_key etch_case_key_of(const etch_sweep_frame *frame, bool by_row, const etch_exact *row,
+                               etch_exact *values);
+
+/* ---- cases.c-------------------------------------------------------------------------------------------- */
+
 /* Adds the case of a key, to be compiled. */
 void etch_case_add(etch_sweep *sweep, const etch_case_key *key);
 /* Compiles what the values of its rows must be; on any thread. */
@@ -560,6 +593,18 @@ etch_status etch_case_begin(etch_sweep_case *self);
 /* Compiles what is asked of its rows, some of which are left; on any thread. */
 etch_status etch_case_complete(etch_sweep_case *self);
 void etch_case_free(etch_sweep_case *self);
+/* ---- behind.c ------------------------------------------------------------------------------------------ */
+
+/* Of a case that is being completed: of its conditions and statements, as those count them. */
+typedef struct etch_case_formulas {
+    etch_sym *sym;
+    /* of the session */
+    etch_arena *arena;
+    const etch_expr *musts, *claims;
+} etch_case_formulas;
+
+/* Finds what cuts. */
+void etch_case_find_cuts(etch_sweep_case *self, const etch_case_formulas *given);
 /* Why a session refuses its values; "it cannot be computed" where nothing says so. */
 etch_reason_text etch_sweep_reason_of(etch_arena *arena, const etch_session *session);
 
@@ -605,8 +650,8 @@ etch_status etch_block_evaluate(const etch_sweep_block *block, etch_arena *arena
 etch_status etch_blocks_next(etch_sweep *sweep, const etch_sweep_frame *frame, etch_sweep_block **block);
 /* Adds a row, by axis; there is room for it. */
 etch_status etch_block_add(etch_sweep_block *block, const etch_exact *row);
-/* Adds rows that are cut. */
-void etch_block_add_cut(etch_sweep_block *block, uint64_t count);
+/* Adds rows that are cut, by a statement about a quantity or a plain one. */
+void etch_block_add_cut(etch_sweep_block *block, uint64_t count, bool by_quantity);
 /* ---- timed.c ------------------------------------------------------------------------------------------- */
 
 /* Runs the step of each row of a block that is left, and leaves those for which statements about it hold. */

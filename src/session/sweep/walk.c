@@ -253,32 +253,108 @@ static bool value_at(const etch_walk *w, const int64_t *values, const unsigned c
     return kinds[i] == ETCH_VALUE_INTEGER;
 }
 
+/* Formulas of one row. */
+enum { MOST_FORMULAS = 256 };
+typedef struct row_values {
+    int64_t values[MOST_FORMULAS];
+    unsigned char kinds[MOST_FORMULAS];
+} row_values;
+
+/* False: there are too many, or memory is out. */
+static bool evaluate_row(etch_walk *w, const etch_program *program, const uint32_t *inputs,
+                         const etch_exact *row, row_values *out)
+{
+    enum { MOST_INPUTS = 64 };
+    etch_column columns[MOST_INPUTS];
+    if (etch_program_formulas(program) > MOST_FORMULAS || etch_program_variables(program) > MOST_INPUTS)
+        return false;
+    for (size_t i = 0; i < etch_program_variables(program); i++)
+        columns[i] = (etch_column){&row[inputs[i]].number, &row[inputs[i]].denominator, true};
+    return (w->workspace || etch_workspace_new(&w->workspace) == ETCH_OK) &&
+           etch_program_evaluate(program, 1, columns, out->values, out->kinds, w->workspace) == ETCH_OK;
+}
+
+typedef enum claim_state { CLAIM_UNKNOWN, CLAIM_HOLDS, CLAIM_FAILS } claim_state;
+
+static claim_state state_of(const etch_walk *w, const row_values *v, const etch_sweep_claim *claim)
+{
+    etch_exact left, right;
+    if (!value_at(w, v->values, v->kinds, claim->left, &left) ||
+        !value_at(w, v->values, v->kinds, claim->right, &right))
+        return CLAIM_UNKNOWN;
+    return etch_exact_holds(w->arena, claim->relation, left, right) ? CLAIM_HOLDS : CLAIM_FAILS;
+}
+
 /* Are all rows cut that have these values up to an axis? */
 static bool is_cut(etch_walk *w, uint32_t level, const etch_exact *row)
 {
-    enum { MOST = 64 };
     const etch_sweep_cuts *cuts = &w->frame->cuts[level];
-    int64_t values[MOST];
-    unsigned char kinds[MOST];
-    etch_column columns[MOST];
-    if (cuts->count == 0 || etch_program_formulas(cuts->program) > MOST ||
-        etch_program_variables(cuts->program) > MOST)
+    row_values v;
+    if (cuts->count == 0 || !evaluate_row(w, cuts->program, cuts->inputs, row, &v))
         return false;
-    for (size_t i = 0; i < etch_program_variables(cuts->program); i++)
-        columns[i] = (etch_column){&row[cuts->inputs[i]].number, &row[cuts->inputs[i]].denominator, true};
-    if ((!w->workspace && etch_workspace_new(&w->workspace) != ETCH_OK) ||
-        etch_program_evaluate(cuts->program, 1, columns, values, kinds, w->workspace) != ETCH_OK)
-        return false;
-    for (uint32_t i = 0; i < cuts->count; i++) {
-        const etch_sweep_claim *claim = &cuts->claims[i];
-        etch_exact left, right;
-        if (value_at(w, values, kinds, claim->left, &left) &&
-            value_at(w, values, kinds, claim->right, &right) &&
-            !etch_exact_holds(w->arena, claim->relation, left, right) &&
-            may_cut(w->sweep, w->frame, cuts->of[i]))
+    for (uint32_t i = 0; i < cuts->count; i++)
+        if (state_of(w, &v, &cuts->claims[i]) == CLAIM_FAILS && may_cut(w->sweep, w->frame, cuts->of[i]))
             return true;
-    }
     return false;
+}
+
+/* The case of all rows behind; NULL: nothing is known of it yet. */
+static const etch_case_cut *cut_of(const etch_walk *w, uint32_t level, const etch_exact *row)
+{
+    enum { MOST_AXES = 64 };
+    etch_exact values[MOST_AXES], own[MOST_AXES];
+    const uint32_t count = w->frame->axis_count;
+    if (count > MOST_AXES)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = i <= level ? row[i] : (etch_exact){0};
+    const etch_case_key key = etch_case_key_of(w->frame, false, values, own);
+    const etch_sweep_case *found = etch_case_find(w->sweep, &key);
+    const bool known = found && found->state == ETCH_CASE_READY && found->cuts;
+    return known && found->cuts[level].program ? &found->cuts[level] : NULL;
+}
+
+/* Do all plain statements hold, which speak of the axes up to `level` alone? */
+static bool holds_before(etch_walk *w, const etch_exact *row)
+{
+    const etch_sweep_frame *frame = w->frame;
+    row_values v;
+    if (frame->program && !evaluate_row(w, frame->program, frame->inputs, row, &v))
+        return false;
+    for (uint32_t s = 0; frame->program && s < w->sweep->request.where.count; s++)
+        if (frame->kinds[s] == ETCH_WHERE_PLAIN && state_of(w, &v, &frame->claims[s]) != CLAIM_HOLDS)
+            return false;
+    return true;
+}
+
+/* Does some row that was looked at meet each of the other statements about quantities? */
+static bool others_are_met(const etch_walk *w, uint32_t statement)
+{
+    for (uint32_t s = 0; s < w->sweep->request.where.count; s++)
+        if (s != statement && w->frame->kinds[s] == ETCH_WHERE_QUANTITY && w->sweep->met[s] == 0)
+            return false;
+    return true;
+}
+
+/* The same by statements about quantities: no row behind is refused, and none meets one of them. */
+static bool is_cut_by_quantity(etch_walk *w, uint32_t level, const etch_exact *row)
+{
+    const etch_case_cut *cut =
+        w->frame->cuts[level].plain_before && w->frame->cuts[level].rows > 0 ? cut_of(w, level, row) : NULL;
+    row_values v;
+    if (!cut || !evaluate_row(w, cut->program, cut->inputs, row, &v))
+        return false;
+    bool fails = false;
+    for (uint32_t i = 0; i < cut->count; i++)
+        fails = fails || (state_of(w, &v, &cut->claims[i]) == CLAIM_FAILS && others_are_met(w, cut->of[i]));
+    for (uint32_t i = 0; fails && i < cut->must_count; i++) {
+        const etch_case_must *must = &cut->musts[i];
+        etch_exact left = {0}, right = {0};
+        const bool defined = value_at(w, v.values, v.kinds, must->left, &left) &&
+                             value_at(w, v.values, v.kinds, must->right, &right);
+        fails = defined && etch_case_must_is_met(w->arena, &must->must, true, left, right);
+    }
+    return fails && holds_before(w, row);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
@@ -338,7 +414,9 @@ static walk_step step(etch_walk *w, etch_exact *row)
         w->level = level;
         if (level + 1 == count)
             return STEP_ROW;
-        if (w->sweep && is_cut(w, level, row))
+        const bool plainly = w->sweep && is_cut(w, level, row);
+        w->cut_by_quantity = w->sweep && !plainly && is_cut_by_quantity(w, level, row);
+        if (plainly || w->cut_by_quantity)
             return count_behind(w, level + 1, row, &w->cut) ? STEP_CUT : STEP_END;
         if (!fill(w, ++level, row))
             return STEP_END;
