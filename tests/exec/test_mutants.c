@@ -403,7 +403,8 @@ static bool other_shape(etch_row *row)
 static bool unused(etch_row *row)
 {
     bool applies = row->use != ETCH_USE_NONE && row->use != ETCH_USE_ALL_TO_ALL &&
-                   row->use != ETCH_USE_SLICE_SHARD && row->use != ETCH_USE_REDUCE_SCATTER;
+                   row->use != ETCH_USE_SLICE_SHARD && row->use != ETCH_USE_REDUCE_SCATTER &&
+                   row->use != ETCH_USE_PERMUTE;
     row->use = ETCH_USE_NONE;
     return applies;
 }

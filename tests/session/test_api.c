@@ -267,7 +267,7 @@ START_TEST(a_check_lists_imported_plans_that_do_not_suit_the_model)
     etch_session *session = open_text("etch 1\nimport \"gpt_oss.etch\"\nimport \"plans.etch\"\n"
                                       "check comm(forward, plan = ddp) == 0\n");
     ck_assert_int_eq(etch_session_check(session, &report), ETCH_OK);
-    ck_assert_uint_eq(report->unsuited_count, 2);
+    ck_assert_uint_eq(report->unsuited_count, 3);
     ck_assert_str_eq(report->unsuited[0].plan, "context_gather");
     ck_assert_ptr_nonnull(strstr(report->unsuited[0].text, "window"));
     ck_assert_uint_gt(report->unsuited[0].location.line, 0);
