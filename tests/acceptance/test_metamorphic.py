@@ -21,7 +21,8 @@ PLANS_EACH = 4  # of the plans of a spec every fourth, from another one on for e
 PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
 # Where two operands are divided on dims of their own over one axis, the first says how the work is divided
 # (R2).
-ORDER_COUNTS = {("gpt.etch", plan, "operands swapped") for plan in ("context_gather", "long_context_pp")}
+ORDER_COUNTS = {("gpt.etch", plan, "operands swapped") 
+                for plan in ("context_gather", "context_ring", "long_context_pp")}
 SPECS = sorted(path.name for path in MODELS.glob("*.etch")
                if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
 

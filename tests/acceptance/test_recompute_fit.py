@@ -79,6 +79,15 @@ class RecomputeFit(Case):
         done = run("query", self.spec("fit(most, 2)"), "memory(peak)", "--plan", "fits", "-q")
         self.assertEqual((1, ["E0220"]), (done.status, [error["code"] for error in done.errors()]), done)
 
+    def test_most_layers(self):
+        """So many layers that a number of them is looked for, and one more."""
+        spec = self.spec("fit(most)")
+        for layers, status in ((4096, 0), (4097, 1)):
+            sets = settings({**SIZES, "pp": 1, "layers": layers, "most": 10**15})
+            done = run("query", spec, "memory(peak)", "--plan", "fits", "--set", sets, "-q")
+            self.assertEqual(status, done.status, done)
+        self.assertEqual(["E0444"], [error["code"] for error in done.errors()])
+
 
 if __name__ == "__main__":
     main()

@@ -60,8 +60,10 @@ class Program:
     def __init__(self, path):
         self.path = path
         text = self.help("quantities")
-        # Those of a `step` alone are times: they are of a machine, too, and held by tests/simulate.
-        self.quantities = [row for row in re.findall(r"^(\w+)\(([^)]*)\) ", text, re.M) if row[1] != "step"]
+        # Those of a `step` alone, and of many (`..`), are times: they are of a machine, too, and held by
+        # tests/simulate.
+        self.quantities = [row for row in re.findall(r"^(\w+)\(([^)]*)\) ", text, re.M)
+                           if row[1] not in ("step", "..")]
         self.classes = [part for name, part in self.quantities if name == "memory" and part != "C"]
         phases, halves = re.search(r"^P is (.*?):.*?; (.*?) are the parts", text, re.M | re.S).groups()
         self.phases = [word for word in re.findall(r"[a-z]+", re.sub(r"\(.*?\)", "", f"{phases}, {halves}"))

@@ -402,11 +402,10 @@ static bool other_shape(etch_row *row)
 
 static bool unused(etch_row *row)
 {
-    bool applies = row->use != ETCH_USE_NONE && row->use != ETCH_USE_ALL_TO_ALL &&
-                   row->use != ETCH_USE_SLICE_SHARD && row->use != ETCH_USE_REDUCE_SCATTER &&
-                   row->use != ETCH_USE_PERMUTE;
+    const etch_use was = row->use;
     row->use = ETCH_USE_NONE;
-    return applies;
+    return was != ETCH_USE_NONE && was != ETCH_USE_ALL_TO_ALL && was != ETCH_USE_SLICE_SHARD &&
+           was != ETCH_USE_REDUCE_SCATTER && was != ETCH_USE_PERMUTE;
 }
 
 static bool one_operand_less(etch_row *row)

@@ -338,6 +338,7 @@ ELSEWHERE = {
     "MOST_NAMES": "tests/acceptance/test_limits.py test_rows",
     "MOST_OUTER": "tests/acceptance/test_solve.py test_many_combinations",
     "MOST_POINTS": "tests/acceptance/test_limits.py test_rows",
+    "MOST_FITTED": "tests/acceptance/test_recompute_fit.py test_most_layers",
     "MOST_TILES": "tests/acceptance/test_limits.py test_rows",
 }
 

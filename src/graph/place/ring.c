@@ -200,11 +200,12 @@ void etch_ring_return(etch_placer *p, const etch_step *step)
 
 void etch_ring_remark_idle(const etch_placer *p)
 {
-    if (!p->plan->rings || p->has_ring || p->plan->shared)
+    if (!p->plan->rings || p->has_ring)
         return;
     etch_diag *diag = etch_remark(p->graph->diags, ETCH_E_UNKNOWN_SHARD, p->plan->attend_span,
                                   "no attention of model %s shares its sequence among ranks: this has no "
                                   "effect",
                                   p->graph->model);
-    etch_help(diag, "shard the sequence, shard S @ cp, where attention is computed");
+    etch_help(diag, "shard the sequence, shard S @ cp, where attention is computed; scores that are "
+                    "written by hand, as softmax(q * k), are computed from gathered keys");
 }
