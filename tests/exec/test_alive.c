@@ -246,7 +246,7 @@ static void seeds(etch_arena *arena)
         /* two parts of one value, of one size, in a message */
         20022545,
         /* parts of a weight that several iterations gather; what the second half only hands on */
-        30203788, 30200946,
+        30203788, 30200946, 30313944,
         /* what iterations hand on over a cut, and nothing behind it reads */
         20030423, 20036412, 20039833};
     /* sequences in chunks that are renamed, and padded; what is handed on, and not read */

@@ -434,6 +434,17 @@ static const live_case cases[] = {
           "  l[] = y * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nzero 3 @ (dp,tp), again = tp, prefetch = 0\nstage (layer) @ pp", WORKSPACE, 0, 960},
+    {"and without stages, the part of the last one",
+     HEAD "dim B = 8, H = 64\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H]\n"
+          "  y = x\n"
+          "  repeat 4 as layer {\n"
+          "    y = y * w\n"
+          "  }\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp\nzero 3 @ (dp,tp), again = tp, prefetch = 0", WORKSPACE, 0, 960},
     {"what iterations of a loop that is run again enter one another with, of which its gradient has a view",
      HEAD "dim B = 8, H = 8, Z = 2, Y = 4\n"
           "model m(x[B,H]) -> l[] {\n"

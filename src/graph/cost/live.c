@@ -80,12 +80,21 @@ static void name_invariants(etch_live_program *p, const etch_live_loop *loop)
     }
 }
 
+/* Iterations that gather a weight from outside of their loop leave one part of it, that of the last. */
+static const etch_region *home_of(const etch_live_program *p, uint32_t name, const etch_region *region)
+{
+    const etch_value *value = p->names[name].value;
+    const bool is_part = value && value->sharded_flat && value->step && value->step->phase == ETCH_FORWARD;
+    const bool is_outer = is_part && !etch_region_is_in_loop(value->tensor->region, region->loop);
+    return is_outer ? value->tensor->region : region;
+}
+
 static void add_item(etch_live_program *p, etch_live_region *to, etch_live_item item, bool derived)
 {
     if (item.loop && !derived)
         name_invariants(p, item.loop);
     for (uint32_t i = 0; i < item.outs.count; i++) {
-        name_at(p, item.outs.at[i], to->of, derived);
+        name_at(p, item.outs.at[i], home_of(p, item.outs.at[i], to->of), derived);
         if (item.shows)
             p->names[item.outs.at[i]].shows = item.ins.at[0];
     }
