@@ -6,7 +6,7 @@ import collections
 import itertools
 import re
 
-from etchtest import LLAMA, Case, ask, lower, main, messages, run, succeed, trace, traces
+from etchtest import LLAMA, MODELS, Case, ask, lower, main, messages, run, succeed, trace, traces
 
 SPEC = """
 etch 1
@@ -171,6 +171,14 @@ class Rings(Case):
         text = SPEC.replace("MASK", "").replace("shard S @ cp; attend", "shard A @ cp; attend")
         spec = self.write("idle.etch", text)
         self.assertIn("no attention of model m shares its sequence", run("check", spec, "--plan", "ring").err)
+
+    def test_without_effect_of_many_models(self):
+        """Scores of gpt.etch are written by hand: a check of all plans lists it, and whoever asks is told."""
+        spec, why = MODELS / "gpt.etch", "no attention of model gpt shares its sequence"
+        self.assertIn(why, run("query", spec, "comm(step)", "--plan", "context_ring").err)
+        done = run("check", spec)
+        self.assertNotIn(why, done.err)
+        self.assertIn("attention that goes round   of plan context_ring", done.out)
 
 
 if __name__ == "__main__":

@@ -716,6 +716,6 @@ etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan
     if (!p->failed)
         etch_plan_remark_fused(p);
     if (!p->failed)
-        etch_ring_remark_idle(p);
+        etch_ring_find_idle(p);
     return p->failed ? NULL : p;
 }

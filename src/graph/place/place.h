@@ -204,6 +204,8 @@ typedef struct etch_placed {
     /* its tasks and kernels have their FLOP and bytes of memory (etch_kernels_count) */
     bool counted;
     ETCH_VEC(etch_requirement) requirements;
+    /* the plan's rings reach no attention */
+    bool has_idle_rings;
     /* the coordinates on these say how much work a rank has: see etch_at_work_share */
     uint32_t uneven_axes;
     uint32_t value_count, step_count;
@@ -218,6 +220,8 @@ etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
 /* The line of the plan that pads the dim, by this name or one that it was renamed from; NULL: none does. */
 const etch_pad *etch_pad_of(const etch_plan *plan, const etch_dim *dim);
 /* Could the plan pad the dim, which it does not yet? */
+/* Remarks on rings of the plan that reach nothing. */
+void etch_remark_idle_rings(const etch_placed *placed);
 bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);

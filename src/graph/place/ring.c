@@ -198,14 +198,20 @@ void etch_ring_return(etch_placer *p, const etch_step *step)
     }
 }
 
-void etch_ring_remark_idle(const etch_placer *p)
+void etch_remark_idle_rings(const etch_placed *placed)
 {
-    if (!p->plan->rings || p->has_ring)
-        return;
-    etch_diag *diag = etch_remark(p->graph->diags, ETCH_E_UNKNOWN_SHARD, p->plan->attend_span,
+    const etch_graph *graph = placed->training->graph;
+    etch_diag *diag = etch_remark(graph->diags, ETCH_E_UNKNOWN_SHARD, placed->plan->attend_span,
                                   "no attention of model %s shares its sequence among ranks: this has no "
                                   "effect",
-                                  p->graph->model);
+                                  graph->model);
     etch_help(diag, "shard the sequence, shard S @ cp, where attention is computed; scores that are "
                     "written by hand, as softmax(q * k), are computed from gathered keys");
+}
+
+void etch_ring_find_idle(const etch_placer *p)
+{
+    p->placed->has_idle_rings = p->plan->rings && !p->has_ring;
+    if (p->placed->has_idle_rings && !p->plan->shared)
+        etch_remark_idle_rings(p->placed);
 }

@@ -152,6 +152,20 @@ static void list_absences(checking *c, const etch_plan *plan)
     }
 }
 
+/* What only its placement shows that a plan of a file for many models is not for this one. */
+static void list_idle_rings(checking *c, const etch_compiled *p)
+{
+    static const char lack[] = "attention that goes round";
+    const etch_plan *plan = p->plan;
+    if (!p->placed->has_idle_rings || !plan->shared || c->session->options.plan)
+        return;
+    for (uint32_t i = 0; i < c->absences.count; i++)
+        if (c->absences.at[i].text == lack && strcmp(c->absences.at[i].plan, plan->name) == 0)
+            return;
+    ETCH_PUSH(c->session->arena, &c->absences,
+              (etch_absence){plan->name, lack, etch_locate(c->session, plan->attend_span)});
+}
+
 static void list_requirements(checking *c, etch_compiled *p)
 {
     etch_session *session = c->session;
@@ -241,6 +255,7 @@ static void check_run(checking *c, const char *run)
         if (p)
             etch_compiled_allow(session, p);
         if (p && place(c, p) && concerns(c, p)) {
+            list_idle_rings(c, p);
             list_requirements(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_compiled_lower(session, p, NULL, &job);

@@ -257,6 +257,8 @@ bool etch_compiled_place(etch_session *session, etch_compiled *p)
         p->placed = place(session, p);
         if (!p->placed)
             etch_compiled_lost(session);
+        else if (p->placed->has_idle_rings && p->plan->shared && session->options.plan)
+            etch_remark_idle_rings(p->placed); /* of a file for many models: where the plan is asked for */
     }
     return p->placed != NULL;
 }
