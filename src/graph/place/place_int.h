@@ -102,7 +102,8 @@ etch_state etch_ring_dim(const etch_placer *p, const etch_placing *pl, uint32_t 
 void etch_ring_rotate(etch_placer *p, etch_placing *pl);
 /* Sends home the gradients that the step has made of what went round, once it has its results. */
 void etch_ring_return(etch_placer *p, const etch_step *step);
-/* Notes whether the rings of the plan reach nothing; remarks on it where the plan is of the model's own file. */
+/* Notes whether the rings of the plan reach nothing; remarks on it where the plan is of the model's own
+ * file. */
 void etch_ring_find_idle(const etch_placer *p);
 
 /* ---- passing.c ----------------------------------------------------------------------------------------- */
