@@ -152,6 +152,13 @@ static void ask_dims(etch_bound *b, const etch_graph *graph)
     }
 }
 
+static void ask_recompute(etch_bound *b, const etch_recompute *recompute)
+{
+    for (uint32_t i = 0; i < recompute->selectors.count; i++)
+        ask(b, recompute->selectors.at[i].first, count_or_none, recompute->selectors.at[i].span, "",
+            "the number of iterations that are recomputed");
+}
+
 static void ask_plan(etch_bound *b, const etch_plan *plan)
 {
     const etch_stage_line *line = plan->stage;
@@ -167,6 +174,7 @@ static void ask_plan(etch_bound *b, const etch_plan *plan)
         ask(b, plan->pads.at[i].multiple, count, plan->pads.at[i].span, "", "what a dim is padded to");
     if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
         ask(b, plan->bucket, count, plan->bucket_span, "", "the size of buckets");
+    ask_recompute(b, &plan->recompute);
 }
 
 /* The numbers of a call. */
@@ -228,6 +236,7 @@ void etch_bound_ask(etch_bound *b)
     const etch_span train = training->train.span;
     ask(b, training->train.micro, count, train, "", "the number of microbatches");
     ask(b, graph->steps, count, train, "", "the number of steps");
+    ask_recompute(b, &training->train.recompute);
     ask_dims(b, graph);
     ask_region(b, graph->forward);
     for (uint32_t i = 0; i < graph->idle_loops.count; i++)

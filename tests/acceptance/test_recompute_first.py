@@ -161,6 +161,8 @@ class RecomputeFirst(Stages):
                                  ("layers(first = 2)", "E0348", "did you mean 'layer'"),
                                  ("layer(last = 2)", "E0220", "layer(first = 8)"),
                                  ("layer(2)", "E0220", "layer(first = 8)"),
+                                 ("layer(first = 0 - 3)", "E0521", "-3 is less than 0"),
+                                 ("layer(first = 3/2)", "E0521", "3/2 is not an integer"),
                                  ("layer(first = depth)", "E0210", "depth")):
             spec = self.write("two.etch", TWO % what)
             done = run("query", spec, "flops(step)", "-q")
