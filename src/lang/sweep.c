@@ -281,7 +281,8 @@ static size_t unit_at(const char *text, const etch_machine_unit **unit)
     const etch_machine_unit *u;
     for (uint32_t i = 0; (u = etch_machine_unit_at(i)) != NULL; i++) {
         const size_t length = strlen(u->name);
-        if (length > longest && length > 1 && strncmp(text, u->name, length) == 0 && !in_word(text[length])) {
+        if (length > longest && strcmp(u->name, "B") != 0 && strncmp(text, u->name, length) == 0 &&
+            !in_word(text[length])) {
             longest = length;
             *unit = u;
         }
