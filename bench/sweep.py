@@ -4,7 +4,8 @@ which 650,000 survive and are written as CSV. From nothing: reading, compiling, 
 the same formulas in plain Python, as `etch query --format python` prints them for one case, values only.
 And what a planner asks first: the ten best of all plans and all factorisations of 512 ranks for Llama-3-405B
 at 8192 tokens, with a peak under 80 GB, by communication and by time; elapsed. Beside a row of the latter
-alone, a run of all of its nodes. And 64,000,000 rows of which statements over the first axes cut most off,
+alone, a run of all of its nodes. Times of steps of rows that differ in numbers alone, with up to 8 stages and
+with 16 of 8 chunks. And 64,000,000 rows of which statements over the first axes cut most off,
 and 16,000,000 of which one about memory does, each beside looking at all of them.
 
     sweep.py [FOLDER]        where to write the rows; else where temporary files go
@@ -27,6 +28,7 @@ ROW, RUN = "one row: query time(step)", "one row: simulate"
 ON = ["--machine", "h100_sxm"]
 CUT = "64,000,000 rows, most of them cut"
 CUT_BY_MEMORY = "16,000,000 rows, most cut by memory(peak)"
+TIMED, CHUNKS = "step times of rows, pp <= 8", "step times of rows, 16 stages of 8 chunks"
 QUANTITIES = ["params(model)", "rank_flops(step)", "comm(step)", "memory(states)", "memory(activations)",
               "memory(peak)"]
 PLAN = ["--config", "llama3_70b", "--plan", "megatron_pp"]
@@ -50,6 +52,20 @@ def best_command(etch, models, threads, expression, more=()):
 def row_command(etch, words):
     return [etch, *words, "--config", "llama3_405b", "--plan", "long_context_pp", "--set",
             "batch=2048,seq=8192,micro=1024,dp=2,tp=8,pp=8,cp=4", *ON, "-q"]
+
+
+def timed_command(etch, models, config, plan, sets, axes):
+    return [etch, "sweep", f"{models}/llama.etch", "--config", config, "--plan", plan, *ON, "--set", sets,
+            *(word for axis in axes for word in ("--over", axis)), "--select", "time(step)", "-q", "-j", 1]
+
+
+def timed_commands(etch, models):
+    sizes = ["dp = 1, 2, 4", "seq = range(512, 5120, 512)"]
+    return {TIMED: timed_command(etch, models, "llama3_70b", "megatron_pp", "batch=2048",
+                                 ["pp = 1, 2, 4, 8", "tp = 1, 2, 4, 8", "micro = powers(2, 4, 9)", *sizes]),
+            CHUNKS: timed_command(etch, models, "llama3_405b", "megatron_interleaved",
+                                  "batch=2048,layers=128,plan.schedule=interleaved(virtual = 8)",
+                                  ["pp = 16", "tp = 4, 8", "micro = 64, 128", *sizes])}
 
 
 def cut_command(etch, models, *more):
@@ -102,7 +118,7 @@ def main():
                                    BEST_TIME: best_command(etch, models, threads, "time(step)", ON),
                                    ROW: row_command(etch, ["query", f"{models}/llama.etch", "time(step)"]),
                                    RUN: row_command(etch, ["simulate", f"{models}/llama.etch"]),
-                                   CUT: cut_command(etch, models),
+                                   **timed_commands(etch, models), CUT: cut_command(etch, models),
                                    "the same, every row": cut_command(etch, models, "--every-row"),
                                    CUT_BY_MEMORY: cut_by_memory_command(etch, models),
                                    "of memory, every row": cut_by_memory_command(etch, models,
@@ -116,6 +132,8 @@ def main():
     each = in_python(etch, models)
     print(f"{rows} rows of 1000000 written; plain Python: {1e6 * each:.1f} us a row, "
           f"{1e6 * each / results['sweep, 1 thread'][1]:.0f} times as long as the sweep as a whole")
+    for label, count in ((TIMED, 4 * 4 * 6 * 3 * 10), (CHUNKS, 2 * 2 * 3 * 10)):
+        print(f"{label}: {1e6 * results[label][1] / count:.0f} us of process time each")
     print(f"all nodes of a row take {results[RUN][1] / results[ROW][1]:.0f} times as long as its time")
     sys.exit(used > LIMIT or rows < 500000 or max(results[BEST][0], results[BEST_TIME][0]) > LIMIT_BEST)
 
