@@ -17,6 +17,16 @@ from test_sweeps import OF_JOB, OF_RANK, SERVED, configs_of, is_spec, plans_of
 SEED = first_seed(1)
 STATEMENTS = effort(200)
 
+# Sides that rise, fall, or turn, and what they are.
+TURNING = (("n % {k}", lambda n, k, j: n % k), ("n*({k} - n)", lambda n, k, j: n * (k - n)),
+           ("max({k} - n, n - {j})", lambda n, k, j: max(k - n, n - j)),
+           ("min(n, {k} - n)", lambda n, k, j: min(n, k - n)), ("n^2 - {k}*n", lambda n, k, j: n * n - k * n),
+           ("ceil(n/{j})", lambda n, k, j: -(-n // j)), ("floor(n/{k})*n", lambda n, k, j: n // k * n),
+           ("floor(n/{j}) + n % {k}", lambda n, k, j: n // j + n % k),
+           ("n + floor((n + {k})/{j})", lambda n, k, j: n + (n + k) // j),
+           ("max(n, {k}) - {j}*n", lambda n, k, j: max(n, k) - j * n),
+           ("{k}*n - floor(n/{j})", lambda n, k, j: k * n - n // j),
+           ("ceil(n/{k})*{k} - n", lambda n, k, j: -(-n // k) * k - n))
 HOLDS = {"<=": lambda a, b: a <= b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b,
          ">": lambda a, b: a > b}
 SIZES = ["batch", "seq", "context", "hidden", "vocab", "ffn", "micro", "layers", "src", "tgt"]
@@ -127,6 +137,31 @@ class Solve(Case):
         for kind, least in (("largest", 30), ("least", 20), ("every", 10), ("closed", 40), ("bisection", 20),
                             ("each", 20)):
             self.assertGreaterEqual(seen[kind], least * MULT, seen)
+
+    def test_what_turns_is_not_bisected(self):
+        """Sides of all kinds, held against every value up to 300: one answer is given only where the values for
+        which the statement holds have no gap, and it is the last of them, or the first."""
+        rng, seen = random.Random(SEED), dict.fromkeys(("refused", "bisection", "closed"), 0)
+        spec = self.write("n.etch", "etch 1\nparam n, other\ndim N = n\nmodel m(x[N]) -> y[N] { y = x + x }\n")
+        for _ in range(effort(60)):
+            k, j = rng.randrange(2, 40), rng.randrange(2, 40)
+            (text, side), relation = rng.choice(TURNING), rng.choice(sorted(HOLDS))
+            limit = rng.randrange(-60, 120)
+            statement = f"{text.format(k=k, j=j)} {relation} {limit}"
+            done, row = self.solve((spec, [], {"other": 1}, "n", None), statement)
+            holds = [HOLDS[relation](side(n, k, j), limit) for n in range(1, 301)]
+            seen[row["method"] if row else "refused"] += 1
+            if not row:
+                self.assertRegex(done.err, "E0658|E0659", statement)
+                continue
+            self.assertLessEqual(sum(a != b for a, b in zip(holds, holds[1:])), 1, str(done))
+            for point, meant in ((row["answer"], True), (row["fails"], False)):
+                if point and int(point["values"]["n"]) <= 300:
+                    self.assertEqual(meant, holds[int(point["values"]["n"]) - 1], str(done))
+            if row["answer"] and row["fails"]:
+                self.assertEqual(1, abs(int(row["answer"]["values"]["n"]) - int(row["fails"]["values"]["n"])))
+        for kind, least in (("refused", 15), ("bisection", 5)):
+            self.assertGreaterEqual(seen[kind], least, seen)
 
     def test_frontier(self):
         """Of all pairs, chosen here; by the same numbers."""
