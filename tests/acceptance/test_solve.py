@@ -139,10 +139,11 @@ class Solve(Case):
             self.assertGreaterEqual(seen[kind], least * MULT, seen)
 
     def test_what_turns_is_not_bisected(self):
-        """Sides of all kinds, held against every value up to 300: one answer is given only where the values for
-        which the statement holds have no gap, and it is the last of them, or the first."""
+        """Sides of all kinds, held against every value up to 300: one answer is given only where the values
+        for which the statement holds have no gap, and it is the last of them, or the first."""
         rng, seen = random.Random(SEED), dict.fromkeys(("refused", "bisection", "closed"), 0)
-        spec = self.write("n.etch", "etch 1\nparam n, other\ndim N = n\nmodel m(x[N]) -> y[N] { y = x + x }\n")
+        spec = self.write("n.etch", "etch 1\nparam n, other\ndim N = n\n"
+                                    "model m(x[N]) -> y[N] { y = x + x }\n")
         for _ in range(effort(60)):
             k, j = rng.randrange(2, 40), rng.randrange(2, 40)
             (text, side), relation = rng.choice(TURNING), rng.choice(sorted(HOLDS))
