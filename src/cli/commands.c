@@ -85,7 +85,7 @@ static const cli_command commands[] = {
      "as values, 'plan.schedule = gpipe, zb_h1', and so are numbers of a machine.\n"
      "\n"
      "With --machine M, or --machines, quantities of a run of the step are known: time(step),\n"
-     "mfu(step), tokens_per_second(step). Each row that --where leaves is run by itself.\n"
+     "mfu(step), tokens_per_second(step). They are found for the rows that --where leaves.\n"
      "\n"
      "--where leaves rows out. An equation over mesh axes is solved: with 'ranks == 64', the\n"
      "ranks of a plan, all axes of its mesh that have no values take those that make 64.\n"
