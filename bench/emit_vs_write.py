@@ -4,7 +4,8 @@ gigabyte of traces each. Beside it, in the same run and folder, in turns: plain_
 the same names and sizes from one buffer in memory with as many threads, the least that any program would have
 to do. Reading, deriving and planning are taken off: they are what a dry run takes.
 
-An archive is held against plain writing of one file of its size.
+An archive is held against plain writing of one file of its size, by one thread from a buffer that its cache
+holds; what other threads have made is in no cache of the one that writes.
 
 `--zstd` has no such measure, since it computes: its memory has the same limit.
 
@@ -22,7 +23,7 @@ import time
 
 import measure
 
-MOST_TIMES, MOST_BYTES, ROUNDS = 1.2, 64 << 20, 5
+MOST_TIMES, MOST_BYTES, ROUNDS = {"out": 1.2, "out.tar": 1.5}, 64 << 20, 5
 LAYERS = {2048: 32, 4096: 32, 32768: 4, 131072: 1}  # so that the last three write about as much
 RANKS = (4096, 32768, 131072)
 
@@ -117,7 +118,7 @@ def main():
                 seconds, memory, size = rounds_of(words, plain, folder, threads, name)
                 write, emission = (statistics.median(column) for column in zip(*seconds))
                 times = statistics.median(emission / write for write, emission in seconds)
-                fine = times <= MOST_TIMES and memory < MOST_BYTES
+                fine = times <= MOST_TIMES[name] and memory < MOST_BYTES
                 good = good and fine
                 print(f"{ranks:6} ranks, {size / 1e6:5.0f} MB, -o {name} -j {threads}: "
                       f"plain writing {1000 * write:6.0f} ms, emission {1000 * emission:6.0f} ms, "
@@ -132,7 +133,7 @@ def main():
                       f"{memory >> 20} MB of memory{'' if memory < MOST_BYTES else ': TOO MUCH'}", flush=True)
     finally:
         shutil.rmtree(folder)
-    print(f"medians of {ROUNDS}; limits: {MOST_TIMES} times, {MOST_BYTES >> 20} MB")
+    print(f"medians of {ROUNDS}; limits: {MOST_TIMES["out"]} times, of archives {MOST_TIMES["out.tar"]}, {MOST_BYTES >> 20} MB")
     return 0 if good else 1
 
 
