@@ -133,7 +133,8 @@ def main():
                       f"{memory >> 20} MB of memory{'' if memory < MOST_BYTES else ': TOO MUCH'}", flush=True)
     finally:
         shutil.rmtree(folder)
-    print(f"medians of {ROUNDS}; limits: {MOST_TIMES["out"]} times, of archives {MOST_TIMES["out.tar"]}, {MOST_BYTES >> 20} MB")
+    print(f"medians of {ROUNDS}; limits: {MOST_TIMES['out']} times, of archives {MOST_TIMES['out.tar']}, "
+          f"{MOST_BYTES >> 20} MB")
     return 0 if good else 1
 
 
