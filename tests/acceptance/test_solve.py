@@ -144,7 +144,8 @@ class Solve(Case):
         rng, seen = random.Random(SEED), dict.fromkeys(("refused", "bisection", "closed"), 0)
         spec = self.write("n.etch", "etch 1\nparam n, other\ndim N = n\n"
                                     "model m(x[N]) -> y[N] { y = x + x }\n")
-        for _ in range(effort(60)):
+        count = effort(60)
+        for _ in range(count):
             k, j = rng.randrange(2, 40), rng.randrange(2, 40)
             (text, side), relation = rng.choice(TURNING), rng.choice(sorted(HOLDS))
             limit = rng.randrange(-60, 120)
@@ -161,7 +162,7 @@ class Solve(Case):
                     self.assertEqual(meant, holds[int(point["values"]["n"]) - 1], str(done))
             if row["answer"] and row["fails"]:
                 self.assertEqual(1, abs(int(row["answer"]["values"]["n"]) - int(row["fails"]["values"]["n"])))
-        for kind, least in (("refused", 15), ("bisection", 5)):
+        for kind, least in (("refused", count // 4), ("bisection", count // 12)):
             self.assertGreaterEqual(seen[kind], least, seen)
 
     def test_frontier(self):
