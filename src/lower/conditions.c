@@ -152,6 +152,7 @@ static void ask_dims(etch_bound *b, const etch_graph *graph)
     }
 }
 
+/* Of the plan, where it says what is recomputed, else of the train block. */
 static void ask_recompute(etch_bound *b, const etch_recompute *recompute)
 {
     for (uint32_t i = 0; i < recompute->selectors.count; i++)
@@ -174,7 +175,6 @@ static void ask_plan(etch_bound *b, const etch_plan *plan)
         ask(b, plan->pads.at[i].multiple, count, plan->pads.at[i].span, "", "what a dim is padded to");
     if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
         ask(b, plan->bucket, count, plan->bucket_span, "", "the size of buckets");
-    ask_recompute(b, &plan->recompute);
 }
 
 /* The numbers of a call. */

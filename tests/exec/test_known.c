@@ -28,6 +28,19 @@ typedef struct live_case {
 
 #define HEAD "dtype act = bf16, weights = bf16, grads = f32\n"
 #define TRAIN "train { model = m, optimizer = sgd, accumulate = (B, 2)"
+/* A weight outside of the layers, which are 2. */
+#define TABLE_AND_LAYERS                      \
+    HEAD "dim B = 8, H = 64, V = 512\n"       \
+         "model m(x[B,H], c[B,V]) -> l[] {\n" \
+         "  weight emb[V,H]\n"                \
+         "  y[B,H] = c * emb\n"               \
+         "  repeat 2 as layer {\n"            \
+         "    weight w[H,H']\n"               \
+         "    z[B,H'] = y * w\n"              \
+         "    y = z[H'->H]\n"                 \
+         "  }\n"                              \
+         "  l[] = y * x  tag loss\n"          \
+         "}\n"
 
 static const live_case cases[] = {
     {"a value that is handed on and that only the first stage reads is not sent",
@@ -396,32 +409,10 @@ static const live_case cases[] = {
           "  l[] = p * c  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 2", WORKSPACE, 0, 215296},
-    {"when backward ends the next microbatch gathers its first weight ahead",
-     HEAD "dim B = 8, H = 64, V = 512\n"
-          "model m(x[B,H], c[B,V]) -> l[] {\n"
-          "  weight emb[V,H]\n"
-          "  y[B,H] = c * emb\n"
-          "  repeat 2 as layer {\n"
-          "    weight w[H,H']\n"
-          "    z[B,H'] = y * w\n"
-          "    y = z[H'->H]\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n" TRAIN " }\n",
+    {"when backward ends the next microbatch gathers its first weight ahead", TABLE_AND_LAYERS TRAIN " }\n",
      "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 1", WORKSPACE, 0, 262400},
     {"the last microbatch is followed by none",
-     HEAD "dim B = 8, H = 64, V = 512\n"
-          "model m(x[B,H], c[B,V]) -> l[] {\n"
-          "  weight emb[V,H]\n"
-          "  y[B,H] = c * emb\n"
-          "  repeat 2 as layer {\n"
-          "    weight w[H,H']\n"
-          "    z[B,H'] = y * w\n"
-          "    y = z[H'->H]\n"
-          "  }\n"
-          "  l[] = y * x  tag loss\n"
-          "}\n"
-          "train { model = m, optimizer = sgd, accumulate = (B, 1) }\n",
+     TABLE_AND_LAYERS "train { model = m, optimizer = sgd, accumulate = (B, 1) }\n",
      "shard B @ dp\nzero 3 @ (dp,tp), prefetch = 1", WORKSPACE, 0, 197120},
     {"several iterations on a stage that gather one weight leave one part of it for backward",
      HEAD "dim B = 8, H = 64\n"
