@@ -142,7 +142,7 @@ class Planted(unittest.TestCase):
         self.assertFound(done, "result.formula: equal, but longer")
 
     def test_lines_of_columns(self):
-        """Formulas of a line may be written otherwise, and its columns lie elsewhere by that; nothing else."""
+        """Formulas of a line may be written otherwise, and its columns then lie elsewhere; nothing else."""
         prover = equal.Prover(ETCH)
         why_not = functools.partial(prover.why_not, FORMULA)
         self.assertIsNone(why_not("  all_reduce  tp  batch*seq*1  8", "  all_reduce  tp  batch*seq    8"))

@@ -2,7 +2,7 @@
  *
  * Those of what the forward pass has made, where backward cuts them again in a unit after the one that has
  * made the whole: there is what forward has sent, so that backward reads what forward has cut. Those of what
- * is there anyway, weights and inputs, each unit that reads them cuts itself, and weights it gathers: they are
+ * is there anyway, weights and inputs, each unit that reads them cuts itself, and gathers weights: they are
  * not sent. */
 #include "graph/stage/stage_int.h"
 
