@@ -1,5 +1,5 @@
-/* What drawings of graphs for Graphviz have in common: text, a cluster for each module and loop, and a cluster
- * around the forward pass and one around the backward pass. */
+/* What drawings of graphs for Graphviz have in common: text, a cluster for each module and loop, and clusters
+ * around the forward and the backward pass. */
 #include "dot.h"
 
 #include <stdio.h>

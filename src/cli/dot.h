@@ -12,7 +12,7 @@ void cli_dot_indent(size_t depth);
 typedef struct cli_dot_item {
     etch_phase phase;
     size_t module, loop;
-    /* it hands on what it reads: it has no node */
+    /* it is what it reads, and has no node */
     bool passes;
 } cli_dot_item;
 
