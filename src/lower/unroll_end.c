@@ -99,6 +99,39 @@ static void each_group(etch_unroller *u, etch_end_role role, bool backwards,
     }
 }
 
+static bool is_of_update(const etch_weight_task *task)
+{
+    return task->role >= ETCH_END_PREPARE && task->role <= ETCH_END_UPDATE;
+}
+
+/* All parts of the update of one weight group. */
+static void update_group(etch_unroller *u, uint32_t first, uint64_t weight_group)
+{
+    const etch_weight_tasks *tasks = &u->outline->weight_tasks;
+    for (uint32_t t = first; t < tasks->count; t++) {
+        const etch_weight_task *task = tasks->at[t];
+        if (is_of_update(task) && task->group == tasks->at[first]->group &&
+            etch_weight_task_groups(u->held, task) > 0 && etch_weight_task_has(u->held, task, weight_group))
+            etch_unroll_weight_task(u, task, weight_group);
+    }
+}
+
+/* What the update of a group makes for its parts is gone before that of the next one. */
+static void run_updates(etch_unroller *u)
+{
+    const etch_weight_tasks *tasks = &u->outline->weight_tasks;
+    const etch_weight_group *last = NULL;
+    for (uint32_t t = 0; t < tasks->count; t++) {
+        const etch_weight_task *task = tasks->at[t];
+        bool begins = is_of_update(task) && task->group != last;
+        for (uint32_t before = 0; before < t && begins; before++)
+            begins = !is_of_update(tasks->at[before]) || tasks->at[before]->group != task->group;
+        for (uint64_t i = 0; begins && i < task->weight_groups; i++)
+            update_group(u, t, i);
+        last = is_of_update(task) ? task->group : last;
+    }
+}
+
 static void run_reduction(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group)
 {
     if (!task->every_microbatch)
@@ -141,6 +174,6 @@ void etch_unroll_end(etch_unroller *u)
         each_group(u, ETCH_END_REDUCE, u->outline->streams.count > 0, run_reduction);
     each_group(u, ETCH_END_REDUCE_SHARED, false, etch_unroll_weight_task);
     run_norm(u);
-    each_group(u, ETCH_END_UPDATE, false, etch_unroll_weight_task);
+    run_updates(u);
     each_group(u, ETCH_END_GATHER, false, etch_unroll_weight_task);
 }

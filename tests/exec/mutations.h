@@ -1,8 +1,8 @@
-/* Ways to make a column of the op table wrong. */
-#ifndef ETCH_TEST_MUTATIONS_H
-#define ETCH_TEST_MUTATIONS_H
+/* Ways of making rows of the op table wrong, which tests must notice. */
+#ifndef MUTATIONS_H
+#define MUTATIONS_H
 
-#include "graph/ir/families/family.h"
+#include "graph/ir/row.h"
 
 /* What must notice. */
 typedef enum witness {
@@ -19,10 +19,7 @@ typedef struct mutation {
     bool (*apply)(etch_row *row);
 } mutation;
 
-/* Ends with a name that is NULL. */
-extern const mutation mutations[];
-
-/* Is it of the end of a step? */
-bool is_of_step(const etch_row *row);
+/* Of the columns of optimizers; ended by one without a name. */
+extern const mutation update_mutations[];
 
 #endif

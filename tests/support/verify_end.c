@@ -10,6 +10,8 @@ typedef struct weight_end {
     uint32_t adds;              /* of the training graph, to its gradient */
     uint32_t reduced, gathered; /* axes */
     uint32_t shared, norms, updates;
+    uint32_t parts; /* of its update before the last one */
+    uint32_t told;  /* axes over whose ranks something is shared after the first of these */
 } weight_end;
 
 typedef struct ending {
@@ -133,7 +135,8 @@ static bool check_groups(const ending *e)
 static bool check_end_task(const ending *e, const etch_step_task *task)
 {
     verifying *v = e->v;
-    const bool computes = task->end == ETCH_END_NORM || task->end == ETCH_END_UPDATE;
+    const bool computes = task->end == ETCH_END_NORM || task->end == ETCH_END_UPDATE ||
+                          task->end == ETCH_END_PREPARE || task->end == ETCH_END_REFINE;
     const bool of_all = task->end == ETCH_END_NORM || task->end == ETCH_END_NORM_REDUCE;
     if (task->end == ETCH_END_NONE || task->kernel)
         return verify_wrong(v, "%s is among the tasks of the end", verify_task_name(v, task));
@@ -196,6 +199,14 @@ static bool note_contribution(const ending *e, const etch_step_task *task, const
     case ETCH_END_UPDATE:
         end->updates++;
         return true;
+    case ETCH_END_PREPARE:
+    case ETCH_END_REFINE:
+        end->parts++;
+        return true;
+    case ETCH_END_SHARE_PREPARED:
+    case ETCH_END_SHARE_REFINED:
+        end->told |= task->axes;
+        return end->parts > 0 || verify_wrong(e->v, "nothing of %s is there to be shared", c->tensor->name);
     default:
         end->gathered |= task->axes;
         return true;
@@ -266,6 +277,15 @@ static bool may_be_shared(const verifying *v, const etch_tensor *weight)
            (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0].position)));
 }
 
+/* The axes along which the plan's lines divide the weight. */
+static uint32_t sharding_axes(const etch_placed *placed, const etch_tensor *weight)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        axes |= etch_is_sharded(placed->weight_of[weight->id]->place[a]) ? 1u << a : 0;
+    return axes;
+}
+
 static bool check_weight(const ending *e, const etch_tensor *weight)
 {
     verifying *v = e->v;
@@ -293,6 +313,9 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
         return verify_wrong(v, "the gradient of %s is %u times in the norm", name, (unsigned)end->norms);
     if (end->updates != updates)
         return verify_wrong(v, "weight %s has %u updates", name, (unsigned)end->updates);
+    if (end->told & ~(parts | sharding_axes(placed, weight)))
+        return verify_wrong(v, "the update of %s is shared over %s, which do not divide it", name,
+                            etch_axes_label(placed, end->told));
     return end->gathered == gathered ||
            verify_wrong(v, "weight %s is gathered over %s and updated in parts over %s", name,
                         etch_axes_label(placed, end->gathered), etch_axes_label(placed, gathered));

@@ -28,7 +28,13 @@ typedef enum etch_end_role {
     ETCH_END_NORM,
     /* and its sum over all ranks */
     ETCH_END_NORM_REDUCE,
-    /* the optimizer */
+    /* the optimizer, where an update has parts: what it does first, and what ranks that have parts of a
+     * weight share then; the same once more */
+    ETCH_END_PREPARE,
+    ETCH_END_SHARE_PREPARED,
+    ETCH_END_REFINE,
+    ETCH_END_SHARE_REFINED,
+    /* and the last part */
     ETCH_END_UPDATE,
     /* weights that ranks have updated in parts */
     ETCH_END_GATHER
