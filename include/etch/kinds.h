@@ -27,8 +27,8 @@ typedef enum etch_given_by {
 } etch_given_by;
 ETCH_API const char *etch_given_by_name(etch_given_by by);
 
-/* What a quantity counts: "elements", "FLOP", "bytes", "seconds", "tokens/s", "hours", "days"; "" for what is
- * not one quantity alone, for shares of 1, and for money. */
+/* What a quantity counts: "elements", "FLOP", "bytes", "seconds", "tokens/s", "hours", "days",
+ * "joules"; "" for what is not one quantity alone, for shares of 1, and for money. */
 typedef enum etch_unit {
     ETCH_UNIT_NONE,
     ETCH_UNIT_ELEMENTS,
@@ -38,6 +38,7 @@ typedef enum etch_unit {
     ETCH_UNIT_TOKENS_A_SECOND,
     ETCH_UNIT_HOURS,
     ETCH_UNIT_DAYS,
+    ETCH_UNIT_JOULES,
     ETCH_UNIT_COUNT
 } etch_unit;
 ETCH_API const char *etch_unit_name(etch_unit unit);

@@ -13,7 +13,7 @@ static const char quantity_notes[] =
     "a rank need a plan. What is saved is that of one microbatch: saved(model), or of the\n"
     "values that the backward pass of a part reads, saved(of = M). memory(C) is the most that\n"
     "a rank of a stage holds at a time. time, tokens_per_second, mfu, hfu, days,\n"
-    "device_hours, cost and goodput are those of a run of the step, on the machine of\n"
+    "device_hours, cost, goodput and energy are those of a run of the step, on the machine of\n"
     "--machine or of the spec.\n"
     "\n"
     "  of = M          one call of a module, one iteration of a loop, or one execution\n"

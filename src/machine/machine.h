@@ -25,6 +25,7 @@ typedef enum etch_dimension {
     ETCH_OF_BYTES_A_SECOND,
     ETCH_OF_FLOP_A_SECOND,
     ETCH_OF_FREQUENCY,
+    ETCH_OF_POWER,
     ETCH_DIMENSION_COUNT
 } etch_dimension;
 
@@ -108,6 +109,8 @@ typedef struct etch_device {
     /* how many times the memory is gone through to add what a step of a reduction has received, 1 to 100; 0:
      * adding takes no time. Of levels whose collectives were not measured */
     etch_decimal passes;
+    /* what it takes while it computes nothing, and while it computes; 0: not given. The former is no more */
+    etch_decimal idle, busy;
     /* a systolic array: its sides, 0 without one */
     uint32_t rows, columns;
     etch_dataflow dataflow;

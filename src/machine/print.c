@@ -40,6 +40,8 @@ void etch_device_print(etch_buf *out, const etch_device *device)
         etch_buf_printf(out, "  array rows = %u, columns = %u, dataflow = %s\n", device->rows,
                         device->columns, etch_dataflow_name(device->dataflow));
     print_line(out, "  clock", device->clock, ETCH_OF_FREQUENCY);
+    print_line(out, "  idle", device->idle, ETCH_OF_POWER);
+    print_line(out, "  busy", device->busy, ETCH_OF_POWER);
     for (int kind = 0; kind < ETCH_KERNEL_KINDS; kind++) {
         if (!device->fits[kind].given)
             continue;

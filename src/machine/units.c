@@ -29,6 +29,8 @@ static const etch_machine_unit units[] = {
     {"Hz", ETCH_OF_FREQUENCY, 1, 0},
     {"MHz", ETCH_OF_FREQUENCY, 1, 6},
     {"GHz", ETCH_OF_FREQUENCY, 1, 9},
+    {"W", ETCH_OF_POWER, 1, 0},
+    {"kW", ETCH_OF_POWER, 1, 3},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -46,6 +48,7 @@ const char *etch_dimension_text(etch_dimension dimension)
         [ETCH_OF_BYTES_A_SECOND] = "bytes a second, as 450 GB/s",
         [ETCH_OF_FLOP_A_SECOND] = "FLOP a second, as 312 TFLOP/s",
         [ETCH_OF_FREQUENCY] = "a frequency, as 1.05 GHz",
+        [ETCH_OF_POWER] = "a power, as 700 W",
     };
     return texts[dimension];
 }
@@ -120,6 +123,7 @@ void etch_decimal_print(etch_buf *out, etch_decimal value, etch_dimension dimens
         [ETCH_OF_BYTES_A_SECOND] = {" GB/s", 9},
         [ETCH_OF_FLOP_A_SECOND] = {" TFLOP/s", 12},
         [ETCH_OF_FREQUENCY] = {" GHz", 9},
+        [ETCH_OF_POWER] = {" W", 0},
     };
     if (value.digits != 0)
         value.power -= printed[dimension].power;

@@ -46,7 +46,8 @@ static void print_some(etch_arena *arena)
         "other = 66.9 TFLOP/s\n"
         "products f8 = 2*989.4 TFLOP/s, bf16 = 0.9894 PFLOP/s\n"
         "fit elementwise overhead = 2900 ns, memory = 3/4\n"
-        "array columns = 64, rows = 2^7, dataflow = either; clock = 940 MHz }\n"
+        "array columns = 64, rows = 2^7, dataflow = either; clock = 940 MHz\n"
+        "idle = 90.5 W, busy = 0.7 kW }\n"
         "cluster b { level y { devices = (2, 4), kind = torus, latency = 0.5 us; bandwidth = 7*64 GB/s\n"
         "oversubscribed = 3/2; share = 2, use = 6 }\n"
         "level z { kind = switch }; device = a, eager = true }\n",
@@ -59,6 +60,8 @@ static void print_some(etch_arena *arena)
         "  passes = 3\n"
         "  array rows = 128, columns = 64, dataflow = either\n"
         "  clock = 0.94 GHz\n"
+        "  idle = 90.5 W\n"
+        "  busy = 700 W\n"
         "  fit elementwise overhead = 2.9 us, memory = 0.75\n"
         "}\n"
         "cluster b {\n"

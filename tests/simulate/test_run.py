@@ -226,6 +226,27 @@ class Runs(Case):
                 for end in (low, high):
                     self.assertLessEqual(abs(Fraction(found["value"]) - end), unit)
 
+    def test_energy(self):
+        """Each rank takes so many watts while it computes, and less in the rest of the step."""
+        for number, (spec, plan, values, _) in enumerate(self.cases()):
+            if number % 4:
+                continue
+            with open(self.machine, encoding="utf-8") as file:
+                text = file.read()
+            self.machine = self.write("machine.etch", text.replace(
+                "bandwidth", "idle = 90.5 W, busy = 0.7 kW, bandwidth", 1))
+            answer = self.simulate(spec, plan, values, "--stack", "any")
+            step, off = answer["step_ps"], answer["error_ps"]
+            low, high = (sum(row["ranks"] * (Fraction("90.5") * (step + sign * off) + Fraction("609.5") *
+                                             max(0, row["computing"] + sign * off))
+                             for row in answer["classes"]) / plain.PICO for sign in (-1, 1))
+            found = self.query(spec, plan, values, "energy(step)")
+            self.assertEqual("joules", found["unit"])
+            self.assertLessEqual(Fraction(found["low"]), low)
+            self.assertGreaterEqual(Fraction(found["high"]), high)
+            self.assertLessEqual(Fraction(found["high"]) - Fraction(found["low"]),
+                                 (high - low) + high / 10**15)
+
     def test_goodput(self):
         """The least that is lost, over all times between checkpoints; its digits are certain."""
         spec, plan, values, _ = next(self.cases())

@@ -12,16 +12,21 @@ static bool is_word(const etch_ast_line *line, const char *word)
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
 static const etch_machine_field device_fields[] = {
-    {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
-    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
-    {"slowdown", ETCH_OF_NOTHING, false},         {"passes", ETCH_OF_NOTHING, false},
+    {"other", ETCH_OF_FLOP_A_SECOND, false},
+    {"memory", ETCH_OF_BYTES, false},
+    {"bandwidth", ETCH_OF_BYTES_A_SECOND, false},
+    {"clock", ETCH_OF_FREQUENCY, false},
+    {"slowdown", ETCH_OF_NOTHING, false},
+    {"passes", ETCH_OF_NOTHING, false},
+    {"idle", ETCH_OF_POWER, false},
+    {"busy", ETCH_OF_POWER, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"products", "other",    "memory", "bandwidth", "array",
-                                        "clock",    "slowdown", "passes", "fit"};
+    static const char *const lines[] = {"products", "other",  "memory", "bandwidth", "array", "clock",
+                                        "slowdown", "passes", "idle",   "busy",      "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -104,7 +109,8 @@ static void check_factor(etch_machine_reader *reader, const etch_ast_def *def, e
 static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
 {
     etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory,   &device->bandwidth,
-                                               &device->clock, &device->slowdown, &device->passes};
+                                               &device->clock, &device->slowdown, &device->passes,
+                                               &device->idle,  &device->busy};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
@@ -130,6 +136,20 @@ static void read_fit(etch_machine_reader *reader, const etch_ast_line *line, etc
     etch_machine_unknown(reader, "fit of a device", line->what.at[1], fit_at);
 }
 
+static etch_expr exact(etch_sym *sym, etch_decimal value)
+{
+    return etch_mul(sym, etch_int(sym, value.digits), etch_pow(sym, etch_int(sym, 10), value.power));
+}
+
+static void check_power(etch_machine_reader *reader, const etch_device *device)
+{
+    etch_sym *sym = reader->spec->sym;
+    if (device->busy.digits != 0 &&
+        etch_constant_compare(sym, exact(sym, device->idle), exact(sym, device->busy)) > 0)
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
+                   "the device '%s' takes more while it is idle than while it is busy", device->name);
+}
+
 static void read_device(etch_spec *spec, const etch_symbol *symbol, etch_device *device)
 {
     etch_machine_reader reader = {
@@ -150,6 +170,7 @@ static void read_device(etch_spec *spec, const etch_symbol *symbol, etch_device 
             for (uint32_t k = 0; k < line->defs.count; k++)
                 read_device_number(&reader, &line->defs.at[k], device);
     }
+    check_power(&reader, device);
 }
 
 /* ---- clusters ------------------------------------------------------------------------------------------ */
@@ -250,12 +271,8 @@ static void read_level_number(etch_machine_reader *reader, const etch_ast_def *d
                                   &level->latency);
 }
 
-static void check_level(etch_machine_reader *reader, const etch_level *level)
+static void check_use(etch_machine_reader *reader, const etch_level *level)
 {
-    etch_machine_lacks(reader, "kind", "write kind = switch, ring, full or torus");
-    if (level->side_count > 1 && level->kind != ETCH_TORUS)
-        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
-                   "the level '%s' has several sides, and is no torus", level->name);
     uint64_t devices = level->side_count > 0;
     for (uint32_t i = 0; i < level->side_count && devices < UINT32_MAX; i++)
         devices *= level->sides[i];
@@ -265,6 +282,15 @@ static void check_level(etch_machine_reader *reader, const etch_level *level)
                        ? "the level '%s' has fewer devices than it uses"
                        : "the level '%s' says how many of its devices it uses, and not how many it has",
                    level->name);
+}
+
+static void check_level(etch_machine_reader *reader, const etch_level *level)
+{
+    etch_machine_lacks(reader, "kind", "write kind = switch, ring, full or torus");
+    if (level->side_count > 1 && level->kind != ETCH_TORUS)
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
+                   "the level '%s' has several sides, and is no torus", level->name);
+    check_use(reader, level);
     if (level->fit.at[ETCH_FIT_NUMBERS - 1].digits != 0 && !level->reduces)
         etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
                    "the level '%s' has a fit of a switch that reduces, and says no 'reduces = true'",
@@ -406,6 +432,7 @@ static void set_device(etch_machine_reader *reader, const etch_ast_defs *defs, e
     reader->what = "device";
     for (uint32_t i = 0; i < defs->count; i++)
         read_device_number(reader, &defs->at[i], device);
+    check_power(reader, device);
 }
 
 static void set_part(etch_machine_reader *reader, const etch_ast_defs *defs, etch_level *level,
@@ -417,6 +444,8 @@ static void set_part(etch_machine_reader *reader, const etch_ast_defs *defs, etc
             read_level_number(reader, &defs->at[i], level);
         else
             read_stack_number(reader, &defs->at[i], stack);
+    if (level)
+        check_use(reader, level);
 }
 
 /* Sets the numbers of what has this name; false: nothing has. */

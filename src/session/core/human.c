@@ -48,7 +48,7 @@ const char *etch_human_text(etch_session *session, etch_expr constant, etch_unit
     static const char *const symbols[ETCH_UNIT_COUNT] = {
         [ETCH_UNIT_NONE] = "",   [ETCH_UNIT_ELEMENTS] = "", [ETCH_UNIT_FLOP] = "FLOP",
         [ETCH_UNIT_BYTES] = "B", [ETCH_UNIT_SECONDS] = "s", [ETCH_UNIT_TOKENS_A_SECOND] = "tokens/s",
-        [ETCH_UNIT_HOURS] = "h", [ETCH_UNIT_DAYS] = "d"};
+        [ETCH_UNIT_HOURS] = "h", [ETCH_UNIT_DAYS] = "d",    [ETCH_UNIT_JOULES] = "J"};
     static const char *const parts[] = {"m", "u", "n", "p"};
     const char *symbol = symbols[unit];
     etch_expr value = etch_abs(sym, constant);

@@ -17,7 +17,8 @@ const char *etch_unit_name(etch_unit unit)
         [ETCH_UNIT_NONE] = "",           [ETCH_UNIT_ELEMENTS] = "elements",
         [ETCH_UNIT_FLOP] = "FLOP",       [ETCH_UNIT_BYTES] = "bytes",
         [ETCH_UNIT_SECONDS] = "seconds", [ETCH_UNIT_TOKENS_A_SECOND] = "tokens/s",
-        [ETCH_UNIT_HOURS] = "hours",     [ETCH_UNIT_DAYS] = "days"};
+        [ETCH_UNIT_HOURS] = "hours",     [ETCH_UNIT_DAYS] = "days",
+        [ETCH_UNIT_JOULES] = "joules"};
     return NAME_AT(names, unit, ETCH_UNIT_COUNT);
 }
 

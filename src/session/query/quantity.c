@@ -71,6 +71,8 @@ static const etch_quantity_row rows[] = {
      "of tokens = N at price = P for an hour of a device", ETCH_TIMED_COST},
     {"goodput", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_NONE,
      "what mtbf = S of a device, checkpoint = S and restart = S leave of the time", ETCH_TIMED_GOODPUT},
+    {"energy", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, 0, ETCH_UNIT_JOULES,
+     "of all devices in a step, at what they take idle and busy; not validated", ETCH_TIMED_ENERGY},
 };
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

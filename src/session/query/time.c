@@ -316,6 +316,8 @@ bool etch_timed_of(etch_session *session, const etch_quantity *q, const etch_qua
         *out = run->seconds;
         return true;
     }
+    if (row->timing == ETCH_TIMED_ENERGY)
+        return etch_energy_of(session, q, run->compiled, run->cluster, out);
     if (takes_count(row))
         return set_share(session, q, row, run, out);
     const bool counts = row->timing != ETCH_TIMED_GOODPUT;
