@@ -46,7 +46,7 @@ static const etch_field_row qwen3_moe[] = {
     ETCH_NO_FIELD,
 };
 
-/* MiniMax-Text-01. Of a number that the residual is multiplied by, no cost depends; the others are to be 1. */
+/* MiniMax-Text-01. No cost depends on what the residual is multiplied by; the others are 1. */
 static const etch_field_row minimax[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "32"),
     ETCH_SIZE("hidden_size", "hidden", "4096"),
