@@ -33,14 +33,13 @@ static etch_expr joules_of(etch_sym *sym, const etch_device *device, const etch_
 }
 
 /* NULL after a reported error. */
-static const etch_simulated *run_all(etch_session *session, etch_compiled *p, const etch_cluster *cluster)
+static const etch_simulated *run_all(etch_session *session, etch_compiled *p, const etch_cluster *cluster,
+                                     const etch_stack *stack)
 {
     const etch_style style = {.workloads = true};
-    etch_simulate_options options = {.cluster = cluster};
+    const etch_simulate_options options = {.cluster = cluster, .stack = stack};
     const etch_job *job;
     const etch_simulated *run;
-    if (session->stack && !(options.stack = etch_session_stack(session, cluster, session->stack)))
-        return NULL;
     if (etch_compiled_lower(session, p, &style, &job) != ETCH_OK ||
         etch_simulate(session->arena, session->diags, job, &options, &run) != ETCH_OK)
         return NULL;
@@ -48,7 +47,7 @@ static const etch_simulated *run_all(etch_session *session, etch_compiled *p, co
 }
 
 bool etch_energy_of(etch_session *session, const etch_quantity *q, etch_compiled *p,
-                    const etch_cluster *cluster, etch_within *out)
+                    const etch_cluster *cluster, const etch_stack *stack, etch_within *out)
 {
     const etch_device *device = cluster->device;
     if (device->idle.digits == 0 || device->busy.digits == 0) {
@@ -58,7 +57,7 @@ bool etch_energy_of(etch_session *session, const etch_quantity *q, etch_compiled
         etch_help(diag, "write it into the device: `idle = 100 W, busy = 700 W`");
         return false;
     }
-    const etch_simulated *run = run_all(session, p, cluster);
+    const etch_simulated *run = run_all(session, p, cluster, stack);
     if (run)
         *out = (etch_within){.low = joules_of(session->sym, device, run, -1),
                              .value = joules_of(session->sym, device, run, 0),

@@ -317,7 +317,8 @@ bool etch_timed_of(etch_session *session, const etch_quantity *q, const etch_qua
         return true;
     }
     if (row->timing == ETCH_TIMED_ENERGY)
-        return etch_energy_of(session, q, run->compiled, run->cluster, out);
+        return etch_energy_of(session, q, run->compiled, run->cluster,
+                              session->stack ? etch_cluster_stack(run->cluster, session->stack) : NULL, out);
     if (takes_count(row))
         return set_share(session, q, row, run, out);
     const bool counts = row->timing != ETCH_TIMED_GOODPUT;
