@@ -454,6 +454,40 @@ static const live_case cases[] = {
           "  l[] = a * x  tag loss\n"
           "}\n" TRAIN ", recompute = (layer, inner) }\n",
      "shard B @ dp", WORKSPACE, 0, 260},
+    {"what comes for another reader is not there as what a loop of the next stage carries for nobody",
+     HEAD "dim B = 8, H = 4, D = 4, F = 8\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  k[B,H,D] = x\n"
+          "  r[B,D] = sum(k, over = H)\n"
+          "  y = k\n"
+          "  repeat 1 as front {\n"
+          "    y = k\n"
+          "  }\n"
+          "  repeat 1 as rear {\n"
+          "    weight w[D,F]\n"
+          "    p[B,F] = r * w\n"
+          "    y = y\n"
+          "  }\n"
+          "  l[] = x * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", WORKSPACE, 1, 320},
+    {"nor under a second name that leaves the loop before",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  z[B] = -1/2\n"
+          "  y[B,H] = z\n"
+          "  late = y\n"
+          "  repeat 2 as front {\n"
+          "    late = y\n"
+          "  }\n"
+          "  repeat 2 as rear {\n"
+          "    u[B,H] = tanh(late)\n"
+          "    y = y\n"
+          "    late = u\n"
+          "  }\n"
+          "  l[] = late * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", WORKSPACE, 1, 0},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"
