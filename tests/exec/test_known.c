@@ -470,7 +470,7 @@ static const live_case cases[] = {
           "  }\n"
           "  l[] = x * x  tag loss\n"
           "}\n" TRAIN " }\n",
-     "stage (front, rear) @ pp", WORKSPACE, 1, 320},
+     "stage (front, rear) @ pp", WORKSPACE, 1, 160},
     {"nor under a second name that leaves the loop before",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -487,7 +487,7 @@ static const live_case cases[] = {
           "  }\n"
           "  l[] = late * x  tag loss\n"
           "}\n" TRAIN " }\n",
-     "stage (front, rear) @ pp", WORKSPACE, 1, 0},
+     "stage (front, rear) @ pp", WORKSPACE, 1, 64},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"
