@@ -1,5 +1,5 @@
-/* Declarations that the files of a run share: turns (live_turns.c), memory (live_memory.c), cuts (live_cuts.c), weights that
- * ranks hold in parts (live_weights.c), and steps and regions (live_run.c). */
+/* Declarations that the files of a run share: turns (live_turns.c), memory (live_memory.c), cuts
+ * (live_cuts.c), weights that ranks hold in parts (live_weights.c), and steps and regions (live_run.c). */
 #ifndef ETCH_GRAPH_COST_LIVE_RUN_INT_H
 #define ETCH_GRAPH_COST_LIVE_RUN_INT_H
 
