@@ -488,6 +488,16 @@ static const live_case cases[] = {
           "  l[] = late * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "stage (front, rear) @ pp", WORKSPACE, 1, 64},
+    {"copies for all microbatches are on a stage of both chains, also where the second has the weight",
+     HEAD "dim B = 8, H = 4, F = 8\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H,F]\n"
+          "  p[B,F] = x * w  tag front\n"
+          "  r[B] = sum(x, over = H)  tag rear\n"
+          "  l[] = r * r  tag loss\n"
+          "}\n"
+          "train { model = m, optimizer = sgd, accumulate = (B, 4) }\n",
+     "zero 3 @ dp, keep = step\nstage (front, rear) @ pp, schedule = dualpipe", WORKSPACE, 1, 96},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"
