@@ -20,8 +20,8 @@ MIRRORED = ('list("F0.0 F1.0 F0.1 I0.1 F1.1 I1.1 B0.0 B1.0 W0.1 W1.1 '
 SHARED = 'list("F0 F1 F2&B0 F3&I1 W1 B2 B3", "F0 B0 F1 F2&B1 F3&B2 B3")'
 SCHEDULES = {"gpipe": "gpipe", "one_f_one_b": "one_f_one_b", "interleaved": "interleaved(virtual = 2)",
              "breadth_first": "breadth_first(virtual = 2)", "zb_h1": "zb_h1", "zb_h2": "zb_h2",
-             "zb_v": "zb_v", "dualpipev": "dualpipev", "list": LISTED, "list, mirrored": MIRRORED,
-             "list, F&B": SHARED}
+             "zb_v": "zb_v", "dualpipe": "dualpipe", "dualpipev": "dualpipev", "list": LISTED,
+             "list, mirrored": MIRRORED, "list, F&B": SHARED}
 # By row: lines of the plan, options of the train block (None: an infer block), sizes that differ, the
 # model.
 FEATURES = {

@@ -235,7 +235,7 @@ END_TEST
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES                                                                       \
     "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
-    "breadth_first(virtual = v), zb_v, dualpipev, list(\"F0 ..\", ..)\n"
+    "breadth_first(virtual = v), zb_v, dualpipe, dualpipev, list(\"F0 ..\", ..)\n"
 #define ORDERS "  help for example list(\"F0 F1 B0 B1\", \"F0 B0 F1 B1\")\n"
 #define ACTIONS                                                                                         \
     "  help F3 is microbatch 3 forward, B3 backward, I3 and W3 are the halves of B3; F3.1 is in chunk " \

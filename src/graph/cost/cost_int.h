@@ -14,8 +14,8 @@ etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, e
                               etch_expr times);
 /* The most bytes that a rank of a stage (`view` NULL: of all) holds at a time beside states and what is kept.
  * `stage`, which that is, and `values`: as etch_placed_workspace takes them. */
-etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view, etch_expr stage,
-                               const etch_valuation *values);
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view,
+                               const etch_stage_place *place, const etch_valuation *values);
 /* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
 etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
