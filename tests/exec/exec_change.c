@@ -34,8 +34,8 @@ struct exec_change {
 
 /* ---- matrices ------------------------------------------------------------------------------------------ */
 
-/* What a dim of a weight is in the models that are run: each expert has a matrix of its own, one of whose sides
- * is the width of the model. */
+/* What a dim of a weight is in the models that are run: each expert has a matrix of its own, one of whose
+ * sides is the width of the model. */
 typedef enum side { ROWS, COLUMNS, MATRICES } side;
 
 static side side_of(const exec_array *weight, uint32_t d)

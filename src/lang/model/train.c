@@ -63,7 +63,7 @@ static void read_truth(filling *f, const etch_ast_arg *arg, bool *out)
         wrong(f, arg->value->span, etch_text(f->spec->arena, "%s is true or false", arg->name.text));
 }
 
-/* Which one is kept of sgd depends on whether there is any: only 0 or false is no momentum. Muon keeps one. */
+/* Which row sgd is depends on whether it keeps one: only 0 or false is no momentum. Muon always does. */
 static void read_momentum(filling *f, const etch_ast_expr *value)
 {
     etch_sym *sym = f->spec->sym;

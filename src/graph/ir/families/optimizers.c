@@ -7,11 +7,11 @@
  * lamb (You et al.: Large Batch Optimization for Deep Learning, ICLR 2020, algorithm 2): 10 as adamw makes
  * its change, 4 for the sums of squares of that and of the weight; 2 to take it off, times a rate.
  *
- * muon (Jordan et al., 2024: Muon, an optimizer for hidden layers in neural networks): 4 for the momentum, and
- * the gradient moved along it; products of matrices in bf16; 3 to shrink the weight and to take the change
- * off. Of a matrix X of m rows and n columns, m the fewer, each of its steps makes A = X X', B = b A + c A A
- * and a X + B X: products of 2 m m n, 2 m m m and 2 m m n, and beside them 3 of each element of A and 2 of each
- * of X. Before the first, X is divided by its norm: 3 of each of its elements. */
+ * muon (Jordan et al., 2024: Muon, an optimizer for hidden layers in neural networks): 4 for the momentum,
+ * and the gradient moved along it; products of matrices in bf16; 3 to shrink the weight and to take the
+ * change off. Of a matrix X of m rows and n columns, m the fewer, each of its steps makes A = X X', B = b
+ * A + c A A and a X + B X: products of 2 m m n, 2 m m m and 2 m m n, and beside them 3 of each element of
+ * A and 2 of each of X. Before the first, X is divided by its norm: 3 of each of its elements. */
 #include "graph/ir/families/family.h"
 
 static etch_update_work work_on_elements(const etch_update_call *call)
