@@ -437,7 +437,13 @@ static void wrong(etch_arena *arena)
          "}\naccumulate = (B, 4)",
          NULL,
          "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'keep' in a scope" LATER
-         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0430 a.etch:8:1 a plan has no option 'accumulate'\n"
+         "  help a train block says it: train { model = gpt, accumulate = (B, micro) }\n"},
+        {"mesh [a]\nschedule = zb_h1\nprefetch = 1", NULL,
+         "E0430 a.etch:4:1 a plan has no option 'schedule'\n"
+         "  help the stage line of a plan says it: stage (embed, layer, head) @ pp, schedule = zb_h1\n"
+         "E0430 a.etch:5:1 a plan has no option 'prefetch'\n"
+         "  help the zero line of a plan says it: zero 3 @ dp, prefetch = 2\n"},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
