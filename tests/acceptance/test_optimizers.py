@@ -1,5 +1,5 @@
 """Optimizers of matrices: lamb and muon. What an update takes is computed here from the sizes of Llama's
-weights, for the job, for a rank, and in traces; values are compared by the reference executor (tests/exec)."""
+weights, for the job, for a rank, and in traces; the reference executor compares values (tests/exec)."""
 
 import json
 from fractions import Fraction
