@@ -118,7 +118,7 @@ typedef struct etch_within {
 bool etch_timed_of(etch_session *session, const etch_quantity *quantity, const etch_quantity_row *row,
                    etch_within *out);
 /* Its arguments, as a call for example has them: "(step)". */
-/* Joules of all devices in the step of a compiled model; `stack` may be NULL. False after a reported error. */
+/* Joules of all devices in a step; `stack` may be NULL. False after a reported error. */
 bool etch_energy_of(etch_session *session, const etch_quantity *quantity, etch_compiled *p,
                     const etch_cluster *cluster, const etch_stack *stack, etch_within *out);
 const char *etch_timed_argument(const etch_quantity_row *row);
