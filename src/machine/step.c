@@ -336,3 +336,19 @@ const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, co
     etch_enclosure_end(&wire);
     return finish(&seconds, stack ? &stack->all : NULL, why, out);
 }
+
+const char *etch_host_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
+                           uint64_t bytes, etch_picoseconds *out)
+{
+    const char *why = NULL;
+    etch_enclosure seconds;
+    etch_enclosure_start(&seconds);
+    if (device->host.digits == 0)
+        why = etch_text(arena,
+                        "the device '%s' has no way to the memory of its host: write its bytes a second, as "
+                        "host = 64 GB/s",
+                        device->name);
+    else
+        ratio(&seconds, bytes, device->host);
+    return finish(&seconds, stack ? &stack->all : NULL, why, out);
+}

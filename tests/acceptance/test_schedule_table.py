@@ -37,7 +37,7 @@ FEATURES = {
     "clip": ("", "clip = 1.0", {}, "llama"),
     "recompute": ("", "recompute = layer", {}, "llama"),
     "`recompute = layer(first = 3)`": ("recompute = layer(first = 3)", "", {}, "llama"),
-    "offload": ("offload = optimizer", "", {}, "llama"),
+    "offload": ("offload optimizer @ host", "", {}, "llama"),
     "frozen embedding": ("", "freeze = embed", {}, "llama"),
     "frozen layers": ("", "freeze = (embed, layer)", {}, "llama"),
     "m < p": ("", "", {"pp": 3, "micro": 2, "batch": 8}, "llama"),
@@ -71,7 +71,7 @@ class Table(Stages):
         sets = {**{name: size for name, size in SIZES.items() if name in params}, **STEP, **step}
         folder = self.scratch / "out"
         done = run("lower", spec, "--plan", "pipe", "--run", "own", "--set", settings(sets), "-o", folder,
-                   "-q", "--force")
+                   "-q", "--force", "--astra-sim")
         if done.status:
             return re.search(r"error\[(E\d+)\]", done.err)[1]
         told = json.loads(run("verify", folder, "--format", "json").out)

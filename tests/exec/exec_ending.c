@@ -23,6 +23,7 @@ typedef struct instance {
     const etch_tensor *gradient;
     uint32_t number;    /* of the instance */
     uint32_t done;      /* axes over which it has been reduced */
+    bool is_loaded;     /* its states have come from the memory of the host, and have not gone back */
     size_t size, parts; /* elements on a rank, parts that they are updated in */
     flat ranks[MOST_RANKS];
 } instance;
@@ -386,31 +387,6 @@ static void check_gradient(const ending *e, const instance *x)
     compare(e, x, expected, false, x->gradient->name);
 }
 
-/* Each rank changes its part of the weight against the gradient. */
-static void update(const ending *e, instance *x)
-{
-    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
-        flat *f = &x->ranks[r];
-        const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
-        for (size_t i = 0; i < f->count && f->first + i < held->size; i++)
-            f->at[i] = held->at[f->first + i] - step_size * f->at[i];
-    }
-}
-
-static void check_weight(const ending *e, const instance *x)
-{
-    const exec_array *old = weights_of(e, x);
-    const exec_array *slope = expected_gradient(e, x);
-    exec_array *expected = exec_array_like(e->arena, old);
-    if (!slope)
-        slope = exec_array_like(e->arena, old);
-    exec_walk w = exec_walk_over(3, (const exec_array *[]){expected, old, slope});
-    while (exec_walk_next(&w))
-        expected->at[w.at[0]] = old->at[w.at[1]] - step_size * slope->at[w.at[2]];
-    const bool whole = !etch_zero_divides(e->ranks->placed, x->gradient->of, ETCH_HOLDS_WEIGHT);
-    compare(e, x, expected, whole, x->gradient->of->name);
-}
-
 /* What an update is, element by element: FLOP, and tensors in f32 that are read and written besides. */
 typedef struct rule {
     const char *name;
@@ -430,6 +406,46 @@ static const rule *rule_of(const ending *e)
     while (strcmp(rules[i].name, name) != 0)
         EXEC_REQUIRE(++i < sizeof rules / sizeof *rules);
     return &rules[i];
+}
+
+/* Bytes of states of so many elements that are in the memory of the host: moments, master copies in f32. */
+static size_t states_away(const ending *e, size_t elements)
+{
+    const uint32_t away = e->ranks->placed->plan->offload.states;
+    const rule *r = rule_of(e);
+    const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
+    const bool master = e->ranks->placed->training->train.optimizer.master;
+    return (away & ETCH_OFFLOAD_MOMENTS ? r->states * (elements * r->width + 4 * scales) : 0) +
+           (away & ETCH_OFFLOAD_MASTER && master ? 4 * elements : 0);
+}
+
+/* Each rank changes its part of the weight against the gradient. */
+static void update(const ending *e, instance *x)
+{
+    if (!x->is_loaded && states_away(e, 1) > 0)
+        exec_fail(&e->ranks->env, "%s is updated without its states", x->gradient->of->name);
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        flat *f = &x->ranks[r];
+        const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
+        for (size_t i = 0; i < f->count && f->first + i < held->size; i++)
+            f->at[i] = held->at[f->first + i] - step_size * f->at[i];
+    }
+}
+
+static void check_weight(const ending *e, const instance *x)
+{
+    if (x->is_loaded)
+        exec_fail(&e->ranks->env, "states of %s do not go back", x->gradient->of->name);
+    const exec_array *old = weights_of(e, x);
+    const exec_array *slope = expected_gradient(e, x);
+    exec_array *expected = exec_array_like(e->arena, old);
+    if (!slope)
+        slope = exec_array_like(e->arena, old);
+    exec_walk w = exec_walk_over(3, (const exec_array *[]){expected, old, slope});
+    while (exec_walk_next(&w))
+        expected->at[w.at[0]] = old->at[w.at[1]] - step_size * slope->at[w.at[2]];
+    const bool whole = !etch_zero_divides(e->ranks->placed, x->gradient->of, ETCH_HOLDS_WEIGHT);
+    compare(e, x, expected, whole, x->gradient->of->name);
 }
 
 /* Of so many elements of a weight. Gradients are f32, and states unless the rule says otherwise, weights
@@ -466,6 +482,27 @@ static void check_update(const ending *e, const end_work *said)
     if (bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
                   exec_integer(said->bytes));
+}
+
+/* States come from the memory of the host, where they are, or go back to it. */
+static void move_states(const ending *e, const end_work *said, bool loads)
+{
+    size_t bytes = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < e->all.count; i++) {
+        instance *x = &e->all.at[i];
+        if (!holds(said, x->gradient))
+            continue;
+        if (x->is_loaded == loads)
+            exec_fail(&e->ranks->env, "states of %s are %s", x->gradient->of->name,
+                      loads ? "loaded twice" : "stored, and are not there");
+        x->is_loaded = loads;
+        bytes += states_away(e, x->ranks[0].count);
+        any = true;
+    }
+    if (any && bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
+        exec_fail(&e->ranks->env, "%zu bytes of states are %s, %u are said", bytes,
+                  loads ? "loaded" : "stored", runs_of(e, said->weight_group) * exec_integer(said->bytes));
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
@@ -574,10 +611,15 @@ static void finish_stage(ending *e)
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         check_gradient(e, &e->all.at[i]);
     const end_works updates = end_updates(placed), gathers = end_gathers(placed);
+    const end_works loads = end_loads(placed), stores = end_stores(placed);
+    for (uint32_t i = 0; i < loads.count && !env->failure; i++)
+        move_states(e, &loads.at[i], true);
     for (uint32_t i = 0; i < updates.count && !env->failure; i++)
         check_update(e, &updates.at[i]);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         update(e, &e->all.at[i]);
+    for (uint32_t i = 0; i < stores.count && !env->failure; i++)
+        move_states(e, &stores.at[i], false);
     for (uint32_t i = 0; i < gathers.count && !env->failure; i++)
         run_bucket(e, &gathers.at[i]);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)

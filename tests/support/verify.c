@@ -24,6 +24,7 @@ static const char *const end_roles[] = {
     [ETCH_END_NONE] = "step",          [ETCH_END_REDUCE] = "reduction",
     [ETCH_END_NORM] = "norm",          [ETCH_END_REDUCE_SHARED] = "shared-weight reduction",
     [ETCH_END_UPDATE] = "update",      [ETCH_END_NORM_REDUCE] = "reduction of the norm",
+    [ETCH_END_LOAD] = "load",          [ETCH_END_STORE] = "store",
     [ETCH_END_GATHER] = "end's gather"};
 
 const char *verify_task_name(const verifying *v, const etch_step_task *task)
@@ -63,6 +64,8 @@ static const char *wrong_axes(const verifying *v, const etch_step_task *task)
     const uint32_t mesh = verify_mesh_axes(v), stages = etch_stage_axes(v->placed);
     if (task->kind == ETCH_TASK_COMPUTE)
         return task->axes ? "computes over axes" : NULL;
+    if (task->kind == ETCH_TASK_LOAD || task->kind == ETCH_TASK_STORE)
+        return task->axes ? "is over axes" : NULL;
     if (task->axes == 0)
         return "is over no axes";
     if (task->axes & ~mesh)
@@ -126,6 +129,10 @@ static bool check_sums(verifying *v, const etch_step_task *task)
         add_term(v, &bytes, often, c->read);
         add_term(v, &bytes, often, c->written);
         add_term(v, &bytes, often, c->payload);
+        add_term(v, &bytes, often, c->moved);
+        if ((c->moved != NULL) != (task->kind == ETCH_TASK_LOAD || task->kind == ETCH_TASK_STORE))
+            return verify_wrong(v, "%s %s", verify_task_name(v, task),
+                                c->moved ? "moves bytes" : "moves nothing");
         if (c->payload && task->kind == ETCH_TASK_COMPUTE)
             return verify_wrong(v, "%s computes and has a payload", verify_task_name(v, task));
     }

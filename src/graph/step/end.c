@@ -94,6 +94,7 @@ static void contribute(const ending *e, etch_step_task *task, etch_step_contribu
     task->bytes = plus(e, task->bytes, often, c.read);
     task->bytes = plus(e, task->bytes, often, c.written);
     task->bytes = plus(e, task->bytes, often, c.payload);
+    task->bytes = plus(e, task->bytes, often, c.moved);
 }
 
 /* Weight `i` of a group, if it has a gradient: so much for each element that a rank updates. */
@@ -323,7 +324,36 @@ static void add_update(const ending *e, const etch_weight_group *group)
     push(e, task);
 }
 
+/* States that are in the memory of the host come for the update of a group, and go back. */
+static void add_transfer(const ending *e, const etch_weight_group *group, etch_task_kind kind)
+{
+    etch_step_task *task = new_task(e, kind == ETCH_TASK_LOAD ? ETCH_END_LOAD : ETCH_END_STORE, group);
+    task->kind = kind;
+    for (uint32_t i = 0; i < group->weights.count; i++) {
+        etch_step_contribution c = of_weight(e, group, i, e->training->train.optimizer.row);
+        if (!c.gradient)
+            continue;
+        c.moved = etch_offloaded_bytes(e->placed, c.tensor);
+        if (!etch_is_zero(c.moved))
+            contribute(e, task, c);
+    }
+    push(e, task);
+}
+
 /* ---- the whole ----------------------------------------------------------------------------------------- */
+
+/* Each for all groups, before the next begins. */
+static void add_updates(const ending *e)
+{
+    etch_weight_group *const *groups = e->placed->weight_groups.at;
+    const uint32_t count = e->placed->weight_groups.count;
+    for (uint32_t i = 0; i < count; i++)
+        add_transfer(e, groups[i], ETCH_TASK_LOAD);
+    for (uint32_t i = 0; i < count; i++)
+        add_update(e, groups[i]);
+    for (uint32_t i = 0; i < count; i++)
+        add_transfer(e, groups[i], ETCH_TASK_STORE);
+}
 
 static void add_all(const ending *e)
 {
@@ -340,8 +370,8 @@ static void add_all(const ending *e)
         add_norm(e);
         add_norm_reduce(e);
     }
-    for (uint32_t i = 0; i < count && train->optimizer.row; i++)
-        add_update(e, groups[i]);
+    if (train->optimizer.row)
+        add_updates(e);
     for (uint32_t i = 0; i < count; i++)
         add_collectives(e, groups[i], 2);
 }
