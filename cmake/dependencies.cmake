@@ -54,9 +54,18 @@ if(ETCH_ARCHIVES AND NOT BUILD_SHARED_LIBS)
     etch_archive(LIBMD)
     etch_archive(ZSTD)
 endif()
-set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::NLOPT
-    PkgConfig::ZSTD Threads::Threads m)
-set(ETCH_PKGCONFIG_MODULES gmp jansson libmd libzstd mpfr nlopt)
+# NLopt is loaded when a fit begins, by the name under which programs linked with it would: nlopt_open.c
+if(NLOPT_FOUND)
+    list(GET NLOPT_LINK_LIBRARIES 0 file)
+    file(REAL_PATH ${file} file)
+    string(REGEX MATCH "libnlopt\\.so\\.[0-9]+" ETCH_NLOPT_FILE ${file})
+    if(NOT ETCH_NLOPT_FILE)
+        message(FATAL_ERROR "${file} is no shared library of NLopt: etch loads one when it fits")
+    endif()
+endif()
+set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::JANSSON PkgConfig::LIBMD PkgConfig::MPFR PkgConfig::ZSTD
+    Threads::Threads ${CMAKE_DL_LIBS} m)
+set(ETCH_PKGCONFIG_MODULES gmp jansson libmd libzstd mpfr)
 
 if(BUILD_TESTING)
     etch_library(CHECK check check)

@@ -175,6 +175,8 @@ typedef enum etch_rule {
     ETCH_RULE_CLIP,
     /* what is alive where the model is cut goes to the next stage */
     ETCH_RULE_STAGE,
+    /* what an optimizer must know of a whole weight */
+    ETCH_RULE_OPTIMIZER,
     ETCH_RULE_COUNT
 } etch_rule;
 ETCH_API const char *etch_rule_name(etch_rule rule);

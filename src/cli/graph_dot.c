@@ -1,6 +1,6 @@
 /* A graph for Graphviz: a node for each op and for each tensor that none gives, a cluster for each module and
  * loop. */
-#include "graph_int.h"
+#include "dot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,8 +92,9 @@ static void draw_tensor(drawing *d, size_t index, size_t depth)
 }
 
 /* What stands at the beginning of a module or loop: what is declared there, what a loop carries. */
-static void draw_beginning(drawing *d, size_t depth, char section)
+static void draw_beginning(void *data, size_t depth, char section)
 {
+    drawing *d = data;
     const cli_step *step = &d->way.steps[depth];
     const etch_graph_report *r = d->report;
     for (size_t i = 0; step->is_loop && i < r->loops[step->loop].carry_count; i++)
@@ -104,23 +105,15 @@ static void draw_beginning(drawing *d, size_t depth, char section)
         draw_tensor(d, i, depth + 1);
 }
 
-static void open_cluster(drawing *d, size_t depth, char section)
+static cli_dot_item item_of(const void *data, size_t index)
 {
-    cli_dot_open(&d->way, depth, section);
-    draw_beginning(d, depth, section);
+    const etch_view_op *op = &((const drawing *)data)->report->ops[index];
+    return (cli_dot_item){op->phase, op->module, op->loop, op->passes};
 }
 
-static void go_to(drawing *d, size_t module, size_t loop, char section)
+static void draw_op(void *data, size_t index)
 {
-    const size_t before = d->way.depth;
-    cli_way_to(&d->way, module, loop);
-    cli_dot_close(before, d->way.common);
-    for (size_t i = d->way.common; i < d->way.depth; i++)
-        open_cluster(d, i, section);
-}
-
-static void draw_op(drawing *d, size_t index)
-{
+    drawing *d = data;
     const etch_view_op *op = &d->report->ops[index];
     for (size_t i = 0; i < op->in_count; i++) { /* what no op gives stands with its first reader */
         const size_t in = drawn(d, op->ins[i]);
@@ -137,26 +130,6 @@ static void draw_op(drawing *d, size_t index)
     for (size_t i = 0; i < op->out_count; i++)
         if (d->report->tensors[op->outs[i]].added_to != ETCH_VIEW_NONE)
             draw_tensor(d, d->report->tensors[op->outs[i]].added_to, d->way.depth);
-}
-
-static void draw_section(drawing *d, bool forward)
-{
-    bool any = false;
-    for (size_t i = 0; i < d->report->op_count; i++) {
-        const etch_view_op *op = &d->report->ops[i];
-        if (cli_is_forward(op->phase) != forward || op->passes)
-            continue;
-        if (!any)
-            printf("  subgraph cluster_%c { label=\"%s\"\n", forward ? 'f' : 'b',
-                   forward ? "forward" : "backward");
-        any = true;
-        go_to(d, op->module, op->loop, forward ? 'f' : 'b');
-        draw_op(d, i);
-    }
-    cli_dot_close(d->way.depth, 0);
-    d->way.depth = 0;
-    if (any)
-        fputs("  }\n", stdout);
 }
 
 /* Loops whose values nobody reads inside still hand them on. */
@@ -246,11 +219,10 @@ bool cli_print_graph_dot(const etch_graph_report *report)
     const bool fine = begin(&d, report);
     if (fine) {
         find_producers(&d);
-        fputs("digraph \"", stdout);
-        cli_dot_text(report->model);
-        fputs("\" {\n  rankdir=TB\n  node [shape=box]\n", stdout);
-        draw_section(&d, true);
-        draw_section(&d, false);
+        const cli_dot_drawing of = {&d.way, &d, report->op_count, item_of, draw_op, draw_beginning};
+        cli_dot_begin(report->model, NULL);
+        cli_dot_pass(&of, true);
+        cli_dot_pass(&of, false);
         draw_rest(&d);
         draw_edges(&d);
         fputs("}\n", stdout);

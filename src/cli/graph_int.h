@@ -58,13 +58,6 @@ void cli_begin_line(cli_line *line, size_t depth);
 /* At least two spaces, and up to the column. */
 void cli_put_to(cli_line *line, int column);
 
-/* Text inside of quotes; spaces before a node that stands in so many clusters. */
-void cli_dot_text(const char *text);
-void cli_dot_indent(size_t depth);
-/* Begins the cluster of a step of the way; ends those from the innermost, of `from`, until `to` are left. */
-void cli_dot_open(const cli_way *way, size_t depth, char section);
-void cli_dot_close(size_t from, size_t to);
-
 /* An index, null for NONE; a list of them. */
 json_t *cli_json_index(size_t index);
 json_t *cli_json_indices(const size_t *indices, size_t count, bool *failed);

@@ -1,6 +1,6 @@
 /* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they
  * cost; a cluster for each module and loop, and for the end of the step. */
-#include "graph_int.h"
+#include "dot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,26 +123,26 @@ static void draw_gradient(drawing *d, size_t tensor, size_t depth)
     fputs("\"]\n", stdout);
 }
 
-static void open_cluster(drawing *d, size_t depth, char section)
+/* What a loop carries stands at its beginning. */
+static void draw_beginning(void *data, size_t depth, char section)
 {
+    drawing *d = data;
     const cli_step *at = &d->way.steps[depth];
-    cli_dot_open(&d->way, depth, section);
+    (void)section;
     for (size_t i = 0; at->is_loop && i < d->report->carried_count; i++)
         if (d->report->carried[i].loop == at->loop)
             draw_source(d, d->report->carried[i].in, depth + 1);
 }
 
-static void go_to(drawing *d, size_t module, size_t loop, char section)
+static cli_dot_item item_of(const void *data, size_t index)
 {
-    const size_t before = d->way.depth;
-    cli_way_to(&d->way, module, loop);
-    cli_dot_close(before, d->way.common);
-    for (size_t i = d->way.common; i < d->way.depth; i++)
-        open_cluster(d, i, section);
+    const etch_view_step *s = &((const drawing *)data)->report->steps[index];
+    return (cli_dot_item){s->phase, s->module, s->loop, s->passes};
 }
 
-static void draw_step(drawing *d, size_t index)
+static void draw_step(void *data, size_t index)
 {
+    drawing *d = data;
     const etch_view_step *s = &d->report->steps[index];
     for (size_t i = 0; i < s->in_count; i++)
         draw_source(d, drawn(d, s->ins[i]), d->way.depth);
@@ -161,26 +161,6 @@ static void draw_step(drawing *d, size_t index)
         put_value(d, s->outs[i]);
     }
     fputs("\"]\n", stdout);
-}
-
-static void draw_section(drawing *d, bool forward)
-{
-    bool any = false;
-    for (size_t i = 0; i < d->report->step_count; i++) {
-        const etch_view_step *s = &d->report->steps[i];
-        if (cli_is_forward(s->phase) != forward || s->passes)
-            continue;
-        if (!any)
-            printf("  subgraph cluster_%c { label=\"%s\"\n", forward ? 'f' : 'b',
-                   forward ? "forward" : "backward");
-        any = true;
-        go_to(d, s->module, s->loop, forward ? 'f' : 'b');
-        draw_step(d, i);
-    }
-    cli_dot_close(d->way.depth, 0);
-    d->way.depth = 0;
-    if (any)
-        fputs("  }\n", stdout);
 }
 
 /* Collectives that are no steps. */
@@ -281,13 +261,10 @@ bool cli_print_plan_dot(const etch_placement_report *report)
     const bool fine = begin(&d, report);
     if (fine) {
         find_ends(&d);
-        fputs("digraph \"", stdout);
-        cli_dot_text(report->graph->model);
-        putchar(' ');
-        cli_dot_text(report->plan);
-        fputs("\" {\n  rankdir=TB\n  node [shape=box]\n", stdout);
-        draw_section(&d, true);
-        draw_section(&d, false);
+        const cli_dot_drawing of = {&d.way, &d, report->step_count, item_of, draw_step, draw_beginning};
+        cli_dot_begin(report->graph->model, report->plan);
+        cli_dot_pass(&of, true);
+        cli_dot_pass(&of, false);
         draw_rest(&d);
         draw_edges(&d);
         fputs("}\n", stdout);

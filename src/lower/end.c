@@ -132,7 +132,7 @@ static void set_work(etch_outliner *o, etch_task *task, const etch_step_task *of
             ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[of->contributions.at[i].gradient->id]);
 }
 
-/* "grads.dp.all_reduce", "adamw", "states.load" */
+/* "grads.dp.all_reduce", "update.dp.all_reduce", "adamw", "states.load" */
 static const char *what_of(const etch_outliner *o, const etch_step_task *of)
 {
     const char *row = etch_row_name(of->contributions.at[0].row);
@@ -140,7 +140,8 @@ static const char *what_of(const etch_outliner *o, const etch_step_task *of)
         return row;
     if (of->kind != ETCH_TASK_COLLECTIVE)
         return of->kind == ETCH_TASK_LOAD ? "states.load" : "states.store";
-    const char *what = of->end == ETCH_END_GATHER ? "weights" : "grads";
+    const bool shares = of->end == ETCH_END_SHARE_PREPARED || of->end == ETCH_END_SHARE_REFINED;
+    const char *what = of->end == ETCH_END_GATHER ? "weights" : shares ? "update" : "grads";
     return etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, of->axes), row);
 }
 

@@ -79,6 +79,47 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
         etch_unroll_return_states(u, weight_task, weight_group, id);
 }
 
+static bool is_of_update(const etch_weight_task *task)
+{
+    return task->role >= ETCH_END_PREPARE && task->role <= ETCH_END_UPDATE;
+}
+
+/* All parts of the update of one weight group. */
+static void update_group(etch_unroller *u, uint32_t first, uint64_t weight_group)
+{
+    const etch_weight_tasks *tasks = &u->outline->weight_tasks;
+    for (uint32_t t = first; t < tasks->count; t++) {
+        const etch_weight_task *task = tasks->at[t];
+        if (is_of_update(task) && task->group == tasks->at[first]->group &&
+            etch_weight_task_groups(u->held, task) > 0 && etch_weight_task_has(u->held, task, weight_group))
+            etch_unroll_weight_task(u, task, weight_group);
+    }
+}
+
+/* The first task of the update of the weight group with the least id from `least` on; as many as there are
+ * tasks: there is no such group. */
+static uint32_t next_updated(const etch_weight_tasks *tasks, uint32_t least)
+{
+    uint32_t found = tasks->count;
+    for (uint32_t t = 0; t < tasks->count; t++) {
+        const etch_weight_task *task = tasks->at[t];
+        if (is_of_update(task) && task->group->id >= least &&
+            (found == tasks->count || task->group->id < tasks->at[found]->group->id))
+            found = t;
+    }
+    return found;
+}
+
+/* What the update of a group makes for its parts is gone before that of the next one. */
+static void run_updates(etch_unroller *u)
+{
+    const etch_weight_tasks *tasks = &u->outline->weight_tasks;
+    for (uint32_t t = next_updated(tasks, 0); t < tasks->count;
+         t = next_updated(tasks, tasks->at[t]->group->id + 1))
+        for (uint64_t i = 0; i < tasks->at[t]->weight_groups; i++)
+            update_group(u, t, i);
+}
+
 static void run_reduction(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group)
 {
     if (!task->every_microbatch)
@@ -122,6 +163,6 @@ void etch_unroll_end(etch_unroller *u)
     etch_unroll_each_group(u, ETCH_END_REDUCE_SHARED, false, etch_unroll_weight_task);
     run_norm(u);
     etch_unroll_begin_states(u);
-    etch_unroll_each_group(u, ETCH_END_UPDATE, false, etch_unroll_weight_task);
+    run_updates(u);
     etch_unroll_each_group(u, ETCH_END_GATHER, false, etch_unroll_weight_task);
 }

@@ -4,11 +4,11 @@
  * search is deterministic, and its result is rounded to four digits; how good that is, is said of the rounded
  * numbers by the exact formulas. */
 #include <math.h>
-#include <nlopt.h>
 #include <string.h>
 
 #include "graph/graph.h"
 #include "machine/machine_int.h"
+#include "machine/nlopt_open.h"
 
 enum { LEAST_ROWS = 6, DIGITS = 4, EVALUATIONS = 4000 };
 
@@ -168,46 +168,46 @@ static unsigned numbers_of(const etch_machine *machine, etch_kernel_kind kind)
 }
 
 /* From one start to the nearest minimum: the search begins anew where it ended, some times. */
-static nlopt_result descend(nlopt_opt opt, double *x, double *value)
+static nlopt_result descend(const etch_nlopt *nlopt, nlopt_opt opt, double *x, double *value)
 {
     enum { ROUNDS = 4 };
     nlopt_result result = NLOPT_SUCCESS;
     for (int i = 0; i < ROUNDS && result > 0; i++)
-        result = nlopt_optimize(opt, x, value);
+        result = nlopt->optimize(opt, x, value);
     return result;
 }
 
-static nlopt_opt new_search(search *s, unsigned count)
+static nlopt_opt new_search(const etch_nlopt *nlopt, search *s, unsigned count)
 {
     double least[ETCH_FIT_NUMBERS], most[ETCH_FIT_NUMBERS];
     for (unsigned i = 0; i < count; i++) {
         least[i] = log(etch_fit_row_of(s->kind)->numbers[i].least);
         most[i] = log(etch_fit_row_of(s->kind)->numbers[i].most);
     }
-    nlopt_opt opt = nlopt_create(NLOPT_LN_SBPLX, count);
-    const bool ready = opt && nlopt_set_min_objective(opt, squares, s) > 0 &&
-                       nlopt_set_lower_bounds(opt, least) > 0 && nlopt_set_upper_bounds(opt, most) > 0 &&
-                       nlopt_set_xtol_rel(opt, 1e-9) > 0 && nlopt_set_maxeval(opt, EVALUATIONS) > 0;
+    nlopt_opt opt = nlopt->create(NLOPT_LN_SBPLX, count);
+    const bool ready = opt && nlopt->set_min_objective(opt, squares, s) > 0 &&
+                       nlopt->set_lower_bounds(opt, least) > 0 && nlopt->set_upper_bounds(opt, most) > 0 &&
+                       nlopt->set_xtol_rel(opt, 1e-9) > 0 && nlopt->set_maxeval(opt, EVALUATIONS) > 0;
     if (opt && !ready) {
-        nlopt_destroy(opt);
+        nlopt->destroy(opt);
         opt = NULL;
     }
     return opt;
 }
 
-static bool minimize(search *s, unsigned count, double *best)
+static bool minimize(const etch_nlopt *nlopt, search *s, unsigned count, double *best)
 {
     double least = HUGE_VAL;
     bool found = false;
     const int starts = 1 << count; /* each number begins at each of its two places */
     for (int start = 0; start < starts; start++) {
         double x[ETCH_FIT_NUMBERS], value = HUGE_VAL;
-        nlopt_opt opt = new_search(s, count);
+        nlopt_opt opt = new_search(nlopt, s, count);
         for (unsigned i = 0; i < count; i++)
             x[i] = log(etch_fit_row_of(s->kind)->numbers[i].begin[start >> i & 1]);
-        const bool fine = opt && descend(opt, x, &value) > 0;
+        const bool fine = opt && descend(nlopt, opt, x, &value) > 0;
         if (opt)
-            nlopt_destroy(opt);
+            nlopt->destroy(opt);
         if (fine && value < least) {
             least = value;
             memcpy(best, x, sizeof x);
@@ -242,10 +242,15 @@ etch_status etch_fit_find(etch_arena *arena, const etch_machine *machine, etch_k
     mpfr_free_cache();
     if (!*why && s.count < LEAST_ROWS)
         *why = etch_text(arena, "%u rows are too few to fit: it takes %d", s.count, LEAST_ROWS);
+    etch_nlopt nlopt;
+    if (!*why)
+        *why = etch_nlopt_open(&nlopt);
     if (*why)
         return ETCH_EINPUT;
     const unsigned count = numbers_of(machine, kind);
-    if (!minimize(&s, count, logs))
+    const bool found = minimize(&nlopt, &s, count, logs);
+    etch_nlopt_close(&nlopt);
+    if (!found)
         return ETCH_ENOMEM; /* the objective has a value everywhere: nothing else makes NLopt fail */
     *out = (etch_fitted){.given = true};
     for (unsigned i = 0; i < count; i++)

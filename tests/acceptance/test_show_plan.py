@@ -22,7 +22,7 @@ from etchtest import LLAMA, MODELS, POINTS, Case, Formula, main, run, settings, 
 BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "f8": 1, "i64": 8, "i32": 4, "i8": 1, "bool": 1}
 RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total",
          "summand",
-         "ring", "weight", "reduce", "update", "tie", "clip", "stage", "whole"}
+         "ring", "weight", "reduce", "update", "tie", "clip", "optimizer", "stage", "whole"}
 LEAVE_PLACES = {"statistic", "ring"}  # what they move is held as before
 MIXTRAL = MODELS / "mixtral.etch"
 

@@ -28,7 +28,7 @@ from equal import Prover
 
 HERE = baseline.SOURCE / "tests" / "baseline"
 REASONS = ("empty loop or class", "shared weight", "live range", "renamed word", "show as JSON",
-           "default of a config")
+           "default of a config", "groups along dimensions")
 SHOWN = 300  # characters of a value
 
 

@@ -56,12 +56,29 @@ def grouped(text):
     return " + ".join(f"({' + '.join(f'({term})' for term in group)})" for group in groups)
 
 
+def columns(text):
+    """What stands in the columns of a line, and for each of the stages in one."""
+    return re.split(r" {2,}|; | in (?=stage )", text.strip())
+
+
+def length(text):
+    """In characters, of which a rounding takes as many up as down."""
+    return len(text.replace("floor(", "ceil("))
+
+
 class Prover:
     def __init__(self, program):
         self.program = program
 
     def why_not(self, command, old, new):
-        """None if a formula is only written otherwise, else what is against it."""
+        """None if a formula is only written otherwise, or those of a line are, else what is against it."""
+        one, other = columns(old), columns(new)
+        if len(one) != len(other):
+            return "different"
+        found = [self.why_not_of_one(command, *cells) for cells in zip(one, other) if cells[0] != cells[1]]
+        return next(filter(None, found), None)
+
+    def why_not_of_one(self, command, old, new):
         if NUMBER.fullmatch(old) or NUMBER.fullmatch(new):
             return "different"
         if not (FORMULA.fullmatch(old) and FORMULA.fullmatch(new)):
@@ -75,7 +92,7 @@ class Prover:
                 context += [option, arguments[arguments.index(option) + 1]]
         if not self.proved(tuple(context), old, new):
             return "not proved to be equal"
-        return "equal, but longer" if len(new) > len(old) else None
+        return "equal, but longer" if length(new) > length(old) else None
 
     @staticmethod
     def same_numbers(old, new):

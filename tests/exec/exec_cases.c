@@ -340,6 +340,8 @@ static const exec_case cases[] = {
     {"updated by sgd", product},
     {"updated by sgd with momentum", product},
     {"updated and averaged", product},
+    {"updated by lamb", product},
+    {"updated by lamb as matrices", batched_product},
     {"own lookup", own_lookup},
     {"chosen", chosen},
     {"dispatched", dispatched},
@@ -364,6 +366,8 @@ exec_case_way exec_case_way_of(const exec_case *c)
         {.name = "updated by sgd", .optimizer = "sgd"},
         {.name = "updated by sgd with momentum", .optimizer = "sgd", .momentum = true},
         {.name = "updated and averaged", .optimizer = "sgd", .ema = true},
+        {.name = "updated by lamb", .optimizer = "lamb"},
+        {.name = "updated by lamb as matrices", .optimizer = "lamb"},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(ways[i].name, c->name) == 0)

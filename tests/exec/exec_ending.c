@@ -2,6 +2,7 @@
  * ranks update, and gathered. A part is a range of the elements that a rank holds, laid out flat, with zeros
  * behind the last. */
 #include "end_work.h"
+#include "exec_change.h"
 #include "exec_ranks.h"
 #include "exec_summed.h"
 
@@ -26,6 +27,7 @@ typedef struct instance {
     bool is_loaded;     /* its states have come from the memory of the host, and have not gone back */
     size_t size, parts; /* elements on a rank, parts that they are updated in */
     flat ranks[MOST_RANKS];
+    exec_change *change; /* its update, where that has parts */
 } instance;
 
 typedef struct ending {
@@ -387,32 +389,38 @@ static void check_gradient(const ending *e, const instance *x)
     compare(e, x, expected, false, x->gradient->name);
 }
 
-/* What an update is, element by element: FLOP, and tensors in f32 that are read and written besides. */
+/* What a part of an update is, element by element: FLOP; tensors in f32 that it reads or writes, the gradient
+ * or what takes its place; whether it reads the weight, and writes it as well; states, read and written. */
 typedef struct rule {
     const char *name;
-    uint32_t flop, states;
+    uint32_t flop, singles, weight, states;
     /* of a state: bytes of an element, and elements that share a scale of 4 bytes; 0: none do */
     uint32_t width, block;
 } rule;
 
-static const rule *rule_of(const ending *e)
+static const rule *rule_named(const char *name)
 {
-    static const rule rules[] = {{"adamw", 12, 2, 4, 0},
-                                 {"adamw_8bit", 20, 2, 1, 2048},
-                                 {"sgd", 2, 0, 4, 0},
-                                 {"sgd_momentum", 4, 1, 4, 0}};
-    const char *name = etch_row_name(e->ranks->placed->training->train.optimizer.row);
+    static const rule rules[] = {{"adamw", 12, 1, 2, 2, 4, 0},      {"adamw_8bit", 20, 1, 2, 2, 1, 2048},
+                                 {"sgd", 2, 1, 2, 0, 4, 0},         {"sgd_momentum", 4, 1, 2, 1, 4, 0},
+                                 {"lamb_norms", 14, 2, 1, 2, 4, 0}, {"lamb", 2, 1, 2, 0, 4, 0}};
     uint32_t i = 0;
     while (strcmp(rules[i].name, name) != 0)
         EXEC_REQUIRE(++i < sizeof rules / sizeof *rules);
     return &rules[i];
 }
 
+static const rule *rule_of(const end_work *work)
+{
+    return rule_named(etch_row_name(work->row));
+}
+
 /* Bytes of states of so many elements that are in the memory of the host: moments, master copies in f32. */
 static size_t states_away(const ending *e, size_t elements)
 {
     const uint32_t away = e->ranks->placed->plan->offload.states;
-    const rule *r = rule_of(e);
+    const char *name = etch_row_name(e->ranks->placed->training->train.optimizer.row);
+    const rule *r =
+        rule_named(strcmp(name, "lamb") == 0 ? "lamb_norms" : name); /* the part that has states */
     const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
     const bool master = e->ranks->placed->training->train.optimizer.master;
     return (away & ETCH_OFFLOAD_MOMENTS ? r->states * (elements * r->width + 4 * scales) : 0) +
@@ -427,8 +435,9 @@ static void update(const ending *e, instance *x)
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         flat *f = &x->ranks[r];
         const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
+        const double *change = x->change ? exec_change_of_part(x->change, r) : f->at;
         for (size_t i = 0; i < f->count && f->first + i < held->size; i++)
-            f->at[i] = held->at[f->first + i] - step_size * f->at[i];
+            f->at[i] = held->at[f->first + i] - step_size * change[i];
     }
 }
 
@@ -441,24 +450,67 @@ static void check_weight(const ending *e, const instance *x)
     exec_array *expected = exec_array_like(e->arena, old);
     if (!slope)
         slope = exec_array_like(e->arena, old);
+    const double *change = x->change ? exec_change_of_whole(x->change, slope) : NULL;
     exec_walk w = exec_walk_over(3, (const exec_array *[]){expected, old, slope});
     while (exec_walk_next(&w))
-        expected->at[w.at[0]] = old->at[w.at[1]] - step_size * slope->at[w.at[2]];
+        expected->at[w.at[0]] =
+            old->at[w.at[1]] - step_size * (change ? change[w.at[1]] : slope->at[w.at[2]]);
     const bool whole = !etch_zero_divides(e->ranks->placed, x->gradient->of, ETCH_HOLDS_WEIGHT);
     compare(e, x, expected, whole, x->gradient->of->name);
 }
 
+/* What each rank makes of its elements before ranks tell each other anything. */
+static void prepare(const ending *e, instance *x)
+{
+    const etch_row *row = e->ranks->placed->training->train.optimizer.row;
+    const exec_array *old = weights_of(e, x);
+    x->change = exec_change_new(e->arena, etch_row_name(row), old);
+    if (!x->change)
+        return;
+    exec_array *places = exec_array_like(e->arena, old);
+    for (size_t i = 0; i < places->size; i++)
+        places->at[i] = (double)i;
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        const flat *f = &x->ranks[r];
+        const exec_array *held = part_of(e, x->gradient->of, r, places);
+        const size_t first = f->first < held->size ? f->first : held->size, left = held->size - first;
+        exec_change_prepare(x->change, r, left < f->count ? left : f->count, held->at + first, f->at);
+    }
+}
+
+/* Ranks of each group tell each other what they know: so many bytes each. */
+static void run_share(const ending *e, const end_work *said)
+{
+    const exec_mesh *mesh = &e->ranks->mesh;
+    size_t bytes = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < e->all.count && !e->ranks->env.failure; i++) {
+        instance *x = &e->all.at[i];
+        if (!holds(said, x->gradient))
+            continue;
+        EXEC_REQUIRE(x->change);
+        any = true;
+        exec_change_share_begin(x->change);
+        for (uint32_t r = 0; r < mesh->ranks; r++)
+            for (uint32_t other = 0; other < mesh->ranks; other++)
+                if (other != r && exec_mesh_is_group(mesh, r, other, said->axes))
+                    exec_change_share(x->change, r, other);
+        bytes += exec_change_share_bytes(x->change, 0);
+    }
+    if (any && bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
+        exec_fail(&e->ranks->env, "ranks share %zu bytes of an update, %u are said", bytes,
+                  exec_integer(said->bytes));
+}
+
 /* Of so many elements of a weight. Gradients are f32, and states unless the rule says otherwise, weights
- * bf16, a master copy f32: the gradient is read, states are read and written, and the weight is read (instead
- * of it, the master copy, which is written, too) and written. */
-static size_t update_bytes(const ending *e, size_t elements)
+ * bf16, a master copy f32, which is read instead of the weight, and written, too. */
+static size_t update_bytes(const ending *e, const rule *r, size_t elements)
 {
     const bool master = e->ranks->placed->training->train.optimizer.master;
-    const rule *r = rule_of(e);
     const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
     const size_t state = elements * r->width + 4 * scales;
-    const size_t others = master ? 4 + 4 + 4 + 2 : 4 + 2 + 2;
-    return elements * others + 2 * r->states * state;
+    const size_t read = r->weight > 0 ? (master ? 4 : 2) : 0, written = r->weight > 1 ? (master ? 6 : 2) : 0;
+    return elements * (4 * r->singles + read + written) + 2 * r->states * state;
 }
 
 /* The optimizer works on what a rank updates, padding included. */
@@ -471,12 +523,12 @@ static void check_update(const ending *e, const end_work *said)
         if (!holds(&of_unit, e->all.at[i].gradient))
             continue;
         elements += e->all.at[i].ranks[0].count;
-        bytes += update_bytes(e, e->all.at[i].ranks[0].count);
+        bytes += update_bytes(e, rule_of(said), e->all.at[i].ranks[0].count);
         any = true;
     }
     if (!any) /* of other stages */
         return;
-    if (rule_of(e)->flop * elements != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
+    if (rule_of(said)->flop * elements != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));
     if (bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
@@ -610,12 +662,20 @@ static void finish_stage(ending *e)
     exec_env *env = &e->ranks->env;
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         check_gradient(e, &e->all.at[i]);
-    const end_works updates = end_updates(placed), gathers = end_gathers(placed);
     const end_works loads = end_loads(placed), stores = end_stores(placed);
     for (uint32_t i = 0; i < loads.count && !env->failure; i++)
         move_states(e, &loads.at[i], true);
-    for (uint32_t i = 0; i < updates.count && !env->failure; i++)
-        check_update(e, &updates.at[i]);
+    static const etch_end_role computes[] = {ETCH_END_PREPARE, ETCH_END_REFINE, ETCH_END_UPDATE};
+    for (uint32_t k = 0; k < sizeof computes / sizeof *computes; k++) {
+        const end_works works = end_works_of(placed, computes[k]);
+        for (uint32_t i = 0; i < works.count && !env->failure; i++)
+            check_update(e, &works.at[i]);
+    }
+    for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
+        prepare(e, &e->all.at[i]);
+    const end_works shares = end_works_of(placed, ETCH_END_SHARE_PREPARED), gathers = end_gathers(placed);
+    for (uint32_t i = 0; i < shares.count && !env->failure; i++)
+        run_share(e, &shares.at[i]);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         update(e, &e->all.at[i]);
     for (uint32_t i = 0; i < stores.count && !env->failure; i++)

@@ -137,6 +137,19 @@ static bool routes(const etch_region *region)
     return false;
 }
 
+/* The last part of updates under no name, those before under that of their row. */
+static void write_updates(const etch_placed *placed, etch_buf *out)
+{
+    static const etch_end_role parts[] = {ETCH_END_PREPARE, ETCH_END_REFINE, ETCH_END_UPDATE};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        const end_works works = end_works_of(placed, parts[k]);
+        for (uint32_t i = 0; i < works.count; i++)
+            etch_buf_printf(out, "  %s: %u bytes\n",
+                            parts[k] == ETCH_END_UPDATE ? "update" : etch_row_name(works.at[i].row),
+                            exec_integer(works.at[i].bytes));
+    }
+}
+
 static void write_case(etch_arena *arena, const exec_case *c, const etch_table *table, etch_buf *out)
 {
     const etch_training *training = trained(arena, c, table, 0);
@@ -149,9 +162,8 @@ static void write_case(etch_arena *arena, const exec_case *c, const etch_table *
     write_kernels(whole->forward, "forward", out);
     if (whole->backward)
         write_kernels(whole->backward, "backward", out);
-    const end_works updates = end_updates(whole);
-    for (uint32_t i = 0; exec_case_way_of(c).optimizer && i < updates.count; i++)
-        etch_buf_printf(out, "  update: %u bytes\n", exec_integer(updates.at[i].bytes));
+    if (exec_case_way_of(c).optimizer)
+        write_updates(whole, out);
     for (uint32_t i = 0; exec_divided_dims[i]; i++)
         divide(arena, trained(arena, c, table, 0), exec_divided_dims[i], exec_divided_dims[i], out);
     if (routes(training->graph->forward)) /* tokens go to their experts and come back */

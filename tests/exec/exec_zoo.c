@@ -270,6 +270,27 @@ static exec_model *build_8_bits(etch_arena *arena, uint32_t micro)
     return m;
 }
 
+static exec_model *with_optimizer(exec_model *m, const char *name)
+{
+    m->train.optimizer.row = etch_optimizer_called(m->graph->table, name);
+    return m;
+}
+
+static exec_model *build_lamb(etch_arena *arena, uint32_t micro)
+{
+    return with_optimizer(build_mlp(arena, micro), "lamb");
+}
+
+static const char *const parts_plans[] = {
+    "",
+    "dp=2 tp=2 | B@dp F@tp V@tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | zero dp",
+    "dp=2 cp=2 | B@dp S@cp | zero dp,cp",
+    "a=2 b=2 | B@a F@b | for second F@ H@b | zero a",
+    "dp=4 | B@dp | zero dp",
+    NULL,
+};
+
 static const char *const sgd_plans[] = {
     "", "dp=2 | B@dp", "dp=2 tp=2 | B@dp F@tp V@tp | zero dp", "dp=2 cp=2 | B@dp S@cp | zero cp", NULL,
 };
@@ -512,6 +533,19 @@ static exec_model *build_top_moe(etch_arena *arena, uint32_t micro)
     return build_experts(arena, micro, true);
 }
 
+static exec_model *build_moe_lamb(etch_arena *arena, uint32_t micro)
+{
+    return with_optimizer(build_moe(arena, micro), "lamb");
+}
+
+static const char *const parts_moe_plans[] = {
+    "",
+    "ep=2 | B@ep | for experts E@ep",
+    "edp=2 ep=2 | B@edp,ep | for experts E@ep C@edp | zero edp,ep",
+    "a=2 b=2 | B@a F@b | for experts E@a I@b | zero a",
+    NULL,
+};
+
 static const char *const moe_plans[] = {
     "",
     "dp=2 | B@dp",
@@ -602,6 +636,7 @@ const exec_zoo exec_models[] = {
     {"mlp, sgd", build_sgd, NULL, sgd_plans},
     {"mlp, momentum", build_momentum, NULL, sgd_plans},
     {"mlp, 8 bits", build_8_bits, NULL, sgd_plans},
+    {"mlp, lamb", build_lamb, NULL, parts_plans},
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},
@@ -622,6 +657,7 @@ const exec_zoo exec_models[] = {
     {"t5, recomputed", exec_build_t5, "enc", exec_t5_plans},
     {"experts", build_moe, NULL, moe_plans},
     {"experts, recomputed", build_moe, "all", moe_plans},
+    {"experts, lamb", build_moe_lamb, NULL, parts_moe_plans},
     {"experts with normalized choices", build_top_moe, NULL, moe_plans},
     {"experts of experts", build_experts_of_experts, NULL, experts_of_experts_plans},
     {NULL, NULL, NULL, NULL},

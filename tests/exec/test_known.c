@@ -471,6 +471,18 @@ static const live_case cases[] = {
           "  l[] = z * c  tag loss\n"
           "}\n" TRAIN ", recompute = needed(body) }\n",
      "shard B @ dp\nstage (layer) @ pp", SAVED, 1, 0},
+    {"each unit gathers a weight that it reads, one for nobody, too",
+     HEAD "dim B = 8, S = 8, H = 4\n"
+          "model m(x[B,S,H]) -> l[] {\n"
+          "  u[B,S,H] = sigmoid(x)\n"
+          "  weight w[S], v[S]\n"
+          "  n[B,S,H] = layer_norm(x, v, w, over = S)\n"
+          "  d[B,S,H] = rms_norm(u, w, over = S)\n"
+          "  p[B,S,H] = u * u  tag front\n"
+          "  y[B,S,H] = n * n  tag rear\n"
+          "  l[] = y * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard S @ dp\nstage (front, rear) @ pp", WEIGHTS, 1, 0},
 };
 
 static etch_placed *placed_of(etch_arena *arena, const char *why, const char *model, const char *lines)

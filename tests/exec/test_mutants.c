@@ -4,6 +4,7 @@
 #include "exec_check.h"
 #include "exec_profile.h"
 #include "exec_traffic.h"
+#include "mutations.h"
 #include "suite.h"
 #include "verify.h"
 
@@ -74,26 +75,11 @@ END_TEST
 
 /* ---- mutations ----------------------------------------------------------------------------------------- */
 
-/* What must notice. */
-typedef enum witness {
-    BY_NUMBERS, /* the executor: results, gradients, FLOP, ranks */
-    BY_TRAFFIC, /* bytes that are counted on a run */
-    BY_PROFILE, /* costs as they are written down */
-    BY_HELP     /* what `etch help ops` tells the user */
-} witness;
-
-/* One way of making a row wrong. False: it does not apply to this row. */
-typedef struct mutation {
-    const char *name;
-    witness seen;
-    bool (*apply)(etch_row *row);
-} mutation;
-
 /* Is it a row of the step's end, a move, or one that calls become others of: one that no graph has? */
 static bool is_of_step(const etch_row *row)
 {
     return row->role == ETCH_ROLE_RESHARD || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
-           row->use == ETCH_USE_EMA || row->updates;
+           row->use == ETCH_USE_EMA || row->work;
 }
 
 /* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that
@@ -487,40 +473,6 @@ static bool not_served(etch_row *row)
     return applies;
 }
 
-static bool no_optimizer(etch_row *row)
-{
-    bool applies = row->updates;
-    row->updates = false;
-    return applies;
-}
-
-static bool more_states(etch_row *row)
-{
-    row->states++;
-    return row->updates;
-}
-
-static bool no_momentum(etch_row *row)
-{
-    bool applies = row->with_momentum != NULL;
-    row->with_momentum = NULL;
-    return applies;
-}
-
-static bool no_8_bits(etch_row *row)
-{
-    bool applies = row->with_8_bits != NULL;
-    row->with_8_bits = NULL;
-    return applies;
-}
-
-static bool smaller_block(etch_row *row)
-{
-    bool applies = row->state_block > 0;
-    row->state_block = 16;
-    return applies;
-}
-
 static const mutation mutations[] = {
     {"constants: first", BY_NUMBERS, more_flop_first},
     {"constants: second", BY_NUMBERS, more_flop_second},
@@ -565,15 +517,11 @@ static const mutation mutations[] = {
     {"family: norm", BY_PROFILE, a_norm},
     {"stays", BY_PROFILE, does_not_stay},
     {"serving", BY_PROFILE, not_served},
-    {"updates", BY_PROFILE, no_optimizer},
-    {"states", BY_PROFILE, more_states},
-    {"with_momentum", BY_PROFILE, no_momentum},
-    {"with_8_bits", BY_PROFILE, no_8_bits},
-    {"state_block", BY_PROFILE, smaller_block},
     {"operands", BY_HELP, one_operand_less},
     {"takes", BY_HELP, takes_nothing},
     {"needs", BY_HELP, needs_nothing},
     {"help", BY_HELP, other_help},
+    {NULL, BY_HELP, NULL},
 };
 
 /* ---- the tests of one row, with a table ---------------------------------------------------------------- */
@@ -728,6 +676,10 @@ static const struct {
     {"sgd_momentum", "flop: none", "likewise"},
     {"grad_norm", "flop: none", "likewise"},
     {"ema", "flop: none", "likewise"},
+    {"lamb", "flop: none", "likewise"},
+    {"lamb_norms", "flop: none", "likewise"},
+    {"sgd", "update_reads: states", "it keeps none"},
+    {"sgd", "update_writes: states", "it keeps none"},
 };
 
 static bool makes_a_difference(const char *row, const char *change)
@@ -777,11 +729,13 @@ static void try_all(etch_arena *arena)
 {
     const char *profiles = read_profiles(arena);
     const etch_row *row;
+    const mutation *const lists[] = {mutations, update_mutations};
     etch_buf missed = {.arena = arena};
     etch_buf_puts(&missed, "");
     for (uint32_t r = 0; (row = etch_row_at(etch_table_builtin(), r)) != NULL; r++)
-        for (size_t i = 0; i < sizeof mutations / sizeof *mutations; i++)
-            try_mutation(arena, row, &mutations[i], profiles, &missed);
+        for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+            for (const mutation *m = lists[k]; m->name; m++)
+                try_mutation(arena, row, m, profiles, &missed);
     ck_assert_msg(missed.length == 0, "not noticed, or noticed though it makes no difference\n%s",
                   missed.text);
 }

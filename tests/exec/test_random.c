@@ -211,32 +211,33 @@ static void check_gradients(etch_arena *arena, const source *from, uint64_t seed
     expect_nothing(&i, exec_check_saved(i.training, seed));
 }
 
-static tally each_case(etch_arena *arena, uint32_t models,
-                       void (*body)(etch_arena *arena, uint64_t seed, uint32_t part, tally *t))
+typedef void (*checking)(etch_arena *arena, const source *from, uint64_t seed, uint32_t part, tally *t);
+
+static tally each_case(etch_arena *arena, const source *from, uint32_t models, checking body)
 {
     uint64_t first = etch_test_seed(1), count = etch_effort(models);
     tally t = {0};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part <= PLANS; part++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            body(own, seed, part, &t);
+            body(own, from, seed, part, &t);
             etch_arena_free(own);
         }
     ck_assert_msg(3 * t.placed > 2 * t.refused, "%u plans placed, %u refused", t.placed, t.refused);
     return t;
 }
 
-static void check_model(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+static void check_model(etch_arena *arena, const source *from, uint64_t seed, uint32_t part, tally *t)
 {
     if (part == 0)
-        check_gradients(arena, &plain, seed);
+        check_gradients(arena, from, seed);
     else
-        check_plan(arena, &plain, seed, part, t);
+        check_plan(arena, from, seed, part, t);
 }
 
 static void random_models(etch_arena *arena)
 {
-    each_case(arena, MODELS, check_model);
+    each_case(arena, &plain, MODELS, check_model);
 }
 
 START_TEST(random_models_are_right)
@@ -257,13 +258,13 @@ static void check_sums(etch_arena *arena, uint64_t seed)
         expect_nothing(&one, etch_text(arena, "the loss is %g, as it is written %g", loss, as_written));
 }
 
-static void check_rich(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+static void check_rich(etch_arena *arena, const source *from, uint64_t seed, uint32_t part, tally *t)
 {
     if (part == 0) {
-        check_gradients(arena, &rich, seed);
+        check_gradients(arena, from, seed);
         check_sums(arena, seed);
     } else {
-        check_plan(arena, &rich, seed, part, t);
+        check_plan(arena, from, seed, part, t);
     }
 }
 
@@ -278,7 +279,7 @@ static void expect_enough(uint32_t count, const char *what)
 
 static void rich_models(etch_arena *arena)
 {
-    const tally t = each_case(arena, RICH_MODELS, check_rich);
+    const tally t = each_case(arena, &rich, RICH_MODELS, check_rich);
     for (uint32_t k = 0; k < EXEC_KIND_CACHE; k++)
         expect_enough(t.kinds[k], exec_kind_names[k]);
     expect_enough(t.padded, "padded dims");
@@ -291,17 +292,9 @@ START_TEST(models_of_all_kinds_are_right)
 }
 END_TEST
 
-static void check_in_part(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
-{
-    if (part == 0)
-        check_gradients(arena, &in_part, seed);
-    else
-        check_plan(arena, &in_part, seed, part, t);
-}
-
 static void models_in_part(etch_arena *arena)
 {
-    const tally t = each_case(arena, PART_MODELS, check_in_part);
+    const tally t = each_case(arena, &in_part, PART_MODELS, check_model);
     expect_enough(t.in_part, "iterations that are recomputed, and others");
 }
 
@@ -311,17 +304,9 @@ START_TEST(models_that_are_recomputed_in_part_are_right)
 }
 END_TEST
 
-static void check_padded(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
-{
-    if (part == 0)
-        check_gradients(arena, &padded, seed);
-    else
-        check_plan(arena, &padded, seed, part, t);
-}
-
 static void padded_models(etch_arena *arena)
 {
-    const tally t = each_case(arena, PADDED_MODELS, check_padded);
+    const tally t = each_case(arena, &padded, PADDED_MODELS, check_model);
     printf("# %4u plans, %u with padded dims, %u with batches that ranks share unevenly\n", t.placed,
            t.padded, t.shared);
     ck_assert_msg(2 * t.padded > t.placed && 8 * t.shared > t.placed, "%u plans, %u padded, %u shared",
@@ -334,15 +319,15 @@ START_TEST(models_that_no_mesh_divides_are_right)
 }
 END_TEST
 
-static void check_served(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+static void check_served(etch_arena *arena, const source *from, uint64_t seed, uint32_t part, tally *t)
 {
     if (part)
-        check_plan(arena, &served, seed, part, t);
+        check_plan(arena, from, seed, part, t);
 }
 
 static void served_models(etch_arena *arena)
 {
-    const tally t = each_case(arena, SERVED_MODELS, check_served);
+    const tally t = each_case(arena, &served, SERVED_MODELS, check_served);
     for (uint32_t k = EXEC_KIND_CACHE; k < EXEC_KINDS; k++)
         expect_enough(t.kinds[k], exec_kind_names[k]);
     expect_enough(t.shared, "batches that ranks share unevenly");
@@ -356,11 +341,11 @@ END_TEST
 
 /* ---- sizes ------------------------------------------------------------------------------------------ */
 
-static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+static void check_sizes(etch_arena *arena, const source *from, uint64_t seed, uint32_t part, tally *t)
 {
     if (part == 0)
         return;
-    const instance i = instance_of(arena, &odd, seed, part);
+    const instance i = instance_of(arena, from, seed, part);
     etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         t->refused++;
@@ -372,7 +357,7 @@ static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *
 
 static void random_sizes(etch_arena *arena)
 {
-    each_case(arena, MODELS, check_sizes);
+    each_case(arena, &odd, MODELS, check_sizes);
 }
 
 START_TEST(requirements_say_what_can_be_divided)

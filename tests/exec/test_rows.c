@@ -166,7 +166,7 @@ static void coverage(etch_arena *arena)
     const etch_row *row;
     for (uint32_t r = 0; (row = etch_row_at(etch_table_builtin(), r)) != NULL; r++) {
         bool of_step = row->role == ETCH_ROLE_RESHARD || row->compose || row->use == ETCH_USE_NORM ||
-                       row->use == ETCH_USE_EMA || row->updates ||
+                       row->use == ETCH_USE_EMA || row->work ||
                        row->use == ETCH_USE_AVERAGE; /* made of others */
         ck_assert_msg(of_step || is_covered(arena, row), "no case has the row %s", row->name);
     }

@@ -77,17 +77,17 @@ static void options(etch_arena *arena)
          "  help its arguments are master, main_grads, momentum\n"},
         {"optimizer = sgd_momentum", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"
-         "  help optimizers are adamw, sgd\n"},
+         "  help optimizers are adamw, sgd, lamb\n"},
         {"optimizer = adamw(momentum = 0.9)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"
          "  help its arguments are master, main_grads, bits\n"},
         {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
         {"optimizer = adam", NULL,
-         "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd\n"},
+         "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd, lamb\n"},
         {"optimizer = adamww", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
          "  help did you mean 'adamw'?\n"
-         "  help optimizers are adamw, sgd\n"},
+         "  help optimizers are adamw, sgd, lamb\n"},
         {"optimizer = adamw(mester = true)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'mester'\n"
          "  help did you mean 'master'?\n"
@@ -95,6 +95,14 @@ static void options(etch_arena *arena)
         {"optimizer = adamw(master = 1)", NULL, "E0220 a.etch:5:36 master is true or false\n"},
         {"optimizer = adamw(true)", NULL,
          "E0220 a.etch:5:27 arguments of an optimizer have names: adamw(master = true)\n"},
+        {"optimizer = lamb", "-/1 lamb", ""},
+        {"optimizer = lamb(master = true)", "-/1 lamb+master", ""},
+        {"optimizer = lamb(bits = 8)", NULL,
+         "E0220 a.etch:5:26 lamb has no argument 'bits'\n"
+         "  help its arguments are master, main_grads\n"},
+        {"optimizer = lamb_norms", NULL,
+         "E0220 a.etch:5:21 there is no optimizer 'lamb_norms'\n"
+         "  help optimizers are adamw, sgd, lamb\n"},
         {"optimizer = 3", NULL,
          "E0220 a.etch:5:21 an optimizer is written like optimizer = adamw(master = true)\n"},
         {"accumulate = micro", NULL,

@@ -6,6 +6,7 @@
 
 typedef struct end_work {
     const etch_weight_group *weight_group;
+    const etch_row *row; /* of the first weight */
     etch_collective collective;
     uint32_t axes;
     bool every_microbatch;
@@ -46,6 +47,7 @@ static inline end_works end_works_of(const etch_placed *placed, etch_end_role ro
                 continue;
             if (c->group != group) {
                 const end_work work = {.weight_group = group = c->group,
+                                       .row = c->row,
                                        .collective = task->collective,
                                        .axes = task->axes,
                                        .every_microbatch = task->when == ETCH_EACH_MICROBATCH,

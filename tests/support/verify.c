@@ -20,12 +20,19 @@ bool verify_wrong(verifying *v, const char *format, ...)
     return false;
 }
 
-static const char *const end_roles[] = {
-    [ETCH_END_NONE] = "step",          [ETCH_END_REDUCE] = "reduction",
-    [ETCH_END_NORM] = "norm",          [ETCH_END_REDUCE_SHARED] = "shared-weight reduction",
-    [ETCH_END_UPDATE] = "update",      [ETCH_END_NORM_REDUCE] = "reduction of the norm",
-    [ETCH_END_LOAD] = "load",          [ETCH_END_STORE] = "store",
-    [ETCH_END_GATHER] = "end's gather"};
+static const char *const end_roles[] = {[ETCH_END_NONE] = "step",
+                                        [ETCH_END_REDUCE] = "reduction",
+                                        [ETCH_END_NORM] = "norm",
+                                        [ETCH_END_REDUCE_SHARED] = "shared-weight reduction",
+                                        [ETCH_END_UPDATE] = "update",
+                                        [ETCH_END_NORM_REDUCE] = "reduction of the norm",
+                                        [ETCH_END_PREPARE] = "first part of the update",
+                                        [ETCH_END_SHARE_PREPARED] = "share of the update",
+                                        [ETCH_END_REFINE] = "second part of the update",
+                                        [ETCH_END_SHARE_REFINED] = "second share of the update",
+                                        [ETCH_END_LOAD] = "load",
+                                        [ETCH_END_STORE] = "store",
+                                        [ETCH_END_GATHER] = "end's gather"};
 
 const char *verify_task_name(const verifying *v, const etch_step_task *task)
 {

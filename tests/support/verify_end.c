@@ -10,6 +10,8 @@ typedef struct weight_end {
     uint32_t adds;              /* of the training graph, to its gradient */
     uint32_t reduced, gathered; /* axes */
     uint32_t shared, norms, updates, loads, stores;
+    uint32_t parts;   /* of its update before the last one */
+    uint32_t told;    /* axes over whose ranks something is shared after the first of these */
     etch_expr loaded; /* bytes */
 } weight_end;
 
@@ -134,7 +136,8 @@ static bool check_groups(const ending *e)
 static bool check_end_task(const ending *e, const etch_step_task *task)
 {
     verifying *v = e->v;
-    const bool computes = task->end == ETCH_END_NORM || task->end == ETCH_END_UPDATE;
+    const bool computes = task->end == ETCH_END_NORM || task->end == ETCH_END_UPDATE ||
+                          task->end == ETCH_END_PREPARE || task->end == ETCH_END_REFINE;
     const bool loads = task->end == ETCH_END_LOAD, stores = task->end == ETCH_END_STORE;
     const etch_task_kind kind = computes ? ETCH_TASK_COMPUTE
                                 : loads  ? ETCH_TASK_LOAD
@@ -209,6 +212,14 @@ static bool note_contribution(const ending *e, const etch_step_task *task, const
         end->stores++;
         return verify_same(e->v, c->moved, end->loaded) ||
                verify_wrong(e->v, "of %s other bytes are stored than are loaded", c->tensor->name);
+    case ETCH_END_PREPARE:
+    case ETCH_END_REFINE:
+        end->parts++;
+        return true;
+    case ETCH_END_SHARE_PREPARED:
+    case ETCH_END_SHARE_REFINED:
+        end->told |= task->axes;
+        return end->parts > 0 || verify_wrong(e->v, "nothing of %s is there to be shared", c->tensor->name);
     default:
         end->gathered |= task->axes;
         return true;
@@ -279,6 +290,15 @@ static bool may_be_shared(const verifying *v, const etch_tensor *weight)
            (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0].position)));
 }
 
+/* The axes along which the plan's lines divide the weight. */
+static uint32_t sharding_axes(const etch_placed *placed, const etch_tensor *weight)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        axes |= etch_is_sharded(placed->weight_of[weight->id]->place[a]) ? 1u << a : 0;
+    return axes;
+}
+
 static bool check_weight(const ending *e, const etch_tensor *weight)
 {
     verifying *v = e->v;
@@ -306,6 +326,9 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
         return verify_wrong(v, "the gradient of %s is %u times in the norm", name, (unsigned)end->norms);
     if (end->updates != updates)
         return verify_wrong(v, "weight %s has %u updates", name, (unsigned)end->updates);
+    if (end->told & ~(parts | sharding_axes(placed, weight)))
+        return verify_wrong(v, "the update of %s is shared over %s, which do not divide it", name,
+                            etch_axes_label(placed, end->told));
     const bool away = !etch_is_zero(etch_offloaded_bytes(placed, weight));
     if (end->loads != away || end->stores != away)
         return verify_wrong(v, "states of %s are loaded %u times and stored %u times", name,

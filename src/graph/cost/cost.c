@@ -130,27 +130,31 @@ static void list_params(const listing *l)
     }
 }
 
+static void push_ending(const listing *l, const etch_weight_group *weight_group, uint32_t i,
+                        const etch_row *row, etch_expr flop)
+{
+    const etch_expr weight_groups = weight_group->body ? weight_group->body->count : etch_int(l->sym, 1);
+    etch_cost item = etch_cost_of_weight(ETCH_FLOPS, weight_group->weights.at[i], flop,
+                                         etch_mul(l->sym, weight_groups, weight_group->copies.at[i]));
+    item.phase = ETCH_OPTIMIZER;
+    item.row = row;
+    push(l, item);
+}
+
 /* Optimizer and clipping norm of a weight of the whole job. */
 static void list_ending(const listing *l, const etch_weight_group *weight_group, uint32_t i)
 {
     const etch_train *train = &l->training->train;
     const etch_tensor *weight = weight_group->weights.at[i];
     const etch_expr elements = etch_elements(l->sym, weight, etch_size_in_training, l->training);
-    const etch_expr weight_groups = weight_group->body ? weight_group->body->count : etch_int(l->sym, 1);
-    const struct {
-        const etch_row *row;
-        /* of an element */
-        uint32_t flop;
-    } ops[] = {{train->optimizer.row, etch_update_flop(l->training)},
-               {etch_row_for(l->training->graph, ETCH_USE_NORM), etch_clip_flop(l->training)}};
-    for (int k = 0; k < (train->clip ? 2 : 1); k++) {
-        etch_cost item =
-            etch_cost_of_weight(ETCH_FLOPS, weight, etch_mul(l->sym, elements, etch_int(l->sym, ops[k].flop)),
-                                etch_mul(l->sym, weight_groups, weight_group->copies.at[i]));
-        item.phase = ETCH_OPTIMIZER;
-        item.row = ops[k].row;
-        push(l, item);
+    for (uint32_t part = 0; train->optimizer.row && part <= ETCH_LAST_PART; part++) {
+        const etch_row *row = etch_update_part(l->training, weight, part);
+        if (row)
+            push_ending(l, weight_group, i, row, etch_update_of_job(l->training, weight, row).flop);
     }
+    if (train->clip)
+        push_ending(l, weight_group, i, etch_row_for(l->training->graph, ETCH_USE_NORM),
+                    etch_mul(l->sym, elements, etch_int(l->sym, etch_clip_flop(l->training))));
 }
 
 static void list_endings(const listing *l)

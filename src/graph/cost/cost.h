@@ -6,6 +6,7 @@
 #include "graph/cost/count.h"
 #include "graph/stage/stage.h"
 #include "graph/step/step.h"
+#include "graph/train/op_roles.h"
 
 /* ---- what backward keeps ------------------------------------------------------------------------------- */
 
@@ -170,9 +171,6 @@ void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *sta
 
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 
-/* The roles of ops for counting conventions: which give the logits, choose experts, ... */
-typedef struct etch_op_roles etch_op_roles;
-const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena);
 /* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to
  * count? */
 bool etch_count_fits(const etch_count *count, const etch_op_roles *roles);

@@ -102,7 +102,8 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training) - lasting);
     if (!(away & ETCH_OFFLOAD_MOMENTS))
         push_bytes(l, weight, copies, ETCH_MEMORY_MOMENTS,
-                   etch_moment_bytes(l->training, held_elements(l, weight, ETCH_MEMORY_MOMENTS)));
+                   etch_moment_bytes(l->training, etch_optimizer_of(l->training, weight),
+                                     held_elements(l, weight, ETCH_MEMORY_MOMENTS)));
 }
 
 /* Room for states of the optimizer on their way between host and device. */

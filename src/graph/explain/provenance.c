@@ -19,6 +19,7 @@ const char *etch_rule_name(etch_rule rule)
         [ETCH_RULE_UPDATE] = "update",       [ETCH_RULE_SHARED_WEIGHT] = "tie",
         [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
         [ETCH_RULE_WHOLE] = "whole",         [ETCH_RULE_RING] = "ring",
+        [ETCH_RULE_OPTIMIZER] = "optimizer",
     };
     return (unsigned)rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
@@ -561,6 +562,11 @@ void etch_provenance_explain(const etch_explaining *how, const etch_provenance *
     case ETCH_RULE_CLIP:
         explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
                         "gradients are clipped by the norm of all of them");
+        break;
+    case ETCH_RULE_OPTIMIZER:
+        explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
+                        "%s asks what a weight is as a whole, of which ranks of %s update a part each",
+                        etch_row_name(how->placed->training->train.optimizer.row), group);
         break;
     case ETCH_RULE_STAGE:
         explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,

@@ -204,6 +204,48 @@ typedef struct etch_flop {
     const char *help;
 } etch_flop;
 
+/* What a rank works on in a part of the update of a weight. */
+typedef struct etch_update_call {
+    etch_sym *sym;
+    const struct etch_row *row;
+    /* elements that it updates, padding included */
+    etch_expr elements;
+    /* how many matrices they are of; 1 of what is none */
+    etch_expr matrices;
+    /* of a matrix: all of its rows and columns; NULL: it is none */
+    etch_expr rows, columns;
+    /* how often the optimizer multiplies */
+    etch_expr steps;
+} etch_update_call;
+
+/* What that takes: FLOP, those of them that are of products of matrices, and bytes beside those that the row
+ * says. NULL: none. */
+typedef struct etch_update_work {
+    etch_expr flop, product_flop, read, written;
+} etch_update_work;
+
+/* What a part of an update reads and writes of each element. */
+typedef enum etch_update_use {
+    ETCH_UPDATE_GRADIENT = 1 << 0,
+    /* what the weight is to be changed by, which has taken the place of the gradient */
+    ETCH_UPDATE_CHANGE = 1 << 1,
+    /* the weight, or its master copy instead; both are written */
+    ETCH_UPDATE_WEIGHT = 1 << 2,
+    /* what the optimizer keeps */
+    ETCH_UPDATE_STATES = 1 << 3,
+    /* what products read and make */
+    ETCH_UPDATE_FACTOR = 1 << 4
+} etch_update_use;
+
+/* What ranks that have parts of a matrix tell each other after a part of its update. */
+typedef enum etch_update_share {
+    ETCH_SHARE_NOTHING,
+    /* sums over all of its elements, an f32 each */
+    ETCH_SHARE_SUMS,
+    /* the matrix */
+    ETCH_SHARE_MATRIX
+} etch_update_share;
+
 /* What a row says of its FLOP. */
 typedef struct etch_flop_cost {
     /* NULL: none */
@@ -215,6 +257,8 @@ typedef struct etch_flop_cost {
 } etch_flop_cost;
 
 struct etch_call;
+
+enum { ETCH_MOST_PARTS_BEFORE = 2 };
 
 struct etch_row {
     const char *name;
@@ -290,6 +334,17 @@ struct etch_row {
     uint32_t state_block;
     /* an optimizer: the row that takes its place when it keeps a momentum, and with states of 8 bits */
     const char *with_momentum, *with_8_bits;
+    /* an optimizer: the parts that an update has before its last, which is this row */
+    const char *before[ETCH_MOST_PARTS_BEFORE];
+    /* an optimizer: it asks which weights are matrices */
+    bool of_matrices;
+    /* an optimizer, or a part before: what it takes. NULL: a part of none */
+    etch_update_work (*work)(const etch_update_call *call);
+    /* etch_update_use bits */
+    unsigned update_reads, update_writes;
+    /* a part before: what ranks share after it, and how many sums */
+    etch_update_share share;
+    uint32_t sums;
     /* is nothing when the result has the dims of operand 0 */
     bool elide_same;
     /* derived from a row with a map: from and to trade places */

@@ -299,7 +299,7 @@ void etch_stages_find(etch_placer *p)
     find_positions(&s);
     if (etch_stage_share_shards(&s))
         find_positions(&s);
-    if (etch_stage_cut_where_read(&s))
+    if (etch_stage_move_where_read(&s))
         find_positions(&s);
     if (etch_stage_begin_with_terms(&s))
         find_positions(&s);

@@ -80,9 +80,9 @@ bool etch_stage_is_own_shard(const etch_staging *s, const etch_step *step);
 /* Lets backward read the shards that forward has cut, after the unit that makes the whole. True when there
  * were any: positions are then to be found again. */
 bool etch_stage_share_shards(const etch_staging *s);
-/* Lets every unit cut the shards of weights and inputs that it reads. True when there were any that another
- * one had cut: positions are then to be found again. */
-bool etch_stage_cut_where_read(etch_staging *s);
+/* Lets every unit cut the shards of weights and inputs that it reads, and gather the weights. True when there
+ * were any that another one had moved: positions are then to be found again. */
+bool etch_stage_move_where_read(etch_staging *s);
 /* Finds the cuts, and where weights are used. */
 void etch_stage_find_alive(etch_staging *s);
 

@@ -2,7 +2,8 @@
  *
  * Those of what the forward pass has made, where backward cuts them again in a unit after the one that has
  * made the whole: there is what forward has sent, so that backward reads what forward has cut. Those of what
- * is there anyway, weights and inputs, each unit that reads them cuts itself: they are not sent. */
+ * is there anyway, weights and inputs, each unit that reads them cuts itself, and gathers weights: they are
+ * not sent. */
 #include "graph/stage/stage_int.h"
 
 bool etch_stage_is_own_shard(const etch_staging *s, const etch_step *step)
@@ -104,35 +105,56 @@ bool etch_stage_share_shards(const etch_staging *s)
 
 /* ---- what is there anyway ------------------------------------------------------------------------------ */
 
-/* A shard that an item reads, under whatever name, and the same, cut again at the position of the item. */
-typedef struct cut_again {
-    const etch_value *shard;
+/* What an item reads, under whatever name, moved; and the same, moved again at the position of the item. */
+typedef struct moved_again {
+    const etch_value *value;
     etch_position at;
     etch_value *again;
-} cut_again;
+} moved_again;
 
-typedef ETCH_VEC(cut_again) cuts_again;
+typedef ETCH_VEC(moved_again) moves_again;
 
-/* The shard of a weight or an input that the value is, cut at the top level; NULL: it is none. */
-static const etch_step *cuts_given(const etch_value *value)
+/* The move that makes the value, of a weight, or a cut of an input, at the top level; NULL: there is none. */
+static etch_step *moves_given(const etch_value *value)
 {
     while (value->step && etch_step_shows(value->step) && etch_op_is_view(value->step->op))
         value = value->step->ins[0];
-    const etch_step *step = value->step;
-    const bool cuts = step && step->collective == ETCH_SLICE && !step->copies && !value->sharded_flat;
-    const etch_value *whole = cuts ? etch_value_memory(step->ins[0], NULL) : NULL;
-    return whole && !whole->step && whole->tensor->kind != ETCH_ACT ? step : NULL;
+    etch_step *step = value->step;
+    if (!step || step->collective == ETCH_NO_COLLECTIVE || step->copies || value->sharded_flat)
+        return NULL;
+    const etch_value *given = etch_value_memory(step->ins[0], NULL);
+    if (given->step)
+        return moves_given(given) ? step : NULL;
+    const etch_tensor_kind kind = given->tensor->kind;
+    return kind == ETCH_WEIGHT || (kind != ETCH_ACT && step->collective == ETCH_SLICE) ? step : NULL;
 }
 
-static etch_value *cut_at(const etch_staging *s, cuts_again *cuts, const etch_value *value, etch_position at)
+/* Of the units that read what is moved, the one of the move has this reader. */
+static void asked_by(const etch_staging *s, etch_step *move, const etch_step *reader)
 {
-    for (uint32_t i = 0; i < cuts->count; i++)
-        if (cuts->at[i].shard == value && cuts->at[i].at == at)
-            return cuts->at[i].again;
+    const etch_op *op = move->provenance.op;
+    const etch_step *said = op ? s->p->steps[op->id] : NULL;
+    if (said && reader->op && said->position != reader->position)
+        move->provenance.op = reader->op;
+}
+
+static etch_value *move_at(const etch_staging *s, moves_again *moves, const etch_value *value,
+                           const etch_step *reader)
+{
+    const etch_position at = reader->position;
+    for (uint32_t i = 0; i < moves->count; i++)
+        if (moves->at[i].value == value && moves->at[i].at == at)
+            return moves->at[i].again;
+    const etch_value *from = moves_given(value)->ins[0];
+    etch_value *before = moves_given(from) ? move_at(s, moves, from, reader) : NULL;
     s->p->phase = value->step->phase;
     s->p->scope = value->step->scope;
     etch_value *again = etch_place_again(s->p, value);
-    ETCH_PUSH(s->p->arena, cuts, (cut_again){value, at, again});
+    etch_step *step = moves_given(again);
+    if (before)
+        step->ins[0] = before;
+    asked_by(s, step, reader);
+    ETCH_PUSH(s->p->arena, moves, (moved_again){value, at, again});
     return again;
 }
 
@@ -149,32 +171,34 @@ static void put_before(etch_staging *s, etch_placed_region *region, uint32_t fro
         region->items.at[other + i] = moved[i];
 }
 
-/* Cuts what a step reads, and another unit has cut. How many items more there are. */
-static uint32_t cut_for(etch_staging *s, etch_placed_region *region, uint32_t item, cuts_again *cuts)
+/* Moves what a step reads, and another unit has moved. How many items more there are. */
+static uint32_t move_for(etch_staging *s, etch_placed_region *region, uint32_t item, moves_again *moves)
 {
     etch_step *step = region->items.at[item].step;
     const uint32_t before = region->items.count;
     for (uint32_t i = 0; i < step->in_count; i++) {
-        const etch_step *cutter = cuts_given(step->ins[i]);
-        if (cutter && cutter->position != step->position)
-            step->ins[i] = cut_at(s, cuts, step->ins[i], step->position);
+        etch_step *mover = moves_given(step->ins[i]);
+        if (mover && mover->position != step->position)
+            step->ins[i] = move_at(s, moves, step->ins[i], step);
+        else if (mover)
+            asked_by(s, mover, step);
     }
     put_before(s, region, before, item);
     return region->items.count - before;
 }
 
-bool etch_stage_cut_where_read(etch_staging *s)
+bool etch_stage_move_where_read(etch_staging *s)
 {
     etch_placed_region *const regions[] = {s->placed->forward, s->placed->backward};
     bool any = false;
     for (uint32_t r = 0; r < 2 && regions[r]; r++) {
-        cuts_again cuts = {0};
+        moves_again moves = {0};
         s->p->region = regions[r];
         for (uint32_t i = 0; i < regions[r]->items.count; i++) {
             const etch_placed_item *item = &regions[r]->items.at[i];
             if (!item->step || etch_stage_is_view(item) || item->step->position == ETCH_NO_POSITION)
                 continue;
-            const uint32_t more = cut_for(s, regions[r], i, &cuts);
+            const uint32_t more = move_for(s, regions[r], i, &moves);
             any = any || more > 0;
             i += more;
         }

@@ -2,6 +2,8 @@
  * gathered where ranks update a part of them each. */
 #include "graph/step/step_int.h"
 
+#include "graph/ir/row.h"
+
 typedef struct ending {
     etch_placed *placed;
     const etch_training *training;
@@ -68,8 +70,6 @@ static etch_expr updated_elements(const ending *e, const etch_tensor *weight)
 /* What is done for one element: FLOP, and bytes. */
 typedef struct amounts {
     uint32_t flop, read, written, payload;
-    /* beside these, what the optimizer keeps is read and written */
-    bool moments;
 } amounts;
 
 static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
@@ -109,11 +109,6 @@ static void contribute_weight(const ending *e, etch_step_task *task, const etch_
     c.read = times(e, elements, of_one.read);
     c.written = times(e, elements, of_one.written);
     c.payload = times(e, elements, of_one.payload);
-    if (of_one.moments) {
-        const etch_expr moments = etch_moment_bytes(e->training, elements);
-        c.read = etch_add(e->sym, c.read, moments);
-        c.written = etch_add(e->sym, c.written, moments);
-    }
     contribute(e, task, c);
 }
 
@@ -298,30 +293,78 @@ static void add_norm_reduce(const ending *e)
 
 /* ---- the optimizer ------------------------------------------------------------------------------------- */
 
-/* What the optimizer does for one element. It reads the gradient, the weight (its master copy when there is
- * one) and what it keeps. It writes all but the gradient back, and the weight as well when it has a master
- * copy. A copy of the gradient is written and read besides. */
-static amounts of_update(const etch_training *training, const etch_tensor *weight)
+/* The task of the group for a part of an update: those from `first` on are the group's. */
+static etch_step_task *update_task(const ending *e, uint32_t first, const etch_weight_group *group,
+                                   etch_end_role role, const etch_row *row)
 {
-    const etch_dtypes *dtypes = &training->graph->dtypes;
-    const etch_optimizer *optimizer = &training->train.optimizer;
-    const uint32_t main_grad = optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
-    const uint32_t copy = etch_weight_copy_bytes(training);
-    const uint32_t both = main_grad + (optimizer->ema ? copy : 0);
-    const uint32_t own = etch_dtype_bytes(weight->dtype);
-    return (amounts){.flop = etch_update_flop(training),
-                     .read = etch_dtype_bytes(dtypes->grads) + (optimizer->master ? copy : own) + both,
-                     .written = own + (optimizer->master ? copy : 0) + both,
-                     .moments = true};
+    for (uint32_t i = first; i < e->out->count; i++)
+        if (e->out->at[i]->contributions.at[0].row == row)
+            return e->out->at[i];
+    ETCH_PUSH(e->arena, e->out, new_task(e, role, group));
+    return e->out->at[e->out->count - 1];
 }
 
-static void add_update(const ending *e, const etch_weight_group *group)
+/* A part of the update of the weights of a group: a task for each optimizer. */
+static void add_update(const ending *e, const etch_weight_group *group, uint32_t part)
 {
-    etch_step_task *task = new_task(e, ETCH_END_UPDATE, group);
-    for (uint32_t i = 0; i < group->weights.count; i++)
-        contribute_weight(e, task, group, i, e->training->train.optimizer.row,
-                          of_update(e->training, group->weights.at[i]));
-    push(e, task);
+    static const etch_end_role roles[] = {ETCH_END_PREPARE, ETCH_END_REFINE, ETCH_END_UPDATE};
+    const uint32_t first = e->out->count;
+    for (uint32_t i = 0; i < group->weights.count; i++) {
+        const etch_row *row = etch_update_part(e->training, group->weights.at[i], part);
+        etch_step_contribution c = of_weight(e, group, i, row);
+        if (!c.gradient || !row)
+            continue;
+        const etch_update_work work =
+            etch_update_of_rank(e->placed, c.tensor, row, updated_elements(e, c.tensor));
+        c.flop = work.flop;
+        c.read = work.read;
+        c.written = work.written;
+        contribute(e, update_task(e, first, group, roles[part], row), c);
+    }
+}
+
+/* The collective of the group for what ranks share of a weight: those from `first` on are the group's. */
+static etch_step_task *share_task(const ending *e, uint32_t first, const etch_weight_group *group,
+                                  etch_end_role role, const etch_update_shared *shared)
+{
+    for (uint32_t i = first; i < e->out->count; i++)
+        if (e->out->at[i]->axes == shared->axes && e->out->at[i]->collective == shared->collective)
+            return e->out->at[i];
+    etch_step_task *task = new_collective(e, role, group, shared->collective, shared->axes);
+    task->provenance =
+        (etch_provenance){ETCH_RULE_OPTIMIZER, .weight_group = group, .line = e->training->train.span};
+    ETCH_PUSH(e->arena, e->out, task);
+    return task;
+}
+
+/* What ranks share after a part of the update. */
+static void add_shares(const ending *e, const etch_weight_group *group, uint32_t part)
+{
+    static const etch_end_role roles[] = {ETCH_END_SHARE_PREPARED, ETCH_END_SHARE_REFINED};
+    const uint32_t first = e->out->count;
+    for (uint32_t i = 0; i < group->weights.count; i++) {
+        const etch_row *row = etch_update_part(e->training, group->weights.at[i], part);
+        if (!row || row->share == ETCH_SHARE_NOTHING)
+            continue;
+        const etch_update_shared shared = etch_update_shared_of(e->placed, group->weights.at[i], row);
+        etch_step_contribution c =
+            of_weight(e, group, i, etch_row_of_collective(e->training->graph, shared.collective));
+        if (!c.gradient || !shared.axes)
+            continue;
+        c.payload = shared.payload;
+        contribute(e, share_task(e, first, group, roles[part], &shared), c);
+    }
+}
+
+/* Each part of all groups, before the next one begins. */
+static void add_parts(const ending *e)
+{
+    for (uint32_t part = 0; part <= ETCH_LAST_PART; part++) {
+        for (uint32_t i = 0; i < e->placed->weight_groups.count; i++)
+            add_update(e, e->placed->weight_groups.at[i], part);
+        for (uint32_t i = 0; i < e->placed->weight_groups.count && part < ETCH_LAST_PART; i++)
+            add_shares(e, e->placed->weight_groups.at[i], part);
+    }
 }
 
 /* States that are in the memory of the host come for the update of a group, and go back. */
@@ -342,15 +385,13 @@ static void add_transfer(const ending *e, const etch_weight_group *group, etch_t
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-/* Each for all groups, before the next begins. */
 static void add_updates(const ending *e)
 {
     etch_weight_group *const *groups = e->placed->weight_groups.at;
     const uint32_t count = e->placed->weight_groups.count;
     for (uint32_t i = 0; i < count; i++)
         add_transfer(e, groups[i], ETCH_TASK_LOAD);
-    for (uint32_t i = 0; i < count; i++)
-        add_update(e, groups[i]);
+    add_parts(e);
     for (uint32_t i = 0; i < count; i++)
         add_transfer(e, groups[i], ETCH_TASK_STORE);
 }

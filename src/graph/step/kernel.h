@@ -37,8 +37,25 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena);
-/* FLOP of the optimizer for one element; zero without one. */
-uint32_t etch_update_flop(const etch_training *training);
+/* The optimizer of a weight, where there is one; and the parts of its update, of which the last is this row
+ * itself. NULL: it has no such part. */
+const etch_row *etch_optimizer_of(const etch_training *training, const etch_tensor *weight);
+const etch_row *etch_update_part(const etch_training *training, const etch_tensor *weight, uint32_t part);
+enum { ETCH_LAST_PART = ETCH_MOST_PARTS_BEFORE };
+/* What such a part takes for one copy of a weight: of the whole job, which says FLOP alone; on a rank, which
+ * updates so many elements of it. */
+etch_update_work etch_update_of_job(const etch_training *training, const etch_tensor *weight,
+                                    const etch_row *part);
+etch_update_work etch_update_of_rank(const etch_placed *placed, const etch_tensor *weight,
+                                     const etch_row *part, etch_expr elements);
+/* What ranks that have parts of the same matrix share after a part of its update; over no axes: nothing. */
+typedef struct etch_update_shared {
+    etch_collective collective;
+    uint32_t axes;
+    etch_expr payload;
+} etch_update_shared;
+etch_update_shared etch_update_shared_of(const etch_placed *placed, const etch_tensor *weight,
+                                         const etch_row *part);
 /* Bytes of one element of a copy of the weights. */
 uint32_t etch_weight_copy_bytes(const etch_training *training);
 /* Bytes that the optimizer keeps: of one element, copies that it works on; of so many that a rank has of a
@@ -46,7 +63,7 @@ uint32_t etch_weight_copy_bytes(const etch_training *training);
 uint32_t etch_master_bytes(const etch_training *training);
 /* Of them, those that the next step reads: all but copies of gradients. */
 uint32_t etch_lasting_master_bytes(const etch_training *training);
-etch_expr etch_moment_bytes(const etch_training *training, etch_expr elements);
+etch_expr etch_moment_bytes(const etch_training *training, const etch_row *optimizer, etch_expr elements);
 /* FLOP of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES long. */
 uint32_t etch_clip_flop(const etch_training *training);
 

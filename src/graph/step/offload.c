@@ -13,7 +13,8 @@ etch_expr etch_offloaded_bytes(const etch_placed *placed, const etch_tensor *wei
     if (states & ETCH_OFFLOAD_MASTER)
         bytes = etch_mul(sym, elements, etch_int(sym, etch_lasting_master_bytes(training)));
     if (states & ETCH_OFFLOAD_MOMENTS)
-        bytes = etch_add(sym, bytes, etch_moment_bytes(training, elements));
+        bytes =
+            etch_add(sym, bytes, etch_moment_bytes(training, etch_optimizer_of(training, weight), elements));
     return bytes;
 }
 

@@ -33,7 +33,13 @@ typedef enum etch_end_role {
     ETCH_END_NORM_REDUCE,
     /* states of the optimizer that are in the memory of the host come for their update */
     ETCH_END_LOAD,
-    /* the optimizer */
+    /* the optimizer, where an update has parts: what it does first, and what ranks that have parts of a
+     * weight share then; the same once more */
+    ETCH_END_PREPARE,
+    ETCH_END_SHARE_PREPARED,
+    ETCH_END_REFINE,
+    ETCH_END_SHARE_REFINED,
+    /* and the last part */
     ETCH_END_UPDATE,
     /* and go back */
     ETCH_END_STORE,

@@ -777,6 +777,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     leave_untrained(&d);
     find_groups(&d);
     sort_groups(training);
+    etch_matrices_find(training);
     for (uint32_t i = 0; i < training->weight_groups.count; i++)
         training->weight_groups.at[i]->id = i;
     graph->region = graph->forward;

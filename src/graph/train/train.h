@@ -7,6 +7,10 @@
 typedef struct etch_optimizer {
     /* adamw, sgd, ... */
     const etch_row *row;
+    /* of one that is for matrices alone: the optimizer of all other weights, and of tables and heads */
+    const etch_row *rest;
+    /* of one that multiplies: how often it does so in an update */
+    etch_expr steps;
     /* keeps a master copy of the weights */
     bool master;
     /* works on a copy of the gradients, which it makes and keeps */
@@ -50,6 +54,15 @@ typedef struct etch_weight_group {
     ETCH_VEC(etch_expr) copies;
 } etch_weight_group;
 
+/* What a weight is to an optimizer: a matrix, several of the same shape (those of experts), or no matrix. */
+typedef struct etch_matrix {
+    /* bits of its dims in their order: products sum over these, and have those in their results, or the other
+     * way round; all other dims count matrices. Both 0: it is none */
+    uint32_t rows, columns;
+    /* rows of it are looked up, or it gives the logits */
+    bool is_outer;
+} etch_matrix;
+
 /* A training graph: the forward region of `graph` and what was derived from it. */
 typedef struct etch_training {
     etch_graph *graph;
@@ -59,6 +72,8 @@ typedef struct etch_training {
     /* by order of weights; NULL where a weight has none */
     ETCH_VEC(etch_tensor *) gradients;
     ETCH_VEC(etch_weight_group *) weight_groups;
+    /* by tensor id of a weight; NULL: the optimizer does not ask */
+    const etch_matrix *matrices;
 } etch_training;
 
 /* Derives backward, recomputation and the weight groups. A graph may be trained in several ways, one after

@@ -92,6 +92,8 @@ void etch_either_add(etch_deriver *d, etch_op *op);
 void etch_either_end(etch_deriver *d);
 /* Finds what is zeros where loops run no iteration, and what is not computed then. */
 void etch_made_find(etch_training *training);
+/* Finds which weights are matrices, where the optimizer asks. */
+void etch_matrices_find(etch_training *training);
 /* Marks the weights that the train block does not train. False after an error. */
 bool etch_freeze(etch_graph *graph, const etch_train *train);
 

@@ -141,8 +141,8 @@ static void read_optimizer_argument(filling *f, const char *optimizer, const etc
 
 static void report_no_optimizer(const filling *f, etch_ast_name name)
 {
-    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor", "lion",
-                                         "muon", "lamb",    "shampoo",         "none"};
+    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor",
+                                         "lion", "muon",    "shampoo",         "none"};
     const etch_table *table = etch_table_builtin();
     ETCH_VEC(const char *) names = {0};
     const etch_row *row;

@@ -1,7 +1,8 @@
 /* Roles of ops for counting conventions, found by how they are connected: the products that give the logits,
  * those that choose experts, the norms between two projections, and the dims of tokens. */
-#include "graph/cost/cost_int.h"
+#include "graph/train/op_roles.h"
 #include "graph/ir/cursor.h"
+#include "graph/train/train_int.h"
 
 #include <string.h>
 
