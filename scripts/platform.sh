@@ -70,16 +70,17 @@ s390x)
 musl)
     scripts/setup.sh musl
     unpack "$(dpkg --print-architecture)" libgmp-dev libjansson-dev libmd-dev libmpfr-dev libnlopt-dev \
-        libzstd-dev
+        libnlopt0 libzstd-dev
     libraries=$root/usr/lib/$(gcc -print-multiarch)
     headers=$root/usr/include
     PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libraries/pkgconfig cmake -S . -B "$build" -G Ninja \
         -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_C_COMPILER=musl-gcc \
+        -DCMAKE_LIBRARY_PATH="$libraries" \
         -DCMAKE_C_FLAGS="-Werror -isystem $headers/$(gcc -print-multiarch) -isystem $headers"
     cmake --build "$build" --parallel "$jobs" --target libetch
     cmake --preset release
     cmake --build --preset release --parallel "$jobs" --target libetch
-    # Not the program, which needs NLopt: Debian has no archive of it, and the shared one needs glibc.
+    # Not the program: CMake names shared libraries, too, where it links that, and those need glibc.
     for example in examples/*.c; do
         name=$(basename "$example" .c)
         with "$build" "$name" musl-gcc -static tests/platform/fortified.c

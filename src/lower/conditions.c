@@ -148,7 +148,11 @@ static void ask_dims(etch_bound *b, const etch_graph *graph)
     for (uint32_t i = 0; i < graph->dims.count; i++) {
         const etch_dim *dim = graph->dims.at[i];
         if (etch_map_find(&used, dim))
-            ask(b, dim->size, dim->average_sized ? average : count, dim->span, "dim ", dim->name);
+            ask(b, dim->size,
+                dim->average_sized  ? average
+                : dim->may_be_empty ? count_or_none
+                                    : count,
+                dim->span, "dim ", dim->name);
     }
 }
 

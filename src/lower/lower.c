@@ -281,6 +281,8 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
         l->job->binding_count = l->options->values.given_count;
     }
     l->job->uses_host = outline.moves_states;
+    if (l->options->only_checks)
+        return ETCH_OK;
     etch_families_make(l->arena, values.placed, &outline.collectives, l->job);
     for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
         set_class(l, &outline, stage, work_share);
@@ -301,7 +303,7 @@ static etch_status lower(void *data)
         status = lower_work_share(l, scratch, work_share);
         etch_arena_free(scratch);
     }
-    if (status != ETCH_OK)
+    if (status != ETCH_OK || l->options->only_checks)
         return status;
     etch_families_number(l->arena, job);
     job->workloads = l->workloads.at;

@@ -376,6 +376,8 @@ typedef struct etch_lower_options {
     /* is filled; nodes have numbers of tasks, and the job is brief even where that leaves nothing out.
      * Expressions are those of the placed graph, the rest is in the arena of the job. NULL: not asked for */
     etch_step_form *form;
+    /* nothing is wanted but whether it can be lowered: the job is none */
+    bool only_checks;
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };

@@ -442,10 +442,13 @@ static void pass_message(etch_unroller *u, etch_action action, const message_end
 {
     const etch_pipe *pipe = u->outline->pipe;
     const etch_chunk_message *message = end->message;
-    char name[ETCH_MESSAGE_NAME], suffix[ETCH_MESSAGE_NAME / 2] = "";
-    if (pipe->chunks > 1)
+    const bool is_named = u->outline->naming != ETCH_NAMES_NONE;
+    char name[ETCH_MESSAGE_NAME] = "", suffix[ETCH_MESSAGE_NAME / 2] = "";
+    if (is_named && pipe->chunks > 1)
         snprintf(suffix, sizeof suffix, ".chunk%" PRIu32, end->place.chunk);
-    snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", end->place.stage, suffix);
+    if (is_named)
+        snprintf(name, sizeof name, "%s.stage%" PRIu32 "%s", sends ? "send" : "recv", end->place.stage,
+                 suffix);
     const etch_task task = {.type = sends ? ETCH_NODE_SEND : ETCH_NODE_RECV,
                             .bytes = message->bytes,
                             .number = message->number,

@@ -143,8 +143,8 @@ static point point_of(const etch_machine *machine, const etch_measured *row)
         at.work = (double)cycles / etch_decimal_double(machine->device->clock);
     } else {
         etch_enclosure work, bytes;
-        etch_enclosure_start(&work);
-        etch_enclosure_start(&bytes);
+        etch_enclosure_start(&work, false);
+        etch_enclosure_start(&bytes, false);
         etch_enclosure_count(&work, 0);
         etch_kernel_bare(machine->device, kernel, &work, &bytes);
         at.work = middle(&work);

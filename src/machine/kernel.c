@@ -58,7 +58,7 @@ static void flop_of(etch_enclosure *out, const etch_kernel_call *kernel)
 static void add_product(etch_enclosure *sum, uint64_t a, uint64_t b, uint64_t c)
 {
     etch_enclosure part;
-    etch_enclosure_start(&part);
+    etch_enclosure_start(&part, sum->is_quick);
     etch_enclosure_count(&part, a);
     etch_enclosure_scale(&part, b);
     etch_enclosure_scale(&part, c);
@@ -101,14 +101,24 @@ typedef struct parts {
     etch_enclosure one, other;
 } parts;
 
-static void parts_each(parts *p, void (*each)(etch_enclosure *range))
+static void parts_start(parts *p, bool is_quick)
 {
-    each(&p->work);
-    each(&p->bytes);
-    each(&p->one);
-    each(&p->other);
+    etch_enclosure_start(&p->work, is_quick);
+    etch_enclosure_start(&p->bytes, is_quick);
+    etch_enclosure_start(&p->one, is_quick);
+    etch_enclosure_start(&p->other, is_quick);
     for (int i = 0; i < ETCH_FIT_NUMBERS; i++)
-        each(&p->at[i]);
+        etch_enclosure_start(&p->at[i], is_quick);
+}
+
+static void parts_end(parts *p)
+{
+    etch_enclosure_end(&p->work);
+    etch_enclosure_end(&p->bytes);
+    etch_enclosure_end(&p->one);
+    etch_enclosure_end(&p->other);
+    for (int i = 0; i < ETCH_FIT_NUMBERS; i++)
+        etch_enclosure_end(&p->at[i]);
 }
 
 /* o + ((F/(P e))^p + (Q/(B m))^p)^(1/p) */
@@ -293,7 +303,7 @@ void etch_kernel_bare(const etch_device *device, const etch_kernel_call *kernel,
                       etch_enclosure *bytes)
 {
     etch_enclosure rate;
-    etch_enclosure_start(&rate);
+    etch_enclosure_start(&rate, bytes->is_quick);
     bytes_of(bytes, kernel);
     etch_enclosure_decimal(&rate, device->bandwidth);
     etch_enclosure_div(bytes, bytes, &rate);
@@ -330,13 +340,13 @@ const char *etch_kernel_formula(const etch_machine *machine, const etch_kernel_c
                                 const etch_fitted *fit, const etch_enclosure bare[2], etch_enclosure *out)
 {
     parts p;
-    parts_each(&p, etch_enclosure_start);
+    parts_start(&p, out->is_quick);
     for (int i = 0; i < ETCH_FIT_NUMBERS; i++)
         etch_enclosure_decimal(&p.at[i], fit->at[i]);
     etch_enclosure_max(&p.work, &bare[0], &bare[0]);
     etch_enclosure_max(&p.bytes, &bare[1], &bare[1]);
     const char *why = time_of(&p, machine, kernel, out);
-    parts_each(&p, etch_enclosure_end);
+    parts_end(&p);
     return why;
 }
 
@@ -351,8 +361,8 @@ const char *etch_kernel_time(etch_arena *arena, const etch_machine *machine, con
         return why;
     etch_enclosure bare[2], result;
     for (int i = 0; i < 2; i++)
-        etch_enclosure_start(&bare[i]);
-    etch_enclosure_start(&result);
+        etch_enclosure_start(&bare[i], false);
+    etch_enclosure_start(&result, false);
     if (kernel->kind != ETCH_KERNEL_COLLECTIVE && kernel->kind != ETCH_KERNEL_SYSTOLIC)
         etch_kernel_bare(machine->device, kernel, &bare[0], &bare[1]);
     why = etch_kernel_formula(machine, kernel, fit, bare, &result);

@@ -1,4 +1,4 @@
-/* What the files of machine share: intervals of MPFR numbers. */
+/* What the files of machine share: intervals of numbers. */
 #ifndef ETCH_MACHINE_MACHINE_INT_H
 #define ETCH_MACHINE_MACHINE_INT_H
 
@@ -8,12 +8,18 @@
 
 #include "machine/machine.h"
 
-/* low <= value <= high, none of them negative. Every operation rounds outwards. */
+/* low <= value <= high, none of them negative. Every operation rounds outwards. Quick ones have ends that are
+ * doubles, which nearly always tell the whole picosecond that a time is rounded to; the others have 128 bits.
+ * The operands of an operation and its result are alike. */
 typedef struct etch_enclosure {
+    bool is_quick;
+    /* of quick ones; `above` may be infinite */
+    double below, above;
+    /* of all others */
     mpfr_t low, high;
 } etch_enclosure;
 
-void etch_enclosure_start(etch_enclosure *range);
+void etch_enclosure_start(etch_enclosure *range, bool is_quick);
 void etch_enclosure_end(etch_enclosure *range);
 void etch_enclosure_decimal(etch_enclosure *out, etch_decimal value);
 void etch_enclosure_count(etch_enclosure *out, uint64_t value);

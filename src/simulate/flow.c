@@ -31,6 +31,9 @@ typedef ETCH_VEC(meeting) meeting_list;
 typedef struct flowing {
     const etch_step_shape *shape;
     etch_shape_flow *flow;
+    /* as marks are numbered, class by class and slot by slot */
+    etch_flow_event *events;
+    uint32_t event_count;
     etch_arena *arena, *scratch;
     flowing_class *classes;
     uint32_t class_count;
@@ -39,7 +42,15 @@ typedef struct flowing {
     uint32_t *class_of, *slot_of, *mark_of, *home;
     /* by event that another stands for: the next one it stands for */
     uint32_t *next;
-    /* by event: is it in the order? */
+    /* by event: what it lasts itself, as long as events have no numbers of durations; of which each is kept
+     * once */
+    etch_flow_duration *duration_of;
+    etch_sim_words durations;
+    /* by event: how many wait for it; does neither a wait nor the end of the step depend on it? */
+    uint32_t *uses;
+    bool *is_idle;
+    /* each event after all that it waits for; by event: is it there? */
+    uint32_t *order, order_count;
     bool *is_listed;
     ETCH_VEC(uint32_t) stack;
 } flowing;
@@ -155,7 +166,7 @@ static void join(flowing *f, uint32_t event, uint32_t other)
 static bool join_messages(flowing *f)
 {
     uint32_t sends = 0, receives = 0;
-    for (uint32_t e = 1; e < f->flow->event_count; e++) {
+    for (uint32_t e = 1; e < f->event_count; e++) {
         const uint32_t class = f->class_of[e], slot = f->slot_of[e];
         const etch_shape_mark *mark = &content_at(f, class, slot)->marks[f->mark_of[e]];
         if (mark->kind != ETCH_MARK_RECEIVES)
@@ -166,7 +177,7 @@ static bool join_messages(flowing *f)
         *at = e;
         receives++;
     }
-    for (uint32_t e = 1; e < f->flow->event_count; e++) {
+    for (uint32_t e = 1; e < f->event_count; e++) {
         const uint32_t class = f->class_of[e], slot = f->slot_of[e];
         const etch_shape_mark *mark = &content_at(f, class, slot)->marks[f->mark_of[e]];
         if (mark->kind != ETCH_MARK_SENDS)
@@ -176,8 +187,8 @@ static bool join_messages(flowing *f)
             other ? &content_at(f, mark->other, f->slot_of[other])->marks[f->mark_of[other]] : NULL;
         if (!back || back->other != class || back->entry != mark->entry || f->home[other] != other)
             return false;
-        f->flow->events[e].sends = class;
-        f->flow->events[e].receives = mark->other;
+        f->duration_of[e].sends = class;
+        f->duration_of[e].receives = mark->other;
         join(f, e, other);
         sends++;
     }
@@ -190,7 +201,7 @@ static bool join_meetings(flowing *f)
     const uint32_t families = f->shape->job->family_count;
     meeting_list *meetings = ETCH_NEW_ARRAY(f->scratch, f->shape->group_count, meeting_list);
     uint32_t *met = ETCH_NEW_ARRAY(f->scratch, (size_t)f->class_count * families, uint32_t);
-    for (uint32_t e = 1; e < f->flow->event_count; e++) {
+    for (uint32_t e = 1; e < f->event_count; e++) {
         const etch_shape_mark *mark = &content_at(f, f->class_of[e], f->slot_of[e])->marks[f->mark_of[e]];
         if (mark->kind != ETCH_MARK_MEETS)
             continue;
@@ -212,42 +223,51 @@ static bool join_meetings(flowing *f)
     return true;
 }
 
+static uint32_t number_of(flowing *f, const etch_flow_duration *duration)
+{
+    const uint32_t words[] = {duration->entry, duration->sends, duration->receives};
+    return etch_sim_number(&f->durations, words, sizeof words / sizeof *words);
+}
+
 static bool add_sources(flowing *f, uint32_t event)
 {
-    etch_flow_event *out = &f->flow->events[event];
+    etch_flow_event *out = &f->events[event];
+    etch_flow_duration *lasts = &f->duration_of[event];
     out->first_source = f->sources.count;
-    out->entry = UINT32_MAX;
     for (uint32_t e = event; e != UINT32_MAX; e = f->next[e]) {
         const etch_shape_content *content = content_at(f, f->class_of[e], f->slot_of[e]);
         const etch_shape_mark *mark = &content->marks[f->mark_of[e]];
-        out->entry = mark->entry;
+        lasts->entry = mark->entry;
         for (uint32_t k = mark->first_thread; k < mark->first_thread + mark->thread_count; k++) {
             const etch_shape_thread *thread = &content->threads.at[k];
-            etch_flow_source source = {.weight = thread->weight};
+            etch_flow_source source = {.cell = thread->cell};
             if (!source_of(f, f->class_of[e], f->slot_of[e], thread, &source.event))
                 return false;
-            ETCH_PUSH(f->arena, &f->sources, source);
+            ETCH_PUSH(f->scratch, &f->sources, source);
         }
     }
     out->source_count = f->sources.count - out->first_source;
+    if (lasts->entry != UINT32_MAX)
+        out->duration = number_of(f, lasts);
     return true;
 }
 
 static void name_events(flowing *f)
 {
-    const uint32_t count = f->flow->event_count;
+    const uint32_t count = f->event_count;
     f->class_of = ETCH_NEW_ARRAY(f->scratch, count, uint32_t);
     f->slot_of = ETCH_NEW_ARRAY(f->scratch, count, uint32_t);
     f->mark_of = ETCH_NEW_ARRAY(f->scratch, count, uint32_t);
     f->home = ETCH_NEW_ARRAY(f->scratch, count, uint32_t);
     f->next = ETCH_NEW_ARRAY(f->scratch, count, uint32_t);
     f->is_listed = ETCH_NEW_ARRAY(f->scratch, count, bool);
-    f->flow->events = ETCH_NEW_ARRAY(f->arena, count, etch_flow_event);
+    f->duration_of = ETCH_NEW_ARRAY(f->scratch, count, etch_flow_duration);
+    f->events = ETCH_NEW_ARRAY(f->scratch, count, etch_flow_event);
     for (uint32_t e = 0; e < count; e++) {
         f->home[e] = e;
         f->next[e] = UINT32_MAX;
-        f->flow->events[e] = (etch_flow_event){
-            .entry = UINT32_MAX, .sends = UINT32_MAX, .receives = UINT32_MAX, .repeat = UINT32_MAX};
+        f->events[e] = (etch_flow_event){.duration = UINT32_MAX, .repeat = UINT32_MAX};
+        f->duration_of[e] = (etch_flow_duration){UINT32_MAX, UINT32_MAX, UINT32_MAX};
     }
     for (uint32_t c = 0; c < f->class_count; c++)
         for (uint32_t slot = 0; slot <= f->classes[c].slots.count; slot++)
@@ -290,15 +310,14 @@ static bool is_repeated(const flowing *f, uint32_t event)
     uint32_t later;
     if (!shift(f, event, &later) || f->home[later] != later)
         return false;
-    const etch_flow_event *a = &f->flow->events[event], *b = &f->flow->events[later];
-    if (a->source_count != b->source_count || a->entry != b->entry || a->sends != b->sends ||
-        a->receives != b->receives)
+    const etch_flow_event *a = &f->events[event], *b = &f->events[later];
+    if (a->source_count != b->source_count || a->duration != b->duration)
         return false;
     for (uint32_t i = 0; i < a->source_count; i++) {
         const etch_flow_source *x = &f->sources.at[a->first_source + i],
                                *y = &f->sources.at[b->first_source + i];
         uint32_t source = ETCH_FLOW_START;
-        if (x->weight != y->weight || (x->event != ETCH_FLOW_START && !shift(f, x->event, &source)) ||
+        if (x->cell != y->cell || (x->event != ETCH_FLOW_START && !shift(f, x->event, &source)) ||
             source != y->event)
             return false;
     }
@@ -334,8 +353,8 @@ static bool find_reach(flowing *f)
 {
     etch_shape_flow *flow = f->flow;
     flow->reach = 1;
-    for (uint32_t e = 1; e < flow->event_count; e++) {
-        const etch_flow_event *event = &flow->events[e];
+    for (uint32_t e = 1; e < f->event_count; e++) {
+        const etch_flow_event *event = &f->events[e];
         if (f->home[e] != e || event->repeat == UINT32_MAX)
             continue;
         for (uint32_t i = 0; i < event->source_count; i++) {
@@ -364,8 +383,7 @@ static void set_repeats(flowing *f, int64_t first, int64_t last)
         for (uint32_t i = 0; i <= last - first; i++) {
             const uint32_t slot = c->begins + i * c->period;
             for (uint32_t e = c->first[slot]; e < c->first[slot + c->period]; e++) {
-                f->flow->events[e].repeat = i;
-                f->flow->events[e].step = c->step;
+                f->events[e].repeat = i;
             }
         }
     }
@@ -397,17 +415,54 @@ static void find_middle(flowing *f, const etch_pipe *pipe)
     set_repeats(f, first, last);
 }
 
+/* ---- what is needed ------------------------------------------------------------------------------------ */
+
+static void count_uses(flowing *f)
+{
+    f->uses = ETCH_NEW_ARRAY(f->scratch, f->event_count, uint32_t);
+    f->is_idle = ETCH_NEW_ARRAY(f->scratch, f->event_count, bool);
+    for (uint32_t e = 1; e < f->event_count; e++)
+        for (uint32_t i = 0; f->home[e] == e && i < f->events[e].source_count; i++)
+            f->uses[f->sources.at[f->events[e].first_source + i].event]++;
+}
+
+/* Ends of which nothing but the end of the step could come, and that something in their slots ends after.
+ * Those of the middle are needed, or not, in all of its repeats. */
+static void find_idle(flowing *f)
+{
+    for (uint32_t e = 1; e < f->event_count; e++) {
+        const flowing_class *c = &f->classes[f->class_of[e]];
+        const etch_shape_mark *mark = &content_at(f, f->class_of[e], f->slot_of[e])->marks[f->mark_of[e]];
+        f->is_idle[e] = mark->kind == ETCH_MARK_ENDS && mark->is_followed && f->uses[e] == 0;
+        const uint32_t repeat = f->events[e].repeat;
+        if (repeat == UINT32_MAX || repeat == 0)
+            continue;
+        bool *first = &f->is_idle[e - repeat * c->step];
+        *first = *first && f->is_idle[e];
+    }
+    for (uint32_t e = 1; e < f->event_count; e++) {
+        const uint32_t repeat = f->events[e].repeat;
+        if (repeat != UINT32_MAX)
+            f->is_idle[e] = f->is_idle[e - repeat * f->classes[f->class_of[e]].step];
+    }
+}
+
+/* Does the event stand for itself, and is needed? */
+static bool counts(const flowing *f, uint32_t event)
+{
+    return f->home[event] == event && !f->is_idle[event];
+}
+
 /* ---- the order ----------------------------------------------------------------------------------------- */
 
 /* Adds an event behind all that it waits for. False: it waits for itself. */
 static bool list_event(flowing *f, uint32_t event)
 {
-    etch_shape_flow *flow = f->flow;
     f->stack.count = 0;
     ETCH_PUSH(f->scratch, &f->stack, event);
     while (f->stack.count > 0) {
         const uint32_t at = f->stack.at[f->stack.count - 1];
-        const etch_flow_event *e = &flow->events[at];
+        const etch_flow_event *e = &f->events[at];
         bool ready = true;
         for (uint32_t i = 0; !f->is_listed[at] && i < e->source_count; i++) {
             const uint32_t source = f->sources.at[e->first_source + i].event;
@@ -415,14 +470,14 @@ static bool list_event(flowing *f, uint32_t event)
                 continue;
             ready = false;
             ETCH_PUSH(f->scratch, &f->stack, source);
-            if (f->stack.count > 2 * flow->event_count)
+            if (f->stack.count > 2 * f->event_count)
                 return false;
         }
         if (!ready)
             continue;
         f->stack.count--;
         if (!f->is_listed[at])
-            flow->order[flow->order_count++] = at;
+            f->order[f->order_count++] = at;
         f->is_listed[at] = true;
     }
     return true;
@@ -433,36 +488,66 @@ static bool list_events(flowing *f)
 {
     etch_shape_flow *flow = f->flow;
     bool fine = true;
-    flow->order = ETCH_NEW_ARRAY(f->arena, flow->event_count, uint32_t);
+    f->order = ETCH_NEW_ARRAY(f->scratch, f->event_count, uint32_t);
     flow->ends = ETCH_NEW_ARRAY(f->arena, flow->repeats + 1, uint32_t);
     for (uint32_t c = 0; c < f->class_count; c++)
         for (uint32_t e = f->classes[c].first[0];
              flow->repeats && fine && e < f->classes[c].first[f->classes[c].begins]; e++)
-            fine = f->home[e] != e || list_event(f, e);
+            fine = !counts(f, e) || list_event(f, e);
     for (uint32_t i = 0; fine && i < flow->repeats; i++) {
         for (uint32_t c = 0; fine && c < f->class_count; c++) {
             const flowing_class *own = &f->classes[c];
             const uint32_t slot = own->begins + i * own->period;
             for (uint32_t e = own->first[slot]; fine && e < own->first[slot + own->period]; e++)
-                fine = f->home[e] != e || list_event(f, e);
+                fine = !counts(f, e) || list_event(f, e);
         }
-        flow->ends[i] = flow->order_count;
+        flow->ends[i] = f->order_count + 1;
     }
-    for (uint32_t e = 1; fine && e < flow->event_count; e++)
-        fine = f->home[e] != e || list_event(f, e);
+    for (uint32_t e = 1; fine && e < f->event_count; e++)
+        fine = !counts(f, e) || list_event(f, e);
     return fine;
 }
 
-/* The events of the first repeat, by which later ones are told. */
-static void list_first(flowing *f)
+/* By repeat and event of it: where that stands. */
+static void list_repeats(flowing *f, const uint32_t *number)
 {
     etch_shape_flow *flow = f->flow;
     ETCH_VEC(uint32_t) first = {0};
-    for (uint32_t e = 1; e < flow->event_count; e++)
-        if (f->home[e] == e && flow->events[e].repeat == 0)
-            ETCH_PUSH(f->arena, &first, e);
-    flow->first_repeat = first.at;
-    flow->first_count = first.count;
+    for (uint32_t e = 1; e < f->event_count; e++)
+        if (counts(f, e) && f->events[e].repeat == 0)
+            ETCH_PUSH(f->scratch, &first, e);
+    flow->each_count = first.count;
+    flow->repeated = ETCH_NEW_ARRAY(f->arena, (size_t)flow->repeats * first.count, uint32_t);
+    for (uint32_t i = 0; i < flow->repeats; i++)
+        for (uint32_t k = 0; k < first.count; k++) {
+            const uint32_t event = number[first.at[k] + i * f->classes[f->class_of[first.at[k]]].step];
+            flow->repeated[(size_t)i * first.count + k] = event;
+            flow->events[event].which = k;
+        }
+}
+
+/* Events in their order, and what they wait for: next to each other, they are quickly gone through. */
+static void lay_out(flowing *f)
+{
+    etch_shape_flow *flow = f->flow;
+    uint32_t *number = ETCH_NEW_ARRAY(f->scratch, f->event_count, uint32_t), sources = 0;
+    flow->event_count = f->order_count + 1;
+    flow->events = ETCH_NEW_ARRAY(f->arena, flow->event_count, etch_flow_event);
+    flow->sources = ETCH_NEW_ARRAY(f->arena, f->sources.count, etch_flow_source);
+    flow->events[ETCH_FLOW_START] = f->events[ETCH_FLOW_START];
+    for (uint32_t i = 0; i < f->order_count; i++)
+        number[f->order[i]] = i + 1;
+    for (uint32_t i = 0; i < f->order_count; i++) {
+        etch_flow_event *event = &flow->events[i + 1];
+        *event = f->events[f->order[i]];
+        event->is_last = f->uses[f->order[i]] == 0;
+        event->first_source = sources;
+        for (uint32_t k = 0; k < event->source_count; k++) {
+            const etch_flow_source *from = &f->sources.at[f->events[f->order[i]].first_source + k];
+            flow->sources[sources++] = (etch_flow_source){number[from->event], from->cell};
+        }
+    }
+    list_repeats(f, number);
 }
 
 /* ---- more microbatches --------------------------------------------------------------------------------- */
@@ -471,15 +556,15 @@ static void list_first(flowing *f)
 static int zone_of(const flowing *f, uint32_t event)
 {
     const flowing_class *c = &f->classes[f->class_of[event]];
-    return f->slot_of[event] < c->begins ? -1 : f->flow->events[event].repeat == UINT32_MAX;
+    return f->slot_of[event] < c->begins ? -1 : f->events[event].repeat == UINT32_MAX;
 }
 
 static void find_growth(flowing *f)
 {
     etch_shape_flow *flow = f->flow;
     flow->may_grow = flow->repeats > 0;
-    for (uint32_t e = 1; flow->may_grow && e < flow->event_count; e++) {
-        const etch_flow_event *event = &flow->events[e];
+    for (uint32_t e = 1; flow->may_grow && e < f->event_count; e++) {
+        const etch_flow_event *event = &f->events[e];
         if (f->home[e] != e)
             continue;
         const int zone = zone_of(f, e);
@@ -537,6 +622,17 @@ static bool grows(etch_arena *arena, const etch_shape_flow *flow, const etch_pip
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
+static void keep_durations(const flowing *f)
+{
+    f->flow->duration_count = f->durations.lists.count;
+    f->flow->durations = ETCH_NEW_ARRAY(f->arena, f->durations.lists.count, etch_flow_duration);
+    for (uint32_t i = 0; i < f->durations.lists.count; i++) {
+        uint32_t count;
+        const uint32_t *words = etch_sim_list_at(&f->durations, i, &count);
+        f->flow->durations[i] = (etch_flow_duration){words[0], words[1], words[2]};
+    }
+}
+
 static bool make(flowing *f, const etch_pipe *pipe)
 {
     uint64_t events = 1;
@@ -544,7 +640,7 @@ static bool make(flowing *f, const etch_pipe *pipe)
     for (uint32_t c = 0; c < f->class_count; c++)
         if (!list_class(f, c, pipe, &events))
             return false;
-    f->flow->event_count = (uint32_t)events;
+    f->event_count = (uint32_t)events;
     name_events(f);
     if (!join_messages(f) || !join_meetings(f))
         return false;
@@ -552,10 +648,14 @@ static bool make(flowing *f, const etch_pipe *pipe)
         if (f->home[e] == e && !add_sources(f, e))
             return false;
     find_middle(f, pipe);
-    list_first(f);
     find_growth(f);
-    f->flow->sources = f->sources.at;
-    return list_events(f);
+    count_uses(f);
+    find_idle(f);
+    keep_durations(f);
+    if (!list_events(f))
+        return false;
+    lay_out(f);
+    return true;
 }
 
 static const etch_shape_flow *make_flow(etch_arena *arena, const etch_step_shape *shape,
@@ -566,6 +666,7 @@ static const etch_shape_flow *make_flow(etch_arena *arena, const etch_step_shape
                  .arena = arena,
                  .scratch = etch_arena_new(etch_arena_mem(arena)),
                  .class_count = shape->job->program_count};
+    f.durations.arena = f.scratch;
     f.flow->microbatches = pipe->microbatches;
     const bool fine = etch_pipe_fits(etch_diags_new(f.scratch), (etch_span){0, 0}, pipe) && make(&f, pipe);
     etch_arena_free(f.scratch);

@@ -46,7 +46,8 @@ static etch_sim_program prepare(etch_arena *arena, const etch_class_program *of)
 static bool fill(etch_step_shape *shape, etch_sim *sim)
 {
     const etch_job *job = sim->job;
-    etch_tape_maker maker = {.sim = sim, .shape = shape, .known = {.arena = sim->arena}};
+    etch_tape_maker maker = {
+        .sim = sim, .shape = shape, .known = {.arena = sim->arena}, .known_sums = {.arena = sim->arena}};
     etch_sim_program *prepared = ETCH_NEW_ARRAY(sim->arena, job->program_count, etch_sim_program);
     shape->programs = ETCH_NEW_ARRAY(shape->arena, job->program_count, etch_brief_program);
     shape->contents = ETCH_NEW_ARRAY(shape->arena, job->program_count, etch_shape_content *);
@@ -97,6 +98,7 @@ etch_step_shape *etch_step_shape_make(etch_arena *arena, const etch_job *job, co
                                    .form = form,
                                    .streams = etch_sim_streams(&sim)};
         keep_groups(shape, &sim);
+        ETCH_PUSH(arena, &shape->cells, (etch_shape_cell){0}); /* the 0 of all paths */
         fine = fill(shape, &sim);
     }
     etch_arena_free(scratch);

@@ -4,7 +4,8 @@
  *     shape.c     what is the same, and where groups lie on a mesh
  *     tape.c      the longest paths through what slots do, as sums over tasks
  *     flow.c      how the slots of all classes wait for each other
- *     timer.c     how long tasks take, and the step */
+ *     timer.c     how long tasks take
+ *     lanes.c     the steps of several rows at a time */
 #ifndef ETCH_SIMULATE_SHAPE_INT_H
 #define ETCH_SIMULATE_SHAPE_INT_H
 
@@ -39,24 +40,36 @@ typedef struct etch_tape_node {
 } etch_tape_node;
 #define ETCH_TAPE_BEGIN (UINT32_C(1) << 31)
 
-/* The paths through a slot, from its begins to the nodes that others have to know. The first begin is the
- * time 0. */
+/* What slots do, node by node. The first begin is the time 0. */
 typedef struct etch_tape {
     ETCH_VEC(etch_tape_node) nodes;
     ETCH_VEC(uint32_t) sources;
     ETCH_VEC(etch_tape_term) terms;
-    uint32_t width;
-    /* of the weights of all tapes */
-    uint32_t first_weight, weight_count;
+    uint32_t width, weight_count;
 } etch_tape;
+
+/* The longest path from a begin to the end of a node: the largest of other cells, which are before it, and
+ * then what the node lasts, as a number of a sum. The first cell is 0: where paths begin. */
+typedef struct etch_shape_cell {
+    uint32_t first_source, source_count, sum;
+} etch_shape_cell;
+
+/* Of `terms`. */
+typedef struct etch_shape_sum {
+    uint32_t first_term, term_count;
+} etch_shape_sum;
+
+/* By weight of a tape: its cell. */
+typedef struct etch_shape_tape {
+    const uint32_t *cells;
+} etch_shape_tape;
 
 /* From a begin to a mark. */
 typedef struct etch_shape_thread {
     /* as in etch_sim_thread; LAUNCH is the time 0 */
     etch_wait wait;
     uint32_t content;
-    /* of the weights of all tapes */
-    uint32_t weight;
+    uint32_t cell;
 } etch_shape_thread;
 
 /* A node that others have to know, as in etch_sim_mark. */
@@ -65,6 +78,8 @@ typedef struct etch_shape_mark {
     uint32_t first_thread, thread_count;
     /* what it lasts where others take part */
     uint32_t entry;
+    /* something in its slot begins after it, and so ends after it as well */
+    bool is_followed;
     uint32_t other, action, row, back, group;
 } etch_shape_mark;
 
@@ -74,7 +89,6 @@ typedef struct etch_shape_content {
     ETCH_VEC(etch_shape_thread) threads;
     /* by stream: the mark of its last node; UINT32_MAX: none */
     uint32_t *last;
-    uint32_t tape;
 } etch_shape_content;
 
 typedef struct etch_shape_base {
@@ -95,8 +109,11 @@ struct etch_step_shape {
     uint32_t group_count;
     const uint32_t *groups_of;
     ETCH_VEC(etch_shape_entry) entries;
-    ETCH_VEC(etch_tape) tapes;
-    uint32_t weight_count;
+    ETCH_VEC(etch_shape_tape) tapes;
+    ETCH_VEC(etch_shape_cell) cells;
+    ETCH_VEC(uint32_t) cell_sources;
+    ETCH_VEC(etch_shape_sum) sums;
+    ETCH_VEC(etch_tape_term) terms;
     /* flows that grow, by their microbatches; NULL: that number shows none */
     ETCH_VEC(etch_shape_base) bases;
 };
@@ -104,8 +121,8 @@ struct etch_step_shape {
 typedef struct etch_tape_maker {
     etch_sim *sim;
     etch_step_shape *shape;
-    /* tapes as words, each kept once */
-    etch_sim_words known;
+    /* tapes, and sums of terms, as words, each kept once */
+    etch_sim_words known, known_sums;
 } etch_tape_maker;
 
 /* What the content is for a class. */
@@ -126,41 +143,48 @@ struct etch_shape_place {
 
 /* ---- flow.c -------------------------------------------------------------------------------------------- */
 
-/* An event waits for this one, and ends so much later. */
+/* An event waits for this one, and ends as much later as the cell says. */
 typedef struct etch_flow_source {
-    uint32_t event, weight;
+    uint32_t event, cell;
 } etch_flow_source;
+
+/* What an event lasts itself. */
+typedef struct etch_flow_duration {
+    uint32_t entry;
+    /* of a message: the classes; else UINT32_MAX */
+    uint32_t sends, receives;
+} etch_flow_duration;
 
 /* An end of a mark, or of one on several classes. */
 typedef struct etch_flow_event {
     uint32_t first_source, source_count;
-    /* what it lasts itself; UINT32_MAX: that is in its weights */
-    uint32_t entry;
-    /* of a message: the classes; else UINT32_MAX */
-    uint32_t sends, receives;
-    /* the repeat of the middle that it is in, or UINT32_MAX; and how far apart those of its class are */
-    uint32_t repeat, step;
+    /* of `durations`; UINT32_MAX: what it lasts is in its cells */
+    uint32_t duration;
+    /* the repeat of the middle that it is in, or UINT32_MAX; and which event of that */
+    uint32_t repeat, which;
+    /* nothing waits for it: the step may end with it */
+    bool is_last;
 } etch_flow_event;
 
 struct etch_shape_flow {
     uint64_t microbatches;
     /* of all classes together */
     uint64_t nodes;
+    /* each after all that it waits for; those before the middle, repeat by repeat, those after it */
     etch_flow_event *events;
     etch_flow_source *sources;
     uint32_t event_count;
-    /* each after all that it waits for */
-    uint32_t *order;
-    uint32_t order_count;
+    etch_flow_duration *durations;
+    uint32_t duration_count;
     /* Repeats of the middle, which wait alike; 0: there is none. By repeat: what is of it, or before it,
-     * stands in the order before this place. */
+     * stands before this event. */
     uint32_t repeats;
     uint32_t *ends;
     /* events wait for those of so many repeats before */
     uint32_t reach;
-    /* of repeat 0, one after the other */
-    uint32_t *first_repeat;
-    uint32_t first_count;
+    /* by repeat, and by event of it */
+    uint32_t *repeated;
+    uint32_t each_count;
     /* by class: the actions before the middle, of a repeat, and before what comes after the middle */
     uint32_t *actions_before, *actions_each, *actions_until;
     /* what comes after the middle waits for nothing before it, and the other way round: of more microbatches
@@ -172,11 +196,22 @@ struct etch_shape_flow {
 /* The time 0, as an event. */
 #define ETCH_FLOW_START 0
 
-/* ---- timer.c ------------------------------------------------------------------------------------------- */
+/* ---- lanes.c ------------------------------------------------------------------------------------------- */
 
-/* Picoseconds and their error, of paths of which there may be none. */
-typedef struct etch_sim_span_signed {
-    int64_t count, error;
-} etch_sim_span_signed;
+/* Of rows that are timed together, a number each: picoseconds, or their errors. Whole numbers below 2^53 are
+ * doubles, of which machines compare and add several at a time. */
+enum { ETCH_LANES = 8 };
+typedef struct etch_lanes {
+    double at[ETCH_LANES];
+} etch_lanes;
+#define ETCH_LANES_EXACT 0x1p53
+
+typedef struct etch_lane_room etch_lane_room;
+etch_lane_room *etch_lane_room_new(etch_arena *arena);
+
+/* Goes through a flow: of `count` rows, what each entry lasts, and each duration. False: the middle does not
+ * become steady as long as there are events of it, or numbers are not exact. */
+bool etch_lanes_run(etch_lane_room *room, const etch_step_shape *shape, const etch_shape_flow *flow,
+                    const etch_lanes *entries, const etch_lanes *durations, uint32_t count, etch_lanes *step);
 
 #endif

@@ -131,10 +131,13 @@ const etch_shape_place *etch_step_shape_place(etch_arena *arena, const etch_step
                                               const etch_cluster *cluster, const uint32_t *sizes);
 const etch_shape_flow *etch_step_shape_flow(etch_arena *arena, etch_step_shape *shape, uint64_t microbatches);
 etch_timer *etch_timer_new(etch_arena *arena);
-/* What `etch_simulate` says of the step, by task of the form; `stack` may be NULL. False: that has to be
- * asked. */
-bool etch_timer_step(etch_timer *timer, const etch_step_shape *shape, const etch_shape_place *place,
-                     const etch_shape_flow *flow, const etch_stack *stack, const etch_task_numbers *numbers,
-                     etch_step_time *out);
+/* Times rows of a shape, on one cluster; `stack` may be NULL. Of each row what `etch_simulate` says of the
+ * step, by task of the form, is in `out` at the end, if it is told; else that has to be asked. Rows that
+ * follow each other with one flow are the quickest. */
+void etch_timer_begin(etch_timer *timer, const etch_step_shape *shape, const etch_cluster *cluster,
+                      const etch_stack *stack);
+void etch_timer_add(etch_timer *timer, const etch_shape_place *place, const etch_shape_flow *flow,
+                    const etch_task_numbers *numbers, etch_step_time *out, bool *is_told);
+void etch_timer_end(etch_timer *timer);
 
 #endif

@@ -1,5 +1,6 @@
 /* The longest paths through what slots do, for any times: as weave.c finds them, but of nodes one after the
- * other only what they add up to is kept, and slots that are alike share their paths. */
+ * other only what they add up to is kept, of paths only those that others have to know, and slots that are
+ * alike share them. */
 #include "simulate/shape_int.h"
 
 #include <string.h>
@@ -123,12 +124,13 @@ static void begin_node(taping *t, uint32_t index)
                            .first_term = t->tape.terms.count,
                            .is_begin = UINT32_MAX,
                            .first_weight = UINT32_MAX};
-    add_source(t, &node, ETCH_TAPE_BEGIN);
     for (uint32_t k = p->edges.first[index]; k < p->edges.first[index + 1]; k++) {
         const uint32_t dep = p->edges.deps.at[k];
         add_source(t, &node,
                    dep >= first ? t->node_of[dep - first] : begin_outside(t, index, dep) | ETCH_TAPE_BEGIN);
     }
+    if (node.source_count == 0) /* what waits for something waits for the time 0 */
+        add_source(t, &node, ETCH_TAPE_BEGIN);
     ETCH_PUSH(arena_of(t), &t->tape.nodes, node);
 }
 
@@ -189,10 +191,9 @@ static void name_mark(const taping *t, uint32_t index, etch_shape_mark *mark)
 }
 
 /* Numbers the paths that are asked for, within the tape. */
-static void add_marks(taping *t, etch_arena *scratch)
+static void add_marks(taping *t, const bool *leads)
 {
     const uint32_t first = t->program->of->slots[t->content->slot], width = t->begins.count;
-    const bool *leads = find_paths(t, scratch);
     t->tape.width = width;
     t->out->marks = ETCH_NEW_ARRAY(arena_of(t), t->content->mark_count, etch_shape_mark);
     t->out->mark_count = t->content->mark_count;
@@ -202,6 +203,7 @@ static void add_marks(taping *t, etch_arena *scratch)
         etch_shape_mark *mark = &t->out->marks[t->content->mark_of[i]];
         etch_tape_node *node = &t->tape.nodes.at[t->node_of[i]];
         *mark = (etch_shape_mark){.kind = kind_of(t, &t->program->of->nodes[first + i]),
+                                  .is_followed = t->followers[i] > 0,
                                   .first_thread = t->out->threads.count};
         name_mark(t, first + i, mark);
         node->first_weight = t->tape.weight_count;
@@ -210,7 +212,7 @@ static void add_marks(taping *t, etch_arena *scratch)
             if (!leads[(size_t)t->node_of[i] * width + b])
                 continue;
             etch_shape_thread thread = t->begins.at[b];
-            thread.weight = node->first_weight + b;
+            thread.cell = node->first_weight + b; /* of the tape; sharing it tells which cell it is */
             ETCH_PUSH(arena_of(t), &t->out->threads, thread);
         }
         mark->thread_count = t->out->threads.count - mark->first_thread;
@@ -242,19 +244,91 @@ static void describe(taping *t, etch_arena *arena)
     }
 }
 
+/* ---- cells --------------------------------------------------------------------------------------------- */
+
+static uint32_t sum_of(const taping *t, const etch_tape_node *node)
+{
+    etch_step_shape *shape = t->maker->shape;
+    const etch_tape_term *terms = t->tape.terms.at + node->first_term;
+    const uint32_t number =
+        etch_sim_number(&t->maker->known_sums, (const uint32_t *)terms, 2 * node->term_count);
+    if (number < shape->sums.count)
+        return number;
+    ETCH_PUSH(shape->arena, &shape->sums, ((etch_shape_sum){shape->terms.count, node->term_count}));
+    for (uint32_t i = 0; i < node->term_count; i++)
+        ETCH_PUSH(shape->arena, &shape->terms, terms[i]);
+    return number;
+}
+
+/* By node and begin: is the path asked for, or part of one that is? */
+static bool *find_needed(const taping *t, etch_arena *scratch, const bool *leads)
+{
+    const uint32_t width = t->tape.width;
+    bool *needed = ETCH_NEW_ARRAY(scratch, (size_t)t->tape.nodes.count * width, bool);
+    for (uint32_t i = t->tape.nodes.count; i-- > 0;) {
+        const etch_tape_node *node = &t->tape.nodes.at[i];
+        for (uint32_t b = 0; b < width; b++) {
+            const size_t at = (size_t)i * width + b;
+            needed[at] = leads[at] && (needed[at] || node->first_weight != UINT32_MAX);
+            for (uint32_t s = node->first_source; needed[at] && s < node->first_source + node->source_count;
+                 s++) {
+                const uint32_t source = t->tape.sources.at[s];
+                if (!(source & ETCH_TAPE_BEGIN))
+                    needed[(size_t)source * width + b] = true;
+            }
+        }
+    }
+    return needed;
+}
+
+/* The cell of the path from a begin to a node. `cells`: by node and begin, those that are there. */
+static uint32_t add_cell(const taping *t, const uint32_t *cells, uint32_t index, uint32_t begin)
+{
+    etch_step_shape *shape = t->maker->shape;
+    const etch_tape_node *node = &t->tape.nodes.at[index];
+    etch_shape_cell cell = {.first_source = shape->cell_sources.count, .sum = sum_of(t, node)};
+    for (uint32_t s = node->first_source; s < node->first_source + node->source_count; s++) {
+        const uint32_t source = t->tape.sources.at[s];
+        const bool is_outside = source & ETCH_TAPE_BEGIN;
+        const uint32_t only = is_outside ? source & ~ETCH_TAPE_BEGIN : t->tape.nodes.at[source].is_begin;
+        const uint32_t from = only == UINT32_MAX ? cells[(size_t)source * t->tape.width + begin] : 0;
+        if (only == UINT32_MAX ? from != 0 : only == begin)
+            ETCH_PUSH(shape->arena, &shape->cell_sources, from);
+    }
+    cell.source_count = shape->cell_sources.count - cell.first_source;
+    ETCH_PUSH(shape->arena, &shape->cells, cell);
+    return shape->cells.count - 1;
+}
+
+static void add_tape(const taping *t, etch_arena *scratch, const bool *leads)
+{
+    etch_step_shape *shape = t->maker->shape;
+    const uint32_t width = t->tape.width;
+    const bool *needed = find_needed(t, scratch, leads);
+    uint32_t *cells = ETCH_NEW_ARRAY(scratch, (size_t)t->tape.nodes.count * width, uint32_t);
+    uint32_t *of = ETCH_NEW_ARRAY(shape->arena, t->tape.weight_count, uint32_t);
+    for (uint32_t i = 0; i < t->tape.nodes.count; i++)
+        for (uint32_t b = 0; b < width; b++) {
+            const size_t at = (size_t)i * width + b;
+            if (!needed[at])
+                continue;
+            cells[at] = add_cell(t, cells, i, b);
+            if (t->tape.nodes.at[i].first_weight != UINT32_MAX)
+                of[t->tape.nodes.at[i].first_weight + b] = cells[at];
+        }
+    ETCH_PUSH(shape->arena, &shape->tapes, (etch_shape_tape){of});
+}
+
 /* Equal tapes are one. */
-static void share(taping *t, etch_arena *scratch)
+static void share(taping *t, etch_arena *scratch, const bool *leads)
 {
     etch_step_shape *shape = t->maker->shape;
     describe(t, scratch);
-    t->out->tape = etch_sim_number(&t->maker->known, t->text.at, t->text.count);
-    if (t->out->tape == shape->tapes.count) {
-        t->tape.first_weight = shape->weight_count;
-        shape->weight_count += t->tape.weight_count;
-        ETCH_PUSH(shape->arena, &shape->tapes, t->tape);
-    }
+    const uint32_t tape = etch_sim_number(&t->maker->known, t->text.at, t->text.count);
+    if (tape == shape->tapes.count)
+        add_tape(t, scratch, leads);
     for (uint32_t i = 0; i < t->out->threads.count; i++)
-        t->out->threads.at[i].weight += shape->tapes.at[t->out->tape].first_weight;
+        t->out->threads.at[i].cell = shape->tapes.at[tape].cells[t->out->threads.at[i].cell];
 }
 
 static void count_followers(taping *t)
@@ -284,7 +358,8 @@ void etch_tape_make(etch_tape_maker *maker, const etch_brief_program *p, uint32_
     (void)begin_of(&t, (etch_wait){ETCH_WAIT_LAUNCH, 0, 0}, 0);
     for (uint32_t i = 0; i < c->node_count; i++)
         add_node(&t, i);
-    add_marks(&t, scratch);
-    share(&t, scratch);
+    const bool *leads = find_paths(&t, scratch);
+    add_marks(&t, leads);
+    share(&t, scratch, leads);
     etch_arena_free(scratch);
 }

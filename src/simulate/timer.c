@@ -1,13 +1,8 @@
-/* Steps of a shape, row by row: how long the tasks take, the longest paths through slots, and the events of
- * all classes, whose middle is left out once it repeats itself. */
+/* Steps of a shape, row by row: how long the tasks take. Rows that have one flow are gone through together,
+ * and their errors, which nearly all rows have in common, once for all of them. */
 #include "simulate/shape_int.h"
 
 #include <string.h>
-
-/* Less than any time, and than any time that is added to it. */
-#define NO_PATH (INT64_MIN / 2)
-/* What all nodes of a step last together is below this. */
-#define MOST_WORK (INT64_MAX / 4)
 
 enum { TIMER_SLOTS = 1 << 14, TIMER_WORDS = 12 };
 
@@ -17,14 +12,34 @@ typedef struct timer_slot {
     bool is_known;
 } timer_slot;
 
+/* What entries last, by entry; of messages by level, behind those of all entries. */
+typedef struct timed_row {
+    etch_picoseconds *entries, *messages;
+    const etch_shape_place *place;
+    etch_step_time *out;
+    bool *is_told;
+} timed_row;
+
 struct etch_timer {
     etch_arena *arena;
     /* by hash: the last one asked for */
     timer_slot *slots;
-    /* scratch of a row, which grows */
-    etch_picoseconds *entries, *messages;
-    etch_sim_span_signed *spans, *weights, *ends;
-    uint32_t entry_room, message_room, span_room, weight_room, end_room;
+    etch_lane_room *room;
+    /* of which rows are being timed */
+    const etch_step_shape *shape;
+    const etch_stack *stack;
+    /* rows of one flow that wait for each other */
+    const etch_shape_flow *flow;
+    timed_row rows[ETCH_LANES];
+    uint32_t row_count, levels;
+    /* scratch, which grows: times of rows, one after the other; numbers of a run */
+    etch_picoseconds *times;
+    etch_lanes *entries, *durations;
+    uint32_t time_room, entry_room, duration_room;
+    /* Errors whose sum is known, by entry and then by duration; of `error_flow`, NULL: none. */
+    const etch_shape_flow *error_flow;
+    double *errors, error;
+    uint32_t error_room;
 };
 
 etch_timer *etch_timer_new(etch_arena *arena)
@@ -32,6 +47,7 @@ etch_timer *etch_timer_new(etch_arena *arena)
     etch_timer *timer = ETCH_NEW(arena, etch_timer);
     timer->arena = arena;
     timer->slots = ETCH_NEW_ARRAY(arena, TIMER_SLOTS, timer_slot);
+    timer->room = etch_lane_room_new(arena);
     return timer;
 }
 
@@ -142,239 +158,166 @@ static bool time_message(const asking *a, uint32_t task, uint32_t level, etch_pi
     return fine;
 }
 
-/* By entry; of messages by level. The longest is left in `longest`. */
-static bool time_entries(const asking *a, uint64_t *longest)
+static bool time_entries(const asking *a, const timed_row *row)
 {
     const etch_step_shape *shape = a->shape;
     const uint32_t levels = a->place->cluster->levels.count;
     bool fine = true;
-    *longest = 0;
     for (uint32_t i = 0; fine && i < shape->entries.count; i++) {
         const etch_shape_entry *entry = &shape->entries.at[i];
         const uint8_t type = shape->form->tasks.at[entry->task].type;
-        etch_picoseconds *at = &a->timer->entries[i];
-        *at = (etch_picoseconds){0};
+        row->entries[i] = (etch_picoseconds){0};
         if (type == ETCH_NODE_COMP)
-            fine = time_computation(a, entry, at);
+            fine = time_computation(a, entry, &row->entries[i]);
         else if (type == ETCH_NODE_COLL)
-            fine = time_collective(a, entry, at);
-        for (uint32_t l = 0; fine && type == ETCH_NODE_SEND && l < levels; l++) {
-            at = &a->timer->messages[(size_t)i * levels + l];
-            fine = time_message(a, entry->task, l, at);
-            *longest = at->count > *longest ? at->count : *longest;
-            *longest = at->error > *longest ? at->error : *longest;
-        }
-        *longest = at->count > *longest ? at->count : *longest;
-        *longest = at->error > *longest ? at->error : *longest;
+            fine = time_collective(a, entry, &row->entries[i]);
+        for (uint32_t l = 0; fine && type == ETCH_NODE_SEND && l < levels; l++)
+            fine = time_message(a, entry->task, l, &row->messages[(size_t)i * levels + l]);
     }
     return fine;
 }
 
-/* ---- paths --------------------------------------------------------------------------------------------- */
+/* ---- together ------------------------------------------------------------------------------------------ */
 
-static void raise(etch_sim_span_signed *at, int64_t count, int64_t error)
+static etch_picoseconds lasts(const etch_timer *t, const timed_row *row, const etch_flow_duration *duration)
 {
-    at->count = at->count > count ? at->count : count;
-    at->error = at->error > error ? at->error : error;
+    if (duration->sends == UINT32_MAX)
+        return row->entries[duration->entry];
+    const uint32_t classes = t->shape->job->program_count;
+    return row->messages[(size_t)duration->entry * t->levels +
+                         row->place->levels[(size_t)duration->sends * classes + duration->receives]];
 }
 
-static void run_node(const etch_timer *timer, const etch_tape *tape, const etch_tape_node *node,
-                     etch_sim_span_signed *own)
+/* The numbers of `count` rows from `first` on; lanes without a row have those of the first. */
+static void fill(const etch_timer *t, uint32_t first, uint32_t count, bool of_errors)
 {
-    const uint32_t width = tape->width;
-    int64_t count = 0, error = 0;
-    for (uint32_t b = 0; b < width; b++)
-        own[b] = (etch_sim_span_signed){NO_PATH, NO_PATH};
-    for (uint32_t i = node->first_source; i < node->first_source + node->source_count; i++) {
-        const uint32_t source = tape->sources.at[i];
-        if (source & ETCH_TAPE_BEGIN) {
-            raise(&own[source & ~ETCH_TAPE_BEGIN], 0, 0);
-        } else if (tape->nodes.at[source].is_begin != UINT32_MAX) {
-            raise(&own[tape->nodes.at[source].is_begin], 0, 0);
-        } else {
-            const etch_sim_span_signed *from = timer->spans + (size_t)source * width;
-            for (uint32_t b = 0; b < width; b++)
-                raise(&own[b], from[b].count, from[b].error);
+    for (uint32_t l = 0; l < ETCH_LANES; l++) {
+        const timed_row *row = &t->rows[first + (l < count ? l : 0)];
+        for (uint32_t i = 0; i < t->shape->entries.count; i++)
+            t->entries[i].at[l] = (double)(of_errors ? row->entries[i].error : row->entries[i].count);
+        for (uint32_t i = 0; i < t->flow->duration_count; i++) {
+            const etch_picoseconds time = lasts(t, row, &t->flow->durations[i]);
+            t->durations[i].at[l] = (double)(of_errors ? time.error : time.count);
         }
     }
-    for (uint32_t i = node->first_term; i < node->first_term + node->term_count; i++) {
-        const etch_picoseconds *time = &timer->entries[tape->terms.at[i].entry];
-        count += (int64_t)(time->count * tape->terms.at[i].times);
-        error += (int64_t)(time->error * tape->terms.at[i].times);
-    }
-    for (uint32_t b = 0; b < width; b++) {
-        own[b].count += count;
-        own[b].error += error;
-    }
 }
 
-static void run_tape(const etch_timer *timer, const etch_tape *tape)
+static bool is_error_known(const etch_timer *t, const timed_row *row)
 {
-    for (uint32_t i = 0; i < tape->nodes.count; i++) {
-        const etch_tape_node *node = &tape->nodes.at[i];
-        etch_sim_span_signed *own = timer->spans + (size_t)i * tape->width;
-        run_node(timer, tape, node, own);
-        if (node->first_weight != UINT32_MAX)
-            memcpy(timer->weights + tape->first_weight + node->first_weight, own, tape->width * sizeof *own);
-    }
+    const uint32_t entries = t->shape->entries.count;
+    bool same = t->error_flow == t->flow;
+    for (uint32_t i = 0; same && i < entries; i++)
+        same = (double)row->entries[i].error == t->errors[i];
+    for (uint32_t i = 0; same && i < t->flow->duration_count; i++)
+        same = (double)lasts(t, row, &t->flow->durations[i]).error == t->errors[entries + i];
+    return same;
 }
 
-/* ---- events -------------------------------------------------------------------------------------------- */
-
-typedef struct stepping {
-    const asking *asked;
-    const etch_shape_flow *flow;
-    etch_sim_span_signed *ends;
-    /* repeats from this one on are told by those before it; UINT32_MAX: all are gone through */
-    uint32_t told;
-    /* by how much later each is than the one before */
-    etch_sim_span_signed later;
-    etch_sim_span_signed step;
-} stepping;
-
-/* As what comes after the middle sees it: there it has all of its repeats. */
-static etch_sim_span_signed end_of(const stepping *s, uint32_t event)
+static void keep_errors(etch_timer *t, double error)
 {
-    const etch_flow_event *e = &s->flow->events[event];
-    if (e->repeat == UINT32_MAX)
-        return s->ends[event];
-    const uint64_t repeat = e->repeat + s->flow->extra;
-    const uint32_t first = event - e->repeat * e->step;
-    if (repeat < s->told)
-        return s->ends[first + (uint32_t)repeat * e->step];
-    const int64_t since = (int64_t)(repeat - s->told + 1);
-    const etch_sim_span_signed known = s->ends[first + (s->told - 1) * e->step];
-    return (etch_sim_span_signed){known.count + since * s->later.count, known.error + since * s->later.error};
+    const uint32_t entries = t->shape->entries.count, all = entries + t->flow->duration_count;
+    if (all > t->error_room)
+        t->errors = ETCH_NEW_ARRAY(t->arena, t->error_room = 2 * all, double);
+    for (uint32_t i = 0; i < entries; i++)
+        t->errors[i] = t->entries[i].at[0];
+    for (uint32_t i = 0; i < t->flow->duration_count; i++)
+        t->errors[entries + i] = t->durations[i].at[0];
+    t->error_flow = t->flow;
+    t->error = error;
 }
 
-static void end_event(stepping *s, uint32_t event)
+/* False: the errors of some row are not told. */
+static bool find_errors(etch_timer *t, uint32_t first, uint32_t count)
 {
-    const etch_shape_flow *flow = s->flow;
-    const etch_timer *timer = s->asked->timer;
-    const etch_flow_event *e = &flow->events[event];
-    etch_sim_span_signed end = {0, 0};
-    for (uint32_t i = e->first_source; i < e->first_source + e->source_count; i++) {
-        const etch_sim_span_signed begins =
-            s->told == UINT32_MAX ? s->ends[flow->sources[i].event] : end_of(s, flow->sources[i].event);
-        const etch_sim_span_signed *weight = &timer->weights[flow->sources[i].weight];
-        raise(&end, begins.count + weight->count, begins.error + weight->error);
+    bool known = true;
+    for (uint32_t i = first; known && i < first + count; i++)
+        known = is_error_known(t, &t->rows[i]);
+    etch_lanes step;
+    if (!known) {
+        fill(t, first, count, true);
+        if (!etch_lanes_run(t->room, t->shape, t->flow, t->entries, t->durations, count, &step))
+            return false;
+        keep_errors(t, step.at[0]);
     }
-    if (e->entry != UINT32_MAX) {
-        const etch_shape_place *place = s->asked->place;
-        const uint32_t classes = s->asked->shape->job->program_count;
-        const etch_picoseconds *time =
-            e->sends == UINT32_MAX
-                ? &timer->entries[e->entry]
-                : &timer->messages[(size_t)e->entry * place->cluster->levels.count +
-                                   place->levels[(size_t)e->sends * classes + e->receives]];
-        end.count += (int64_t)time->count;
-        end.error += (int64_t)time->error;
-    }
-    s->ends[event] = end;
-    raise(&s->step, end.count, end.error);
-}
-
-/* Is each of the last repeats before `told` as much later than the one before it as all others? Then those
- * that follow are: they wait for these alone, in the same way, and for the beginning of the step, which has
- * not held up the last one if that is later than the one before it. */
-static bool is_steady(stepping *s, uint32_t told)
-{
-    const etch_shape_flow *flow = s->flow;
-    const uint32_t first = flow->first_repeat[0], step = flow->events[first].step, last = told - 1;
-    const etch_sim_span_signed *a = &s->ends[first + last * step], *b = a - step;
-    const etch_sim_span_signed later = {a->count - b->count, a->error - b->error};
-    if (later.count < 0 || later.error < 0)
-        return false;
-    for (uint32_t back = 0; back < flow->reach; back++)
-        for (uint32_t i = 0; i < flow->first_count; i++) {
-            const uint32_t own = flow->events[flow->first_repeat[i]].step;
-            const etch_sim_span_signed *x = &s->ends[flow->first_repeat[i] + (last - back) * own];
-            if (x->count - x[-(int64_t)own].count != later.count ||
-                x->error - x[-(int64_t)own].error != later.error)
-                return false;
-        }
-    s->later = later;
+    for (uint32_t i = 0; i < count; i++)
+        t->rows[first + i].out->error = (uint64_t)(known ? t->error : step.at[i]);
     return true;
 }
 
-/* The ends of the last repeat, of all that there are. */
-static void raise_last(stepping *s)
+static bool run_rows(etch_timer *t, uint32_t first, uint32_t count)
 {
-    const etch_shape_flow *flow = s->flow;
-    for (uint32_t i = 0; i < flow->first_count; i++) {
-        const uint32_t event = flow->first_repeat[i];
-        const etch_sim_span_signed end = end_of(s, event + (flow->repeats - 1) * flow->events[event].step);
-        raise(&s->step, end.count, end.error);
-    }
-}
-
-/* False: the middle does not become steady as long as there are events of it. */
-static bool run_events(stepping *s)
-{
-    const etch_shape_flow *flow = s->flow;
-    uint32_t at = 0;
-    s->ends[ETCH_FLOW_START] = (etch_sim_span_signed){0, 0};
-    for (uint32_t repeat = 0; repeat < flow->repeats; repeat++) {
-        for (; at < flow->ends[repeat]; at++)
-            end_event(s, flow->order[at]);
-        const bool is_last = repeat + 1 == flow->repeats && flow->extra == 0;
-        if (repeat < flow->reach || is_last || !is_steady(s, repeat + 1))
-            continue;
-        s->told = repeat + 1;
-        raise_last(s);
-        break;
-    }
-    if (s->told == UINT32_MAX && flow->extra > 0)
+    etch_lanes step;
+    if (!find_errors(t, first, count))
         return false;
-    if (s->told != UINT32_MAX)
-        at = flow->ends[flow->repeats - 1];
-    for (; at < flow->order_count; at++)
-        end_event(s, flow->order[at]);
+    fill(t, first, count, false);
+    if (!etch_lanes_run(t->room, t->shape, t->flow, t->entries, t->durations, count, &step))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        t->rows[first + i].out->step = (uint64_t)step.at[i];
+        *t->rows[first + i].is_told = true;
+    }
     return true;
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------ */
-
-static void *widen(etch_arena *arena, void *old, uint32_t *room, uint64_t wanted, size_t size)
+static void *widen(etch_arena *arena, void *old, uint32_t *room, uint32_t wanted, size_t size)
 {
     if (wanted <= *room)
         return old;
-    *room = (uint32_t)(2 * wanted);
+    *room = 2 * wanted;
     return etch_alloc_array(arena, *room, size);
 }
 
-static void make_room(etch_timer *t, const etch_step_shape *shape, const etch_shape_flow *flow,
-                      uint32_t levels)
+/* Where rows together are not told, each may be by itself. */
+static void run_all(etch_timer *t)
 {
-    uint64_t spans = 0;
-    for (uint32_t i = 0; i < shape->tapes.count; i++) {
-        const uint64_t own = (uint64_t)shape->tapes.at[i].nodes.count * shape->tapes.at[i].width;
-        spans = own > spans ? own : spans;
+    if (t->row_count > 0) {
+        t->durations =
+            widen(t->arena, t->durations, &t->duration_room, t->flow->duration_count, sizeof *t->durations);
+        if (!run_rows(t, 0, t->row_count) && t->row_count > 1)
+            for (uint32_t i = 0; i < t->row_count; i++)
+                (void)run_rows(t, i, 1); /* that it is not told is said of it */
     }
-    t->entries = widen(t->arena, t->entries, &t->entry_room, shape->entries.count, sizeof *t->entries);
-    t->messages = widen(t->arena, t->messages, &t->message_room, (uint64_t)shape->entries.count * levels,
-                        sizeof *t->messages);
-    t->spans = widen(t->arena, t->spans, &t->span_room, spans, sizeof *t->spans);
-    t->weights = widen(t->arena, t->weights, &t->weight_room, shape->weight_count, sizeof *t->weights);
-    t->ends = widen(t->arena, t->ends, &t->end_room, flow->event_count, sizeof *t->ends);
+    t->row_count = 0;
 }
 
-bool etch_timer_step(etch_timer *timer, const etch_step_shape *shape, const etch_shape_place *place,
-                     const etch_shape_flow *flow, const etch_stack *stack, const etch_task_numbers *numbers,
-                     etch_step_time *out)
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+void etch_timer_begin(etch_timer *t, const etch_step_shape *shape, const etch_cluster *cluster,
+                      const etch_stack *stack)
 {
-    const asking a = {timer, shape, place, stack, numbers};
-    __extension__ typedef unsigned __int128 wide;
-    uint64_t longest;
-    if (stack && stack->launch)
-        return false;
-    make_room(timer, shape, flow, place->cluster->levels.count);
-    if (!time_entries(&a, &longest) || (wide)longest * flow->nodes > MOST_WORK)
-        return false;
-    for (uint32_t i = 0; i < shape->tapes.count; i++)
-        run_tape(timer, &shape->tapes.at[i]);
-    stepping s = {.asked = &a, .flow = flow, .ends = timer->ends, .told = UINT32_MAX};
-    const bool fine = run_events(&s);
-    *out = (etch_step_time){.step = (uint64_t)s.step.count, .error = (uint64_t)s.step.error};
-    return fine;
+    const uint32_t entries = shape->entries.count, levels = cluster->levels.count;
+    t->shape = shape;
+    t->stack = stack;
+    t->levels = levels;
+    t->row_count = 0;
+    t->flow = t->error_flow = NULL;
+    t->entries = widen(t->arena, t->entries, &t->entry_room, entries, sizeof *t->entries);
+    t->times =
+        widen(t->arena, t->times, &t->time_room, ETCH_LANES * (1 + levels) * entries, sizeof *t->times);
+    for (uint32_t i = 0; i < ETCH_LANES; i++) {
+        t->rows[i].entries = t->times + (size_t)i * (1 + levels) * entries;
+        t->rows[i].messages = t->rows[i].entries + entries;
+    }
+}
+
+void etch_timer_add(etch_timer *t, const etch_shape_place *place, const etch_shape_flow *flow,
+                    const etch_task_numbers *numbers, etch_step_time *out, bool *is_told)
+{
+    const asking a = {t, t->shape, place, t->stack, numbers};
+    *out = (etch_step_time){0};
+    *is_told = false;
+    if (t->row_count == ETCH_LANES || flow != t->flow)
+        run_all(t);
+    t->flow = flow;
+    timed_row *row = &t->rows[t->row_count];
+    row->place = place;
+    row->out = out;
+    row->is_told = is_told;
+    if (!(t->stack && t->stack->launch) && time_entries(&a, row))
+        t->row_count++;
+}
+
+void etch_timer_end(etch_timer *t)
+{
+    run_all(t);
 }

@@ -142,6 +142,36 @@ static etch_tensor *scanned_products(exec_model *m)
     return exec_product(m, "y", exec_scan(m, "s", ins, "S", "H'", 2), exec_weight(m, "wo", "K H V"), "S V");
 }
 
+/* Decays of each head, and of each element. */
+static etch_tensor *recurred(exec_model *m)
+{
+    etch_tensor *a = exec_call_row(m, "a", "sigmoid", "", exec_weight(m, "t", "B S K"), NULL, NULL);
+    etch_tensor *h = exec_call_row(m, "h", "scan", "S", a, exec_weight(m, "b", "S K B D"), NULL);
+    return exec_call_row(m, "y", "scan", "S", exec_weight(m, "c", "S K B D"), h, NULL);
+}
+
+/* Products on all sides, of which one may be a partial sum. */
+static etch_tensor *recurred_products(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "S H");
+    etch_tensor *a = exec_product(m, "a", x, exec_weight(m, "wa", "H K"), "S K");
+    etch_tensor *b = exec_product(m, "b", x, exec_weight(m, "wb", "H K D"), "S K D");
+    etch_tensor *h = exec_call_row(m, "h", "scan", "S", a, b, NULL);
+    return exec_product(m, "y", h, exec_weight(m, "wo", "K D V"), "S V");
+}
+
+/* Windows that look back only: of each channel, behind a product that may be a partial sum, and across
+ * channels. The last one looks ahead, too, and keeps nothing. */
+static etch_tensor *convolved_on(exec_model *m)
+{
+    etch_tensor *x =
+        exec_product(m, "x", exec_weight(m, "x0", "B S D"), exec_weight(m, "w1", "D H"), "B S H");
+    etch_tensor *c = exec_window(m, "conv", NULL, "S", x, exec_weight(m, "w2", "KY H"), "KY", 0, 1, true);
+    etch_tensor *d =
+        exec_window(m, "conv", "B S V", "S", c, exec_weight(m, "w3", "KX H V"), "KX", 0, 1, true);
+    return exec_window(m, "conv", NULL, "S", d, exec_weight(m, "w4", "K V"), "K", 0, 1, false);
+}
+
 /* Heads of keys for each head of queries, as they are and after a product. */
 static etch_tensor *copied(exec_model *m)
 {
@@ -204,5 +234,10 @@ const exec_case exec_structure_cases[] = {
     {"pooled product", pooled_product},
     {"scanned", scanned},
     {"scanned products", scanned_products},
+    {"recurred", recurred},
+    {"recurred products", recurred_products},
+    {"scanned on", scanned},
+    {"recurred on", recurred},
+    {"convolved on", convolved_on},
     {NULL, NULL},
 };

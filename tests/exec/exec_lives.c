@@ -17,7 +17,7 @@ void exec_ranks_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *
 void exec_ranks_begin(exec_ranks *ranks, const etch_step *step, uint32_t output, exec_array *made,
                       uint32_t rank)
 {
-    if (step->accumulate_into[output] || step->row->stays)
+    if (step->accumulate_into[output] || step->row->stays & ETCH_EXTRA_OF(output))
         return;
     exec_ranks_birth(ranks, step->outs[output]->tensor, made, rank);
     if (step->ring && step->outs[output]->blocks)

@@ -1,5 +1,6 @@
 #include "exec_ops.h"
 #include "exec_ops_parts.h"
+#include "exec_ops_recurrence.h"
 #include "exec_ops_route.h"
 #include "exec_ops_scan.h"
 #include "exec_ops_walk.h"
@@ -721,7 +722,12 @@ static const exec_rule rows[] = {
     {"max_pool_dx", exec_run_max_pool_dx, COUNTED, 0},
     {"avg_pool", exec_run_avg_pool, COUNTED, 0},
     {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED, 0},
+    {"conv_from", exec_run_conv_from, COUNTED, 0},
+    {"scan", exec_run_recurrence, COUNTED, 0},
+    {"scan_bwd", exec_run_recurrence_bwd, COUNTED, 0},
+    {"scan_from", exec_run_recurrence, COUNTED, 0},
     {"ssd", exec_run_ssd, COUNTED, 0},
+    {"ssd_from", exec_run_ssd, COUNTED, 0},
     {"ssd_bwd", exec_run_ssd_bwd, COUNTED, 0},
     {"relu", run_unary, 1, 0},
     {"sigmoid", run_unary, 4, 0},

@@ -1,4 +1,5 @@
 #include "exec_ops_scan.h"
+#include "exec_ops_walk.h"
 
 #include <math.h>
 
@@ -167,6 +168,20 @@ static double from(const head *h, uint32_t t, uint32_t s)
     return exp(h->log_decay[t] - h->log_decay[s]) * h->dt[s];
 }
 
+/* Has it a state beside the result? */
+static bool is_served(const scan *k)
+{
+    return k->call->op->out_count == 2;
+}
+
+/* The i-th element, of state by width, of the state that a head begins and ends with. */
+static double *state_cell(const scan *k, uint32_t of_group, uint32_t of_head, uint32_t i)
+{
+    const uint32_t at[SPACES] = {
+        [GROUP] = of_group, [HEAD] = of_head, [STATE] = i / k->count[WIDTH], [WIDTH] = i % k->count[WIDTH]};
+    return cell(k, k->call->outs[1], at);
+}
+
 /* Reads the head and computes the states that chunks begin with. */
 static head take_head(const scan *k, const group *g, uint32_t index)
 {
@@ -184,6 +199,8 @@ static head take_head(const scan *k, const group *g, uint32_t index)
         h.log_decay[t] = (t % chunk ? h.log_decay[t - 1] : 0) - dt[t] * h.rate;
     }
     h.dt = dt;
+    for (uint32_t i = 0; is_served(k) && i < states * width; i++)
+        h.before[i] = *state_cell(k, g->index, index, i);
     for (uint32_t first = 0; first < length; first += chunk) {
         const uint32_t last = first + chunk - 1;
         const double *now = h.before + first / chunk * states * width;
@@ -212,11 +229,15 @@ static void run_head(const scan *k, const group *g, uint32_t index)
                        h.before + (first / chunk * states + n) * width, width);
     }
     give(k, k->call->outs[0], WIDTH, g->index, index, y);
+    for (uint32_t i = 0; is_served(k) && i < states * width; i++)
+        *state_cell(k, g->index, index, i) = h.before[(k->count[PLACE] / chunk) * states * width + i];
 }
 
 void exec_run_ssd(exec_call *call)
 {
     const scan k = scan_of(call, call->ins);
+    if (is_served(&k))
+        exec_fill_left(call, call->outs[1]);
     for (uint32_t i = 0; i < k.count[GROUP] && !call->env->failure; i++) {
         const group g = take_group(&k, i);
         for (uint32_t n = 0; n < k.count[HEAD]; n++)

@@ -11,6 +11,11 @@ double exec_element(exec_call *call, const exec_walk *walk, const exec_array *ar
                     uint32_t index);
 /* Does the op see all of these dims in `array`? The number of their combinations, 0 if not. */
 uint32_t exec_whole_dims(exec_call *call, const exec_array *array, etch_dim *const *dims, uint32_t count);
+/* What the run before has left of a state: at the walk's indices, `special` (may be NULL) at `index`; and all
+ * of it. */
+double exec_left_before(exec_call *call, const exec_walk *walk, const exec_array *state,
+                        const etch_dim *special, uint32_t index);
+void exec_fill_left(exec_call *call, exec_array *state);
 /* The logarithm of the sum of exponentials of each row. */
 void exec_log_sums(exec_call *call, const exec_array *x, exec_array *rows);
 

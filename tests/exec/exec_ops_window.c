@@ -1,4 +1,5 @@
 #include "exec_ops_window.h"
+#include "exec_ops_walk.h"
 
 enum { MAX_ALONG = 3 };
 
@@ -96,6 +97,39 @@ void exec_run_conv_dx(exec_call *call)
 void exec_run_conv_dw(exec_call *call)
 {
     convolve(call, call->ins[0], call->ins[1], call->outs[0], IS_W);
+}
+
+/* Places before the run are those of the state, which ends with the last places of the run. */
+static double place_seen(exec_call *call, const exec_walk *walk, int64_t index)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    const exec_array *state = call->outs[1];
+    if (index >= 0)
+        return exec_element(call, walk, call->ins[0], attrs->over.at[0], (uint32_t)index);
+    index += exec_size(call->env, attrs->state.at[0]);
+    return exec_left_before(call, walk, state, attrs->state.at[0], (uint32_t)index);
+}
+
+void exec_run_conv_from(exec_call *call)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    const etch_dim *over = attrs->over.at[0], *kernel = attrs->kernel.at[0], *kept = attrs->state.at[0];
+    const exec_array *y = call->outs[0], *w = call->ins[1], *state = call->outs[1];
+    const etch_dim *stop = attrs->to.count ? attrs->to.at[0] : over;
+    if (!exec_whole_dims(call, call->ins[0], attrs->over.at, 1))
+        return;
+    exec_walk walk = WALK(y, w);
+    while (!call->env->failure && exec_walk_next(&walk)) {
+        const int64_t first = (int64_t)exec_walk_index(&walk, stop) - exec_size(call->env, kept);
+        y->at[walk.at[0]] +=
+            place_seen(call, &walk, first + exec_walk_index(&walk, kernel)) * w->at[walk.at[1]];
+        call->flop += 2;
+    }
+    walk = WALK(state);
+    while (!call->env->failure && exec_walk_next(&walk)) {
+        const int64_t first = (int64_t)exec_size(call->env, over) - exec_size(call->env, kept);
+        state->at[walk.at[0]] = place_seen(call, &walk, first + exec_walk_index(&walk, kept));
+    }
 }
 
 /* ---- pooling ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "exec_ops.h"
 
 void exec_run_conv(exec_call *call);
+void exec_run_conv_from(exec_call *call);
 void exec_run_conv_dx(exec_call *call);
 void exec_run_conv_dw(exec_call *call);
 void exec_run_max_pool(exec_call *call);

@@ -181,6 +181,14 @@ static void write_in_rounds(const exec_traffic *t, moved *one)
     one->again = (is_block ? 2 * sums : t->rounds.runs - 1) * bytes;
 }
 
+/* Does the op go on from what the run before has left, as rows that are served under another name do? */
+static bool is_state(const etch_step *step)
+{
+    const char *name = etch_row_name(step->row);
+    const size_t length = strlen(name);
+    return length > 5 && strcmp(name + length - 5, "_from") == 0;
+}
+
 static void note_writes(exec_traffic *t, counted *c, const exec_env *env, const etch_step *step)
 {
     const uint32_t width = etch_dtype_bytes(t->placed->training->graph->dtypes.grads);
@@ -189,7 +197,9 @@ static void note_writes(exec_traffic *t, counted *c, const exec_env *env, const 
         const etch_value *value = step->outs[i];
         const uint64_t size = size_of(t, env, rows ? step->ins[0] : value);
         moved one = {.value = value, .bytes = size * width_of(value)};
-        one.is_wanted = i == 0 && !value->tensor->optional_result;
+        one.is_wanted = i == 0 ? !value->tensor->optional_result : is_state(step);
+        if (i > 0 && is_state(step))
+            one.again = one.bytes;
         if (step->ring && !step->accumulate_into[i])
             write_in_rounds(t, &one);
         if (!step->accumulate_into[i]) {

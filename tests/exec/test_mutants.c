@@ -300,14 +300,29 @@ static bool no_statistic(etch_row *row)
 
 static bool extra_lost(etch_row *row)
 {
-    bool applies = row->extra.name != NULL;
+    bool applies = row->extra.name != NULL && !row->stays;
+    row->extra.name = NULL;
+    return applies;
+}
+
+/* What the run before has left is any number, so that only profiles tell which. */
+static bool state_lost(etch_row *row)
+{
+    bool applies = row->extra.name != NULL && row->stays;
     row->extra.name = NULL;
     return applies;
 }
 
 static bool extra_of_another(etch_row *row)
 {
-    bool applies = row->extra.name != NULL;
+    bool applies = row->extra.name != NULL && !row->stays;
+    row->extra.like = row->extra.like == ETCH_EXTRA_AS_RESULT ? ETCH_EXTRA_OF(0) : ETCH_EXTRA_AS_RESULT;
+    return applies;
+}
+
+static bool state_of_another(etch_row *row)
+{
+    bool applies = row->extra.name != NULL && row->stays;
     row->extra.like = row->extra.like == ETCH_EXTRA_AS_RESULT ? ETCH_EXTRA_OF(0) : ETCH_EXTRA_AS_RESULT;
     return applies;
 }
@@ -321,7 +336,15 @@ static bool extra_of_all(etch_row *row)
 
 static bool extra_wider(etch_row *row)
 {
-    bool applies = row->extra.name != NULL;
+    bool applies = row->extra.name != NULL && !row->extra.dtype_as_result;
+    row->extra.dtype = ETCH_F64;
+    return applies;
+}
+
+static bool extra_of_a_dtype(etch_row *row)
+{
+    bool applies = row->extra.dtype_as_result;
+    row->extra.dtype_as_result = false;
     row->extra.dtype = ETCH_F64;
     return applies;
 }
@@ -461,8 +484,8 @@ static bool other_help(etch_row *row)
 
 static bool does_not_stay(etch_row *row)
 {
-    bool applies = row->stays;
-    row->stays = false;
+    bool applies = row->stays != 0;
+    row->stays = 0;
     return applies;
 }
 
@@ -470,6 +493,13 @@ static bool not_served(etch_row *row)
 {
     bool applies = row->serving != NULL;
     row->serving = NULL;
+    return applies;
+}
+
+static bool always_served(etch_row *row)
+{
+    bool applies = row->serving_if != 0;
+    row->serving_if = 0;
     return applies;
 }
 
@@ -517,6 +547,10 @@ static const mutation mutations[] = {
     {"family: norm", BY_PROFILE, a_norm},
     {"stays", BY_PROFILE, does_not_stay},
     {"serving", BY_PROFILE, not_served},
+    {"serving_if", BY_PROFILE, always_served},
+    {"extra: dtype_as_result", BY_PROFILE, extra_of_a_dtype},
+    {"state: none", BY_PROFILE, state_lost},
+    {"state: like", BY_PROFILE, state_of_another},
     {"operands", BY_HELP, one_operand_less},
     {"takes", BY_HELP, takes_nothing},
     {"needs", BY_HELP, needs_nothing},
@@ -658,6 +692,7 @@ static const struct {
     {"cache", "over: whole", "its map says what `over` does"},
     {"dropout", "extra: like", "its mask has the dims of either"},
     {"token_nll", "extra: like", "its statistics and its result have the same dims"},
+    {"ssd_from", "state: like", "its state and its result have the same dims beside positions"},
     {"layer_norm", "grads: another", "that of batch_norm is the same function"},
     {"batch_norm", "grads: another", "that of layer_norm is the same function"},
     {"square", "grads: arguments", "cotangent and operand commute"},

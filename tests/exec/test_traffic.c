@@ -97,6 +97,9 @@ static const struct {
     uint32_t operand;
     const char *why;
 } counted_whole[] = {
+    {"scan", 0, "before the first place there is nothing that it could hand on"},
+    {"scan_bwd", 1, "likewise"},
+    {"scan_bwd", 2, "no decay has the result of the last place"},
     {"topk", 0, "the executor is given the routing, and does not ask the scores"},
     {"softmax", 0, "scores that a mask hides are moved, too"},
     {"max_pool_dx", 1,

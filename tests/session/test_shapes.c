@@ -126,21 +126,50 @@ static etch_status show(void *data)
     return ETCH_OK;
 }
 
-/* The step of `s` from the shape. */
+/* Another row: its tasks compute and move three times as much. */
+static etch_task_numbers *larger(const shown *s)
+{
+    etch_task_numbers *numbers = ETCH_NEW_ARRAY(s->session->arena, s->form.tasks.count, etch_task_numbers);
+    for (uint32_t i = 0; i < s->form.tasks.count; i++) {
+        numbers[i] = s->numbers[i];
+        numbers[i].flop *= 3;
+        numbers[i].bytes *= 3;
+        numbers[i].load.flop *= 3;
+    }
+    return numbers;
+}
+
+/* The step of `s` from the shape: as one of more rows than are timed at once, of which every other one is
+ * another. */
 static void tell(etch_step_shape *shape, const shown *s)
 {
+    enum { ROWS = 21 };
     etch_arena *arena = s->session->arena;
     uint32_t *sizes = ETCH_NEW_ARRAY(arena, s->job->mesh_count, uint32_t);
-    etch_step_time time;
+    etch_step_time times[ROWS];
+    bool told[ROWS];
     for (uint32_t i = 0; i < s->job->mesh_count; i++)
         sizes[i] = s->job->mesh[i].size;
     const etch_shape_place *place = etch_step_shape_place(arena, shape, s->cluster, sizes);
     const etch_shape_flow *flow = etch_step_shape_flow(arena, shape, s->job->pipe->microbatches);
     ck_assert(place && flow);
     ck_assert(etch_form_shows(&s->form, s->job, s->job->pipe->microbatches));
-    ck_assert(etch_timer_step(etch_timer_new(arena), shape, place, flow, s->stack, s->numbers, &time));
-    ck_assert_uint_eq(time.step, s->run->step);
-    ck_assert_uint_eq(time.error, s->run->error);
+    etch_timer *timer = etch_timer_new(arena);
+    const etch_task_numbers *numbers[] = {s->numbers, larger(s)};
+    etch_timer_begin(timer, shape, s->cluster, s->stack);
+    for (int i = 0; i < ROWS; i++)
+        etch_timer_add(timer, place, flow, numbers[i % 2], &times[i], &told[i]);
+    etch_timer_end(timer);
+    for (int i = 0; i < ROWS; i++) {
+        ck_assert(told[i]);
+        if (i % 2) {
+            ck_assert_uint_gt(times[i].step, times[0].step);
+            ck_assert_uint_eq(times[i].step, times[1].step);
+            continue;
+        }
+        ck_assert_uint_eq(times[i].step, s->run->step);
+        ck_assert_uint_eq(times[i].error, s->run->error);
+    }
 }
 
 START_TEST(steps_of_a_shape_take_as_long_as_their_runs)

@@ -13,7 +13,7 @@ static etch_expr value_bytes(const etch_live_program *p, const etch_value *value
 {
     const etch_expr one = etch_value_bytes(p->placed, value);
     const etch_expr all = value->blocks ? etch_mul(p->sym, value->blocks, one) : one;
-    const bool stays = value->step && value->step->row->stays;
+    const bool stays = etch_value_stays(value);
     return stays ? etch_sub(p->sym, all, etch_value_kept_bytes(p->placed, value)) : all;
 }
 

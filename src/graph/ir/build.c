@@ -159,7 +159,11 @@ static void add_extra(etch_graph *graph, etch_op *op)
         if (op->row->extra_reads & ETCH_EXTRA_OF(slot))
             add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
+    for (uint32_t i = 0; op->row->stays & ETCH_EXTRA_OF(1) && i < op->attrs.state.count; i++)
+        etch_dim_add(graph, &dims, op->attrs.state.at[i]);
     op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, ETCH_DIMS(dims), op->span);
+    if (extra->dtype_as_result)
+        op->outs[1]->dtype = op->outs[0]->dtype;
     op->outs[1]->optional_result = true;
 }
 
@@ -290,6 +294,19 @@ static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs 
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 
+/* Does another row take the place of this one when a model is served? */
+static bool is_served_by_another(const etch_row *row, const etch_attrs *attrs)
+{
+    const etch_keyword_info *info;
+    bool applies = row->serving && !row->serving_if;
+    for (uint32_t i = 0; attrs && (info = etch_keyword_at(i)) != NULL; i++) {
+        etch_attrs said = *attrs;
+        const etch_keyword_field field = etch_keyword_field_of(info, &said);
+        applies = applies || (row->serving_if & info->bit && etch_keyword_is_said(&field));
+    }
+    return applies;
+}
+
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim_view want, etch_span span)
 {
@@ -299,7 +316,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
         return average(graph, ins[0], attrs, want, span);
     etch_dim_list dims = {0};
     const etch_row *called = row;
-    if (graph->serves && row->serving)
+    if (graph->serves && is_served_by_another(row, attrs))
         row = etch_row_named(graph->table, row->serving);
     etch_call call = {.graph = graph,
                       .row = row,
@@ -320,7 +337,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     if (want.at && !are_among(&dims, call.want)) {
         if (etch_dim_among(call.want, NULL))
             return NULL; /* reported where the dim was looked up */
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
+        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", called->name,
                    etch_dims_text(graph->arena, ETCH_DIMS(dims)), etch_dims_text(graph->arena, want));
         return NULL;
     }

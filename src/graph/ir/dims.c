@@ -112,7 +112,7 @@ void etch_dim_alias(etch_dim *to, const etch_dim *from)
 bool etch_call_later(const etch_call *call, const char *what, const char *more)
 {
     etch_error(call->graph->diags, ETCH_E_LATER, call->span,
-               "%s%s is part of the language but is not given meaning yet%s", call->row->name, what, more);
+               "%s%s is part of the language but is not given meaning yet%s", call->called->name, what, more);
     return false;
 }
 

@@ -18,6 +18,8 @@ typedef struct etch_dim {
     etch_expr size;
     /* declared with ~: a size on average */
     bool average_sized;
+    /* of what is kept between runs: it may be none */
+    bool may_be_empty;
     /* what a cache holds, where a served model runs in several steps */
     bool grows;
     /* of what a rolling cache shows a run: the dim of all elements that there have been, and how many of them

@@ -130,7 +130,7 @@ void etch_region_sift(const etch_sift *sift, etch_region *region)
 /* Does running the op matter beside its results? */
 static bool acts(const etch_op *op)
 {
-    return op->row->stays;
+    return op->row->stays != 0;
 }
 
 etch_sift etch_sift_of(const etch_graph *graph)

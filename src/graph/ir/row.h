@@ -133,13 +133,16 @@ typedef enum etch_result {
     ETCH_RESULT_AS_OPERAND
 } etch_result;
 
-/* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`. */
+/* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`; what stays
+ * has those of `state` as well. */
 typedef struct etch_extra {
     /* NULL: none */
     const char *name;
     etch_dtype dtype;
     /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
     unsigned like;
+    /* the dtype of the first result, in place of `dtype` */
+    bool dtype_as_result;
 } etch_extra;
 
 enum { ETCH_EXTRA_AS_RESULT = 0 };
@@ -321,10 +324,13 @@ struct etch_row {
     etch_use use;
     /* the result is operand 0's memory, under the same or other dims */
     bool view;
-    /* the result is memory that outlives the run: written and read by all that name it */
-    bool stays;
+    /* ETCH_EXTRA_OF(result): memory that outlives the run, written and read by all that name it. The first
+     * result is written behind what is there; the extra one is a state, which the op reads and replaces. */
+    unsigned stays;
     /* the row that takes its place when a model is served; NULL: itself */
     const char *serving;
+    /* of a call with one of these keywords; 0: of every call */
+    unsigned serving_if;
     /* an optimizer */
     bool updates;
     /* an optimizer: tensors of the weight's size that it keeps, read and written */

@@ -14,7 +14,8 @@ static bool is_used_elsewhere(const etch_graph *graph, const bool *needed, const
 /* A loss, or a cache, which later runs read. */
 static bool is_result(const etch_tensor *tensor)
 {
-    return etch_has_tag(tensor, "loss") || (tensor->producer && tensor->producer->row->stays);
+    return etch_has_tag(tensor, "loss") ||
+           (tensor->producer && tensor->producer->row->stays & ETCH_EXTRA_OF(tensor->output));
 }
 
 /* Is it declared in a loop that has no iteration? Then there is none of it. */

@@ -226,6 +226,8 @@ bool etch_may_be_padded(const etch_placed *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* Is it memory that outlives the run? */
+bool etch_value_stays(const etch_value *value);
 /* Of these, what is left of a cache when the run has ended. */
 etch_expr etch_value_kept_bytes(const etch_placed *placed, const etch_value *value);
 

@@ -59,6 +59,11 @@ etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
     return bytes_of(placed, value, etch_value_elements(placed, value));
 }
 
+bool etch_value_stays(const etch_value *value)
+{
+    return value->step && value->step->row->stays & ETCH_EXTRA_OF(value->tensor->output);
+}
+
 etch_expr etch_value_kept_bytes(const etch_placed *placed, const etch_value *value)
 {
     return bytes_of(placed, value, count_elements(placed, value, kept_size));

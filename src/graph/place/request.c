@@ -37,7 +37,7 @@ static void add_carried(etch_placer *p, const etch_loop *loop)
 
 static bool is_read(const etch_placer *p, const etch_op *op)
 {
-    bool read = !etch_op_is_view(op) || op->row->stays;
+    bool read = !etch_op_is_view(op) || op->row->stays != 0;
     for (uint32_t i = 0; i < op->out_count; i++)
         read = read || p->uses[op->outs[i]->id].is_read;
     return read;

@@ -160,12 +160,6 @@ static uint32_t width_of(const etch_value *value)
     return etch_dtype_bytes(value->tensor->dtype);
 }
 
-/* Is it memory that outlives the run? Most of what is read of it was there before. */
-static bool stays(const etch_value *value)
-{
-    return value->step && value->step->row->stays;
-}
-
 /* The slots that an op fills experts with, of which `weight` has a share for each expert; NULL for most. */
 static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
 {
@@ -191,12 +185,13 @@ static etch_expr elements_read(const io *x, const etch_step *step, const etch_va
     return etch_mul(x->sym, all, etch_min(x->sym, etch_int(x->sym, 1), local_size(&l, slots)));
 }
 
+/* Of memory that outlives the run most of what is read was there before. */
 static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
         etch_value *root = etch_value_root(step->ins[i]);
         bool own = x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel;
-        if (own && !stays(root))
+        if (own && !etch_value_stays(root))
             continue;
         if (x->whole[root->id] == x->kernels)
             continue;
@@ -217,7 +212,7 @@ static bool is_written(const io *x, const etch_step *step, uint32_t result)
 {
     const etch_value *value = step->outs[result];
     bool wanted = result == 0 && !value->tensor->optional_result;
-    return x->leaves[value->id] || stays(value) || (wanted && !x->used[value->id]);
+    return x->leaves[value->id] || etch_value_stays(value) || (wanted && !x->used[value->id]);
 }
 
 /* A gradient is read, added to and written back, by all steps of a kernel at once. */
@@ -243,6 +238,8 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
             add_bytes(x, &kernel->written, elements_of(x, rows ? step->ins[0] : result), width_of(result));
+            if (i > 0 && etch_value_stays(result)) /* a state: what the run before has left is read first */
+                add_bytes(x, &kernel->read, elements_of(x, result), width_of(result));
         }
     }
 }

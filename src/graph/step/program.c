@@ -30,8 +30,9 @@ static void add_ops(const builder *b, etch_step_task *task)
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         etch_step_contribution c = of_step(step);
-        if (step->row->stays)
-            c.cached = etch_value_kept_bytes(b->placed, step->outs[0]);
+        for (uint32_t n = 0; n < step->out_count; n++)
+            if (etch_value_stays(step->outs[n]))
+                c.cached = etch_value_kept_bytes(b->placed, step->outs[n]);
         ETCH_PUSH(b->arena, &task->contributions, c);
     }
 }

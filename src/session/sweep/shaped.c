@@ -125,11 +125,14 @@ static etch_status time_piece(void *data)
         numbers[i] = rows[i].row;
     const etch_status status = etch_block_evaluate(p->t->block, scratch, shape->values.program,
                                                    shape->values.inputs, numbers, count, &values);
+    etch_timer *timer = p->timer->timer;
+    etch_timer_begin(timer, shape->shape, p->t->cluster, p->t->stack);
     for (uint32_t i = 0; status == ETCH_OK && i < count; i++)
-        rows[i].is_timed = numbers_of(shape, &values, i, tasks) &&
-                           etch_timer_step(p->timer->timer, shape->shape, rows[i].place, rows[i].flow,
-                                           p->t->stack, tasks, &rows[i].time) &&
-                           rows[i].time.step > rows[i].time.error;
+        if (numbers_of(shape, &values, i, tasks))
+            etch_timer_add(timer, rows[i].place, rows[i].flow, tasks, &rows[i].time, &rows[i].is_timed);
+    etch_timer_end(timer);
+    for (uint32_t i = 0; i < count; i++)
+        rows[i].is_timed = rows[i].is_timed && rows[i].time.step > rows[i].time.error;
     etch_arena_free(scratch);
     return status;
 }

@@ -81,6 +81,8 @@ typedef struct making {
     uint32_t row;
     etch_arena *arena;
     etch_step_form *form;
+    /* can it be lowered? */
+    bool only_checks;
     /* with nodes, while the shape is made */
     const etch_job *job;
     etch_arena *scratch;
@@ -119,8 +121,11 @@ static etch_values values_of(const making *m)
 static etch_status lower(void *data)
 {
     making *m = data;
-    const etch_lower_options options = {
-        .values = values_of(m), .workloads = true, .brief = 1, .form = m->form};
+    const etch_lower_options options = {.values = values_of(m),
+                                        .workloads = true,
+                                        .brief = 1,
+                                        .form = m->form,
+                                        .only_checks = m->only_checks};
     return etch_lower(m->scratch, &options, &m->job);
 }
 
@@ -243,7 +248,7 @@ static etch_status try_lower(void *data)
 /* More microbatches make more nodes, of which there may be too many. */
 static void allow_microbatches(sorting *s, etch_case_shape *shape, uint32_t row, uint64_t microbatches)
 {
-    making m = {.sort = s, .row = row, .scratch = etch_arena_new(s->of->mem)};
+    making m = {.sort = s, .row = row, .only_checks = true, .scratch = etch_arena_new(s->of->mem)};
     if (has_session(s) && etch_session_run(s->session, try_lower, &m) == ETCH_OK)
         shape->most_microbatches = microbatches;
     etch_arena_free(m.scratch);

@@ -44,6 +44,14 @@ ETCH_FAMILIES(ETCH_DECLARE_FAMILY)
     ETCH_ROW(label, names, text, .role = ETCH_ROLE_FREE, .linear = ETCH_LINEAR_EACH, \
              .dtype = ETCH_RESULT_AS_OPERAND, __VA_ARGS__)
 
+/* What takes the place of a row when a model is served: it goes on from a state that the run before has
+ * left, and replaces it. The state has the dims of the operand or result `of`, less `over`, and those of
+ * `state`. */
+#define ETCH_FROM_STATE(label, names, text, of, ...)                                                     \
+    ETCH_ROW(label "_from", names, text, .uncalled = true,                                               \
+             .extra = {.name = "state", .like = of, .dtype_as_result = true}, .stays = ETCH_EXTRA_OF(1), \
+             __VA_ARGS__)
+
 /* ---- shapes: dims of the result ------------------------------------------------------------------ */
 
 /* Those of all operands: broadcast by name. */

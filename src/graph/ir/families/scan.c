@@ -66,12 +66,21 @@ static bool scan(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *u = call->ins[0], *dt = call->ins[1], *a = call->ins[2], *b = call->ins[3],
                       *c = call->ins[4];
-    if (call->graph->serves) /* from the state of the run before, which nothing holds yet */
-        return etch_call_later(call, " while serving a model, from a state that is kept,", "");
     if (!has_sequence_and_state(call) || !is_within(call, dt, u) || !is_within(call, a, dt) ||
         !is_within(call, b, dt) || !is_within(call, b, c) || !is_within(call, c, b) || !chunks_fit(call))
         return false;
     etch_dims_add_beside(call, out, u, (etch_dim_view){0});
+    return true;
+}
+
+/* Of a first order: decays have dims of what is added. */
+static bool recurrence(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *a = call->ins[0], *b = call->ins[1];
+    if (!etch_shape_has(call, a, call->attrs.over, "over") ||
+        !etch_shape_has(call, b, call->attrs.over, "over") || !is_within(call, a, b))
+        return false;
+    etch_dims_add_beside(call, out, b, (etch_dim_view){0});
     return true;
 }
 
@@ -109,15 +118,29 @@ static const etch_flop per_chunk = {
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
+#define SSD_COLUMNS                                                                            \
+    .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK, .one = ETCH_KW_OVER, .shape = scan, \
+    .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,                                     \
+    .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}}, .matmul = true
+
 static const etch_row rows[] = {
+    ETCH_ROW("scan", "a b", "h[t] = a[t] h[t-1] + b[t], element by element", .needs = ETCH_KW_OVER,
+             .one = ETCH_KW_OVER, .shape = recurrence, .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2),
+             .grads = ETCH_GRADS({"scan_bwd", "d0 x0 y0", "0 1"}), .serving = "scan_from"),
+    ETCH_ROW("scan_bwd", "d a y", "gradients of both operands: a scan that goes back, and products",
+             .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_OPERAND(4)),
+    ETCH_FROM_STATE("scan", "a b", "scan when a model is served: from the state that the run before has left",
+                    ETCH_EXTRA_AS_RESULT, .needs = ETCH_KW_OVER, .one = ETCH_KW_OVER, .shape = recurrence,
+                    .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2)),
     ETCH_ROW("ssd", "u dt a b c", "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h",
-             .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK, .one = ETCH_KW_OVER, .shape = scan,
-             .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
-             .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}}, .matmul = true,
+             SSD_COLUMNS, .serving = "ssd_from",
              .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"})),
     ETCH_ROW("ssd_bwd", "d u dt a b c", "gradients of all operands; scores and states are computed again",
              .over = ETCH_FACTOR_WHOLE, .state = ETCH_FACTOR_WHOLE,
              .flop = {.by = &per_chunk, .constants = {6, 4, 10, 6}}, .matmul = true, .scores_first = 1),
+    ETCH_FROM_STATE("ssd", "u dt a b c",
+                    "ssd when a model is served: from the state that the run before has left",
+                    ETCH_EXTRA_OF(0), SSD_COLUMNS),
 };
 
 ETCH_FAMILY(scan);

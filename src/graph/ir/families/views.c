@@ -119,7 +119,7 @@ static const etch_row rows[] = {
     ETCH_POINTWISE("append", "x", "what cache is when a model is served: written behind what is kept",
                    .needs = ETCH_KW_OVER, .options = ETCH_KW_WINDOW, .one = ETCH_KW_OVER, .shape = appended,
                    .uncalled = true, .over = ETCH_FACTOR_WHOLE, .touch = ETCH_TOUCH_ROWS_WRITTEN,
-                   .dtype = ETCH_RESULT_AS_OPERAND, .stays = true),
+                   .dtype = ETCH_RESULT_AS_OPERAND, .stays = ETCH_EXTRA_OF(0)),
 };
 
 ETCH_FAMILY(views);

@@ -30,7 +30,7 @@ static bool kernel_fits(const etch_call *call)
     if (attrs->kernel.count != attrs->over.count) {
         etch_diag *diag = etch_error(
             call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s slides a window of %u dim%s along %u",
-            call->row->name, attrs->kernel.count, attrs->kernel.count == 1 ? "" : "s", attrs->over.count);
+            call->called->name, attrs->kernel.count, attrs->kernel.count == 1 ? "" : "s", attrs->over.count);
         return etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
     }
     const etch_tensor *sides[] = {x, w};
@@ -58,7 +58,7 @@ static bool wrong_result(const etch_call *call, const char *why)
 {
     etch_graph *graph = call->graph;
     etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s of %s cannot be %s: %s",
-                                 call->row->name, etch_call_tensor(call, call->ins[0]),
+                                 call->called->name, etch_call_tensor(call, call->ins[0]),
                                  etch_call_dims(call, call->want), why);
     return etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
                      etch_call_dims(call, call->attrs.over));
@@ -123,17 +123,13 @@ static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                    "%s with a stride of %s needs declared result dims with a new dim in place of each of %s",
-                   call->row->name, etch_call_number(call, stride), etch_call_dims(call, attrs->over));
+                   call->called->name, etch_call_number(call, stride), etch_call_dims(call, attrs->over));
     return etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter",
-                     call->row->name, etch_call_number(call, stride), etch_call_number(call, stride));
+                     call->called->name, etch_call_number(call, stride), etch_call_number(call, stride));
 }
 
 static bool slide(etch_call *call, etch_dim_list *out)
 {
-    if (call->graph->serves &&
-        call->attrs.causal) /* from the last places of a run, which nothing holds yet */
-        return etch_call_later(call, "(.., causal = true) while serving a model, from places that are kept,",
-                               "");
     if (!kernel_fits(call))
         return false;
     if (!call->want.at) {
@@ -143,6 +139,33 @@ static bool slide(etch_call *call, etch_dim_list *out)
     if (!operands_fit(call) || !pair_dims(call, &call->attrs) || !strides_fit(call, &call->attrs))
         return false;
     etch_dims_add(call, out, call->want);
+    return true;
+}
+
+/* A dim of the places before a run that its first window sees: all of the window but one. */
+static etch_dim *places_before(const etch_call *call)
+{
+    etch_graph *graph = call->graph;
+    const etch_dim *kernel = call->attrs.kernel.at[0];
+    const etch_expr size = etch_sub(graph->sym, kernel->size, etch_int(graph->sym, 1));
+    etch_dim *dim =
+        etch_graph_dim(graph, etch_text(graph->arena, "%s-1", kernel->name), size, false, kernel->span);
+    dim->may_be_empty = true;
+    return dim;
+}
+
+/* When serving, along one dim and at each place: what the last windows have seen goes into the next run. */
+static bool slide_on(etch_call *call, etch_dim_list *out)
+{
+    const etch_attrs *attrs = &call->attrs;
+    if (!slide(call, out))
+        return false;
+    if (attrs->over.count > 1 || stride_of(call) != etch_int(call->graph->sym, 1))
+        return etch_call_later(
+            call, "(.., causal = true) with a stride, or along several dims, while serving,", "");
+    etch_dim **state = ETCH_NEW_ARRAY(call->graph->arena, 1, etch_dim *);
+    state[0] = places_before(call);
+    call->attrs.state = (etch_dim_view){state, 1};
     return true;
 }
 
@@ -186,11 +209,17 @@ static const etch_row rows[] = {
              .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL, .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
              .shape = slide, .over = ETCH_FACTOR_WHOLE, .linear = ETCH_LINEAR_EACH,
              .flop = {.by = &per_stop, .constants = {2}}, .matmul = true,
-             .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"})),
+             .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
+             .serving = "conv_from", .serving_if = ETCH_KW_CAUSAL),
     ETCH_ROW("conv_dx", "d w", "gradient of what is convolved", .over = ETCH_FACTOR_WHOLE,
              .linear = ETCH_LINEAR_EACH, .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
     ETCH_ROW("conv_dw", "d x", "gradient of the kernel", .over = ETCH_FACTOR_WHOLE,
              .flop = {.by = &per_stop, .constants = {2}}, .matmul = true),
+    ETCH_FROM_STATE("conv", "x w", "causal conv when a model is served: the places before the run are kept",
+                    ETCH_EXTRA_OF(0), .options = ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
+                    .needs = ETCH_KW_OVER | ETCH_KW_KERNEL, .shape = slide_on, .over = ETCH_FACTOR_WHOLE,
+                    .flop = {.by = &per_stop, .constants = {2}}, .matmul = true,
+                    .extra_reads = ETCH_EXTRA_OF(0)),
     POOL("max_pool", ETCH_LINEAR_NO, "d0 x0 y0", "the largest element of each window"),
     POOL_DX("max_pool_dx", "d x y", ETCH_LINEAR_NO,
             "the cotangent goes to the first element that is the largest; found by comparing again"),
