@@ -202,6 +202,7 @@ ETCH_API const char *etch_phrase_role_name(etch_phrase_role role);
     X(ZB_H2, zb_h2)                 \
     X(BREADTH_FIRST, breadth_first) \
     X(ZB_V, zb_v)                   \
+    X(DUALPIPE, dualpipe)           \
     X(DUALPIPEV, dualpipev)         \
     X(LIST, list)
 

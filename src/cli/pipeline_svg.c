@@ -115,9 +115,8 @@ static size_t cell_of(const etch_pipeline_report *report, const etch_pipeline_sl
 
 /* From the end of the slot before in the chain, when that is of another stage. */
 static void print_message(const etch_pipeline_report *report, const passing *cells, size_t stage,
-                          const etch_pipeline_slot *slot)
+                          const etch_pipeline_slot *slot, uint64_t last)
 {
-    const uint64_t last = report->stage_count * report->chunks - 1;
     const bool back = slot->kind != ETCH_ACTION_FORWARD;
     if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS || slot->link == (back ? last : 0))
         return;
@@ -132,15 +131,17 @@ static void print_message(const etch_pipeline_report *report, const passing *cel
 
 static void print_messages(const etch_pipeline_report *report, passing *cells)
 {
+    uint64_t last = 0; /* link of the chain, which may be there twice */
     for (size_t stage = 0; stage < report->stage_count; stage++)
         for (size_t i = 0; i < report->stages[stage].slot_count; i++) {
             const etch_pipeline_slot *slot = &report->stages[stage].slots[i];
+            last = slot->link > last ? slot->link : last;
             if (slot->kind != ETCH_ACTION_WEIGHT_GRADIENTS)
                 cells[cell_of(report, slot, slot->link)] = (passing){slot, stage};
         }
     for (size_t stage = 0; stage < report->stage_count; stage++)
         for (size_t i = 0; i < report->stages[stage].slot_count; i++)
-            print_message(report, cells, stage, &report->stages[stage].slots[i]);
+            print_message(report, cells, stage, &report->stages[stage].slots[i], last);
 }
 
 /* ---- the picture ------------------------------------------------------------------------------------ */

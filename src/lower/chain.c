@@ -26,8 +26,27 @@ uint64_t etch_held_members(const etch_held *held, etch_bound_interval layers, co
     return members;
 }
 
-uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *task)
+/* Does the stage run a task that lists its stages? */
+static bool is_of_task(const etch_held *held, const etch_weight_task *task)
 {
+    const etch_group_set *group = &task->task.group;
+    for (uint32_t i = 0; i < group->stage_count; i++)
+        if (group->stages[i] == held->stage)
+            return true;
+    return !group->stages;
+}
+
+/* The norm counts a gradient once, of the first copy of the chain. */
+static const etch_held *counted(const etch_held *held, const etch_weight_task *task)
+{
+    return task->role == ETCH_END_NORM && held->of_first_copy ? held->of_first_copy : held;
+}
+
+uint64_t etch_weight_task_groups(const etch_held *of, const etch_weight_task *task)
+{
+    const etch_held *held = counted(of, task);
+    if (!is_of_task(held, task))
+        return 0;
     if (task->staged)
         return etch_held_members(held, task->uses.at[0].layers, task->classes, task->class);
     for (uint32_t i = 0; i < task->uses.count; i++)
@@ -38,8 +57,9 @@ uint64_t etch_weight_task_groups(const etch_held *held, const etch_weight_task *
     return 0;
 }
 
-bool etch_weight_task_has(const etch_held *held, const etch_weight_task *task, uint64_t weight_group)
+bool etch_weight_task_has(const etch_held *of, const etch_weight_task *task, uint64_t weight_group)
 {
+    const etch_held *held = counted(of, task);
     const uint64_t layer = task->uses.at[0].layers.first + weight_group;
     return etch_class_at(task->classes, weight_group) == task->class &&
            (!task->staged || etch_held_any(held, (etch_bound_interval){layer, layer + 1}));
@@ -90,11 +110,38 @@ static etch_stage_numbers numbers_of(etch_outliner *o)
         segments[i] = etch_bound_number(o, stages->segments.at[i].count);
     for (uint32_t i = 0; i < line->count_count; i++)
         counts[i] = etch_bound_number(o, line->counts[i]);
-    return (etch_stage_numbers){.stages = o->extent->pipe.stages,
+    return (etch_stage_numbers){.map = etch_schedule_map(o->extent->pipe.schedule),
+                                .stages = o->extent->pipe.stages,
                                 .chunks = o->extent->pipe.chunks,
                                 .layers = etch_bound_number(o, stages->layers),
                                 .segments = segments,
                                 .counts = line->counts ? counts : NULL};
+}
+
+/* What a stage has of its chunks from `first` on, `count` of them. */
+static etch_held *held_of(etch_outliner *o, uint32_t stage, uint32_t first, uint32_t count)
+{
+    const etch_chunk_map map = etch_schedule_map(o->extent->pipe.schedule);
+    const uint32_t stages = o->extent->pipe.stages;
+    etch_bound_interval *layers = ETCH_NEW_ARRAY(o->arena, count, etch_bound_interval);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_chunk_place place = {stage, first + i};
+        layers[i] = etch_is_cut(o) ? etch_layers_of_chunk(&o->numbers, etch_model_chunk(map, stages, place))
+                                   : everything;
+    }
+    etch_held *held = ETCH_NEW(o->arena, etch_held);
+    *held = (etch_held){.stage = stage, .chunks = layers, .count = count};
+    return held;
+}
+
+/* Of a chain that is there twice: which chunk of the stage is of the first copy. */
+static uint32_t first_copy_of(const etch_pipe *pipe, uint32_t stage)
+{
+    const etch_chunk_map map = etch_schedule_map(pipe->schedule);
+    uint32_t chunk = 0;
+    while (etch_chunk_copy(map, pipe->stages, (etch_chunk_place){stage, chunk}) != 0)
+        chunk++;
+    return chunk;
 }
 
 void etch_chain_cut(etch_outliner *o)
@@ -109,16 +156,12 @@ void etch_chain_cut(etch_outliner *o)
     }
     if (o->status != ETCH_OK)
         return;
-    const etch_chunk_map map = etch_schedule_map(o->extent->pipe.schedule);
+    const bool is_twice = etch_is_cut(o) && etch_schedule_copies(o->extent->pipe.schedule) > 1;
     etch_held *held = o->outline->held = ETCH_NEW_ARRAY(o->arena, stages, etch_held);
     for (uint32_t stage = 0; stage < stages; stage++) {
-        etch_bound_interval *layers = ETCH_NEW_ARRAY(o->arena, chunks, etch_bound_interval);
-        for (uint32_t i = 0; i < chunks; i++)
-            layers[i] = etch_is_cut(o)
-                            ? etch_layers_of_chunk(
-                                  &o->numbers, etch_model_chunk(map, stages, (etch_chunk_place){stage, i}))
-                            : everything;
-        held[stage] = (etch_held){layers, chunks};
+        held[stage] = *held_of(o, stage, 0, chunks);
+        if (is_twice)
+            held[stage].of_first_copy = held_of(o, stage, first_copy_of(&o->extent->pipe, stage), 1);
     }
 }
 
@@ -192,10 +235,12 @@ static etch_chunk_message message_of(etch_outliner *o, const etch_body *body, co
 void etch_chain_messages(etch_outliner *o)
 {
     etch_outline *outline = o->outline;
-    const uint32_t chunks = o->extent->pipe.stages * o->extent->pipe.chunks;
+    const etch_pipe *pipe = &o->extent->pipe;
+    const uint64_t chunks =
+        etch_model_chunk_count(etch_schedule_map(pipe->schedule), pipe->stages, pipe->chunks);
     for (int back = 0; back < 2; back++)
         outline->messages[back] = ETCH_NEW_ARRAY(o->arena, chunks, etch_chunk_message);
-    for (uint32_t i = 0; i + 1 < chunks; i++) {
+    for (uint64_t i = 0; i + 1 < chunks; i++) {
         const uint64_t at = etch_layers_of_chunk(&o->numbers, i).end;
         const etch_cut *cut = cut_before(o, at);
         outline->messages[false][i] = message_of(o, outline->forward, cut, at, "a message to the next stage");

@@ -45,7 +45,7 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
         if (!body->parent && !etch_held_any(c->held, item->layers))
             continue;
         const etch_task *task = item->task;
-        const etch_total times = task && task->once ? runs : runs * c->outline->pipe->microbatches;
+        const etch_total times = task && task->once ? runs : runs * etch_chunk_microbatches(c->outline->pipe);
         if (task && task->ring)
             count_ring(c, task, times, prefix);
         else if (task && !task->goes_round)
@@ -72,7 +72,7 @@ static etch_total copies_read(const counting *c, const etch_weight_task *w)
 /* What a stream sends is no node of its own; the norm is one for all groups. */
 static void count_weight_task(counting *c, const etch_weight_task *w)
 {
-    const etch_total microbatches = w->every_microbatch ? c->outline->pipe->microbatches : 1;
+    const etch_total microbatches = w->every_microbatch ? etch_chunk_microbatches(c->outline->pipe) : 1;
     const etch_total times = etch_weight_task_groups(c->held, w) * microbatches;
     if (w->stream == 0 && w->role != ETCH_END_NORM)
         count_task(c, &w->task, times, NUMBER_BYTES + w->loop_name.length + NUMBER_BYTES);
@@ -100,16 +100,19 @@ static void count_messages(counting *c, uint32_t stage)
 {
     const etch_pipe *pipe = c->outline->pipe;
     const etch_chunk_map map = etch_schedule_map(pipe->schedule);
-    for (uint32_t i = 0; i + 1 < pipe->stages * pipe->chunks; i++) {
-        const bool sends = etch_chunk_place_of(map, pipe->stages, i).stage == stage,
-                   receives = etch_chunk_place_of(map, pipe->stages, i + 1).stage == stage;
-        if (sends && receives)
-            continue;
+    const uint64_t model_chunks = etch_model_chunk_count(map, pipe->stages, pipe->chunks);
+    for (uint64_t i = 0; i + 1 < model_chunks; i++) {
+        etch_total ends = 0;
+        for (uint32_t copy = 0; copy < etch_chunk_copies(map); copy++) {
+            const bool sends = etch_chunk_place_of(map, pipe->stages, copy, i).stage == stage;
+            const bool receives = etch_chunk_place_of(map, pipe->stages, copy, i + 1).stage == stage;
+            ends += sends != receives;
+        }
         for (int back = 0; back < 2; back++) {
             const uint32_t wires = c->outline->messages[back][i].wire_count;
             const etch_task task = {.read_count = wires, .name = {NULL, ETCH_MESSAGE_NAME}};
             if (wires > 0)
-                count_task(c, &task, ((etch_total)sends + receives) * pipe->microbatches, NUMBER_BYTES);
+                count_task(c, &task, ends * etch_chunk_microbatches(pipe), NUMBER_BYTES);
         }
     }
 }

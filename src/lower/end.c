@@ -158,8 +158,29 @@ static bool find_users(etch_outliner *o, etch_weight_task *w)
     return count > 1;
 }
 
-/* The task of a group, once for each of its weight groups, where there are any. */
-static void add_weight_task(etch_outliner *o, const etch_step_task *of)
+/* Of weights that iterations of the chain have each of their own: a stage and its mirror image hold the same
+ * iterations, where the chain is there twice. False: none of this class. */
+static bool pair_stages(etch_outliner *o, etch_weight_task *w, uint32_t stage)
+{
+    uint32_t *users = ETCH_NEW_ARRAY(o->arena, 2, uint32_t);
+    users[0] = stage;
+    users[1] = o->outline->pipe->stages - 1 - stage;
+    w->task.group.stages = users;
+    w->task.group.stage_count = 2;
+    return etch_weight_task_groups(&o->outline->held[stage], w) > 0;
+}
+
+/* A task that stages of the first half share with their mirror images is one for each of them. */
+static uint32_t pairs_of(const etch_outliner *o, const etch_step_task *of)
+{
+    const etch_stage_uses *uses = etch_is_cut(o) ? etch_weight_group_uses(o->placed, of->group) : NULL;
+    const bool staged = uses && uses->count == 0;
+    return of->end == ETCH_END_REDUCE_SHARED && staged ? o->outline->pipe->stages / 2 : 0;
+}
+
+/* The task of a group, once for each of its weight groups, where there are any; of stage `pair` and its
+ * mirror image. */
+static void add_weight_task(etch_outliner *o, const etch_step_task *of, uint32_t pair)
 {
     const etch_tensor *weight = of->contributions.at[0].tensor;
     etch_weight_task *w = new_weight_task(o, of->end, of->group);
@@ -172,10 +193,18 @@ static void add_weight_task(etch_outliner *o, const etch_step_task *of)
     etch_name_weight_task(o, w, of, what_of(o, of));
     if (of->end == ETCH_END_REDUCE && of->group->loop)
         place_bucket(o, w, of->group);
-    if (of->end == ETCH_END_REDUCE_SHARED && !find_users(o, w))
+    if (of->end == ETCH_END_REDUCE_SHARED && !(w->staged ? pair_stages(o, w, pair) : find_users(o, w)))
         return;
     set_work(o, &w->task, of);
     ETCH_PUSH(o->arena, &o->outline->weight_tasks, w);
+}
+
+static void add_weight_tasks(etch_outliner *o, const etch_step_task *of)
+{
+    const uint32_t pairs = pairs_of(o, of);
+    add_weight_task(o, of, 0);
+    for (uint32_t pair = 1; pair < pairs; pair++)
+        add_weight_task(o, of, pair);
 }
 
 /* Of the layers that use the weights leaves the first. */
@@ -250,7 +279,7 @@ void etch_end_tasks(etch_outliner *o)
         else if (of->end == ETCH_END_NORM_REDUCE)
             add_norm_reduction(o, of);
         else
-            add_weight_task(o, of);
+            add_weight_tasks(o, of);
     }
     etch_streams_make(o);
 }

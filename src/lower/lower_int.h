@@ -372,8 +372,11 @@ typedef struct etch_chunk_message {
 
 /* The layers that a stage holds: those of its chunks. */
 typedef struct etch_held {
+    uint32_t stage;
     const etch_bound_interval *chunks;
     uint32_t count;
+    /* of a chain that is there twice: those of its first copy; else NULL */
+    const struct etch_held *of_first_copy;
 } etch_held;
 
 /* How large the program of a stage is. */

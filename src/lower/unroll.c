@@ -423,17 +423,19 @@ static bool other_end(const etch_unroller *u, etch_action action, bool sends, me
 {
     const etch_pipe *pipe = u->outline->pipe;
     const etch_chunk_map map = etch_schedule_map(pipe->schedule);
-    const uint64_t model_chunk =
-        etch_model_chunk(map, pipe->stages, (etch_chunk_place){u->stage, action.chunk});
+    const etch_chunk_place here = {u->stage, action.chunk};
+    const uint64_t model_chunk = etch_model_chunk(map, pipe->stages, here);
+    const uint32_t copy = etch_chunk_copy(map, pipe->stages, here);
     const bool back = etch_action_goes_back(action);
     const bool later = sends != back; /* the other model chunk is the one after this one */
-    const bool ends = model_chunk == (later ? (uint64_t)pipe->stages * pipe->chunks - 1 : 0);
+    const uint64_t count = etch_model_chunk_count(map, pipe->stages, pipe->chunks);
+    const bool ends = model_chunk == (later ? count - 1 : 0);
     if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || ends)
         return false;
     const uint64_t other = later ? model_chunk + 1 : model_chunk - 1, earlier = later ? model_chunk : other;
-    *end = (message_end){.place = etch_chunk_place_of(map, pipe->stages, other),
+    *end = (message_end){.place = etch_chunk_place_of(map, pipe->stages, copy, other),
                          .message = &u->outline->messages[back][earlier],
-                         .row = (uint32_t)(earlier / pipe->stages),
+                         .row = etch_chunk_place_of(map, pipe->stages, copy, earlier).chunk,
                          .back = back};
     return true;
 }
@@ -585,9 +587,9 @@ static void begin_slot(etch_unroller *u, const etch_action *actions, uint64_t co
     }
 }
 
-/* Where the chain comes back, two stages send to each other in both directions, and how many actions lie
- * between what each sends and needs depends on the stage: a receive is posted as soon as the one before of
- * the chunk and direction has come. */
+/* Where the chain comes back, or goes both ways, two stages send to each other in both directions, and how
+ * many actions lie between what each sends and needs depends on the stage: a receive is posted as soon as the
+ * one before of the chunk and direction has come. */
 static uint32_t *comes_after(const etch_unroller *u, etch_action action)
 {
     return &u->last_of_chunk[action.chunk][etch_action_goes_back(action)];
@@ -625,7 +627,7 @@ static void receive_for_action(etch_unroller *u)
 {
     const etch_outline *outline = u->outline;
     const etch_action action = u->at->action;
-    const bool comes_back = etch_schedule_map(outline->pipe->schedule) == ETCH_MAP_MIRRORED;
+    const bool comes_back = etch_schedule_map(outline->pipe->schedule) != ETCH_MAP_LOOPED;
     u->posted_after = comes_back ? *comes_after(u, action) : u->before_action;
     u->at->frame = frame_of(u, action);
     u->at->registers = u->frames.at[u->at->frame].registers;
@@ -691,7 +693,7 @@ static void run_actions(etch_unroller *u)
     u->left = ETCH_NEW_ARRAY(u->arena, pipe->chunks, uint64_t);
     u->last_of_chunk = etch_alloc_array(u->arena, pipe->chunks, sizeof *u->last_of_chunk);
     for (uint32_t i = 0; i < pipe->chunks; i++) {
-        u->left[i] = pipe->microbatches;
+        u->left[i] = etch_chunk_microbatches(pipe);
         u->last_of_chunk[i][false] = u->last_of_chunk[i][true] = ETCH_NO_NODE;
     }
     find_gathers(u, actions, action_count);

@@ -131,7 +131,7 @@ static point point_of(const etch_machine *machine, const etch_measured *row)
     point at = {.keys = (double)kernel->keys, .log_measured = log(row->seconds)};
     if (kernel->kind == ETCH_KERNEL_COLLECTIVE) {
         const bool twice = kernel->op == ETCH_NODE_ALL_REDUCE;
-        const double bare = (double)kernel->bytes / etch_decimal_double(machine->level->bandwidth);
+        const double bare = (double)kernel->bytes / etch_level_rate_double(machine->level);
         at.steps = (double)(kernel->ranks - 1) * (twice ? 2 : 1);
         at.work = bare * at.steps / (double)kernel->ranks;
         if (machine->level->reduces && twice && kernel->bytes >= ETCH_REDUCED_FROM &&

@@ -152,6 +152,28 @@ static void time_elementwise(parts *p, etch_enclosure *out)
     etch_enclosure_add(out, out, &p->at[OVERHEAD]);
 }
 
+void etch_level_rate(const etch_level *level, etch_enclosure *out)
+{
+    etch_enclosure by;
+    etch_enclosure_start(&by, out->is_quick);
+    etch_enclosure_decimal(out, level->bandwidth);
+    if (level->share > 1) {
+        etch_enclosure_count(&by, level->share);
+        etch_enclosure_div(out, out, &by);
+    }
+    if (level->oversubscribed.digits != 0) {
+        etch_enclosure_decimal(&by, level->oversubscribed);
+        etch_enclosure_div(out, out, &by);
+    }
+    etch_enclosure_end(&by);
+}
+
+double etch_level_rate_double(const etch_level *level)
+{
+    const double over = level->oversubscribed.digits ? etch_decimal_double(level->oversubscribed) : 1;
+    return etch_decimal_double(level->bandwidth) / (level->share > 1 ? level->share : 1) / over;
+}
+
 static void wait_of(parts *p, uint64_t steps, etch_enclosure *out)
 {
     etch_enclosure_count(out, steps);
@@ -180,7 +202,7 @@ static void time_collective(parts *p, const etch_level *level, const etch_kernel
     etch_enclosure_scale(&p->work, times * others);
     etch_enclosure_count(&p->other, kernel->ranks);
     etch_enclosure_div(&p->work, &p->work, &p->other);
-    etch_enclosure_decimal(&p->other, level->bandwidth);
+    etch_level_rate(level, &p->other);
     etch_enclosure_div(&p->work, &p->work, &p->other);
     etch_enclosure_div(&p->work, &p->work, &p->at[WIRE]);
     wait_of(p, times * others, &p->one);

@@ -135,6 +135,12 @@ typedef struct etch_level {
     etch_topology kind;
     /* `side_count` sides of a torus, else one number; 0: as many as there are */
     uint32_t sides[ETCH_LEVEL_SIDES], side_count;
+    /* so many of these take part in steps; 0: all */
+    uint32_t use;
+    /* so many devices, which follow each other, have one port, and send at once; 0: each has its own */
+    uint32_t share;
+    /* all of them together send so many times what the level carries, 1 to 100; 0: as much */
+    etch_decimal oversubscribed;
     /* of a device, in one direction; 0 where it is not given */
     etch_decimal bandwidth;
     etch_decimal latency;

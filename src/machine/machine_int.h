@@ -36,6 +36,11 @@ void etch_enclosure_max(etch_enclosure *out, const etch_enclosure *a, const etch
 void etch_enclosure_min(etch_enclosure *out, const etch_enclosure *a, const etch_enclosure *b);
 etch_seconds etch_enclosure_seconds(const etch_enclosure *range);
 
+/* What a device has of the bandwidth of the level, which has one. */
+void etch_level_rate(const etch_level *level, etch_enclosure *out);
+/* The same, nearly. */
+double etch_level_rate_double(const etch_level *level);
+
 /* An all-reduce of so many bytes or more goes through a switch that reduces. */
 #define ETCH_REDUCED_FROM ((uint64_t)64 << 20)
 /* .. and of so many ranks. */

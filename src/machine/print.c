@@ -65,8 +65,13 @@ static void print_level(etch_buf *out, const etch_level *level)
 {
     etch_buf_printf(out, "  level %s {\n", level->name);
     print_sides(out, level);
+    if (level->use)
+        etch_buf_printf(out, "    use = %u\n", level->use);
     etch_buf_printf(out, "    kind = %s\n", etch_topology_name(level->kind));
     print_line(out, "    bandwidth", level->bandwidth, ETCH_OF_BYTES_A_SECOND);
+    if (level->share)
+        etch_buf_printf(out, "    share = %u\n", level->share);
+    print_line(out, "    oversubscribed", level->oversubscribed, ETCH_OF_NOTHING);
     print_line(out, "    latency", level->latency, ETCH_OF_TIME);
     etch_buf_printf(out, "    reduces = %s\n", level->reduces ? "true" : "false");
     if (level->fit.given) {

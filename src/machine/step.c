@@ -254,7 +254,7 @@ static void time_plain(const etch_level *level, uint64_t steps, const etch_enclo
 {
     etch_enclosure number;
     etch_enclosure_start(&number, out->is_quick);
-    etch_enclosure_decimal(&number, level->bandwidth);
+    etch_level_rate(level, &number);
     etch_enclosure_div(out, wire, &number);
     etch_enclosure_decimal(&number, level->latency);
     etch_enclosure_scale(&number, steps);

@@ -45,6 +45,8 @@ enum { ETCH_WAIT_BEFORE = 8, ETCH_WAIT_KIND = 4, ETCH_WAIT_CHUNK = 8 };
 typedef struct etch_sim_slots {
     const etch_action *actions;
     uint64_t microbatches;
+    /* from one microbatch of a chunk to the next: 1 unless the chain is there more than once */
+    uint64_t step;
     /* by slot, and one more: its first action */
     uint32_t *first;
     uint32_t count;

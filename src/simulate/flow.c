@@ -286,9 +286,11 @@ static uint64_t together(const etch_pipe *pipe)
     return pipe->chunks == 1 ? 1 : pipe->stages;
 }
 
-/* The slot that does a microbatch forward in the first chunk of a stage. */
+/* The slot that does a microbatch, or the first after it that goes there, forward in the first chunk of a
+ * stage. */
 static uint32_t slot_forward(const flowing_class *c, uint64_t microbatch)
 {
+    microbatch += c->slots.actions[0].microbatch % c->slots.step;
     return c->slots
         .slot_of[(size_t)ETCH_ACTION_FORWARD * c->slots.chunks * c->slots.microbatches + microbatch];
 }

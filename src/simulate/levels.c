@@ -9,8 +9,10 @@ static bool find_units(etch_sim *sim)
     uint64_t size = 1;
     for (uint32_t l = 0; l < count; l++) {
         const etch_level *level = &sim->cluster->levels.at[l];
+        const uint64_t inside = size;
         for (uint32_t i = 0; i < level->side_count && size < UINT32_MAX; i++)
             size = level->sides[i] == 0 ? UINT32_MAX : size * level->sides[i];
+        size = level->use ? inside * level->use : size;
         if (level->side_count == 0 || size > UINT32_MAX)
             size = UINT32_MAX;
         units[l] = (uint32_t)size;

@@ -24,6 +24,7 @@ static etch_sim_slots list_slots(etch_arena *arena, const etch_pipe *pipe, uint3
     const uint64_t count = etch_action_count(pipe);
     etch_sim_slots slots = {.actions = etch_actions(arena, pipe, stage),
                             .microbatches = pipe->microbatches,
+                            .step = etch_schedule_copies(pipe->schedule),
                             .chunks = pipe->chunks,
                             .first = ETCH_NEW_ARRAY(arena, (size_t)count + 1, uint32_t)};
     slots.slot_of =
@@ -55,8 +56,8 @@ static void describe_place(const etch_sim_slots *slots, uint32_t slot, etch_aren
         for (uint32_t k = slots->first[i]; k < slots->first[i + 1]; k++) {
             const etch_action *action = &slots->actions[k];
             uint32_t word = ACTION + (uint32_t)action->kind;
-            word |= action->microbatch == 0 ? IS_FIRST : 0;
-            word |= action->microbatch + 1 == slots->microbatches ? IS_LAST : 0;
+            word |= action->microbatch < slots->step ? IS_FIRST : 0;
+            word |= action->microbatch + slots->step >= slots->microbatches ? IS_LAST : 0;
             word |= action->microbatch == own ? IS_SAME : 0;
             ETCH_PUSH(arena, out, word);
             ETCH_PUSH(arena, out, action->chunk);
@@ -91,8 +92,10 @@ bool etch_slot_of_wait(const etch_sim_slots *slots, uint32_t slot, const etch_wa
     action.kind =
         (etch_action_kind)(wait->where >> ETCH_WAIT_KIND & ((1u << (ETCH_WAIT_CHUNK - ETCH_WAIT_KIND)) - 1));
     action.chunk = wait->where >> ETCH_WAIT_CHUNK;
-    if (wait->where & ETCH_WAIT_BEFORE && action.microbatch-- == 0)
+    const bool is_before = wait->where & ETCH_WAIT_BEFORE;
+    if (is_before && action.microbatch < slots->step)
         return false;
+    action.microbatch -= is_before ? slots->step : 0;
     *out = slots->slot_of[place_of(slots, &action)];
     return true;
 }
@@ -164,7 +167,7 @@ etch_wait etch_brief_wait(const etch_sim *sim, const etch_brief_program *p, uint
     for (uint32_t i = slots->first[slot]; slot < slots->count && i < slots->first[slot + 1]; i++)
         for (uint32_t k = slots->first[other]; k < slots->first[other + 1]; k++) {
             const uint64_t before = slots->actions[i].microbatch - slots->actions[k].microbatch;
-            if (before <= 1)
+            if (before == 0 || before == slots->step)
                 return (etch_wait){ETCH_WAIT_SAME,
                                    name_action(i - slots->first[slot], &slots->actions[k], before != 0),
                                    name_node(p, dep)};

@@ -145,7 +145,7 @@ exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
             continue;
         }
         add(&kept, from, to, array->bytes);
-        alive.saved += array->microbatch == 0 ? array->bytes : 0;
+        alive.saved += array->microbatch < s->chain.copies ? array->bytes : 0; /* one of each */
     }
     alive.activations = most_of(&kept);
     alive.workspace = greater(most_of(&rest), most_of_shared(s, stage, &rest, always));
@@ -168,7 +168,8 @@ static const etch_stage_view *view_of(const exec_slots *s, uint32_t stage)
         entries[i] = chain->count[i];
     for (uint32_t i = 0; counts && i < chain->chunk_count; i++)
         counts[i] = exec_integer(line->counts[i]);
-    const etch_stage_numbers numbers = {.stages = chain->stages,
+    const etch_stage_numbers numbers = {.map = etch_schedule_map(line->schedule),
+                                        .stages = chain->stages,
                                         .chunks = chain->chunk_count / chain->stages,
                                         .layers = chain->positions,
                                         .segments = entries,

@@ -3,27 +3,33 @@
 
 #include "graph/place/steps.h"
 
+#include <string.h>
+
 /* Chunks along the chain: as many layers as are counted for each, or dealt out one by one from the first
  * chunk on. */
 static void deal(exec_chain *chain)
 {
     const etch_stage_line *line = chain->placed->plan->stage;
+    const uint32_t links = chain->chunk_count / chain->copies;
     uint32_t low = 0;
-    for (uint32_t c = 0; c < chain->chunk_count; c++) {
+    for (uint32_t c = 0; c < links; c++) {
         uint32_t layers = 0;
-        for (uint32_t p = c; p < chain->positions && !line->counts; p += chain->chunk_count)
+        for (uint32_t p = c; p < chain->positions && !line->counts; p += links)
             layers++;
         if (line->counts)
             layers = c < line->count_count ? exec_integer(line->counts[c]) : 0;
         chain->chunks[c] = (exec_interval){low, low + layers};
         low += layers;
     }
+    for (uint32_t c = links; c < chain->chunk_count; c++)
+        chain->chunks[c] = chain->chunks[c - links];
 }
 
-/* From stage to stage; behind the last one from the first again, or back as it came. */
+/* From stage to stage; behind the last one from the first again, or back as it came, as a second copy of the
+ * chain does. */
 static void walk(exec_chain *chain)
 {
-    const bool returns = etch_schedule_map(chain->placed->plan->stage->schedule) == ETCH_MAP_MIRRORED;
+    const bool returns = etch_schedule_map(chain->placed->plan->stage->schedule) != ETCH_MAP_LOOPED;
     uint32_t stage = 0;
     bool back = false;
     for (uint32_t c = 0; c < chain->chunk_count; c++) {
@@ -40,17 +46,31 @@ static void walk(exec_chain *chain)
 
 uint32_t exec_chain_link(const exec_chain *chain, uint32_t stage, uint32_t chunk)
 {
-    for (uint32_t c = 0; c < chain->chunk_count; c++)
-        if (chain->stage_of[c] == stage && chunk-- == 0)
+    for (uint32_t c = 0; c < chain->chunk_count; c++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < chain->chunk_count; k++)
+            before += chain->stage_of[k] == stage && chain->chunks[k].low < chain->chunks[c].low;
+        if (chain->stage_of[c] == stage && before == chunk)
             return c;
+    }
     return UINT32_MAX;
+}
+
+bool exec_chain_begins(const exec_chain *chain, uint32_t link)
+{
+    return link % (chain->chunk_count / chain->copies) == 0;
+}
+
+bool exec_chain_ends(const exec_chain *chain, uint32_t link)
+{
+    return exec_chain_begins(chain, link + 1);
 }
 
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     const etch_stages *stages = placed->stages;
-    exec_chain chain = {.placed = placed, .stages = 1, .chunk_count = 1};
+    exec_chain chain = {.placed = placed, .stages = 1, .chunk_count = 1, .copies = 1};
     if (!stages) {
         chain.chunks = ETCH_NEW(arena, exec_interval);
         chain.stage_of = ETCH_NEW(arena, uint32_t);
@@ -67,6 +87,7 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
         chain.positions += chain.count[i];
     }
     chain.chunk_count = chain.stages * exec_integer(line->chunks);
+    chain.copies = strcmp(etch_schedule_name(line->schedule), "dualpipe") == 0 ? 2 : 1;
     chain.chunks = ETCH_NEW_ARRAY(arena, chain.chunk_count, exec_interval);
     chain.stage_of = ETCH_NEW_ARRAY(arena, chain.chunk_count, uint32_t);
     deal(&chain);

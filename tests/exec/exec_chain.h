@@ -15,6 +15,7 @@ typedef struct exec_chain {
     const etch_placed *placed;
     uint32_t stages, positions;
     uint32_t chunk_count;    /* of all stages */
+    uint32_t copies;         /* of the chain: all chunks of the first, then those of the second */
     exec_interval *chunks;   /* model chunks along the chain */
     uint32_t *stage_of;      /* by model chunk */
     uint32_t *first, *count; /* by entry: its first position, and how many it has */
@@ -22,8 +23,11 @@ typedef struct exec_chain {
 
 /* Axes, counts and loops are numbers. Without a stage line: one chunk without layers. */
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed);
-/* Which link of the chain a chunk of a stage is, counted there. */
+/* Which link of the chain a chunk of a stage is, counted there: earlier layers come first. */
 uint32_t exec_chain_link(const exec_chain *chain, uint32_t stage, uint32_t chunk);
+/* Does the chain begin with the link, or end with it? */
+bool exec_chain_begins(const exec_chain *chain, uint32_t link);
+bool exec_chain_ends(const exec_chain *chain, uint32_t link);
 /* What its schedule orders. */
 etch_pipe exec_chain_pipe(const exec_chain *chain);
 /* Does every chunk have a layer, do the counts fit, and has the schedule microbatches enough? */

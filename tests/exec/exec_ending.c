@@ -652,7 +652,9 @@ static void run_tie(const ending *all, uint32_t count, const end_work *tie)
             share(all, count, gradient, k);
         }
     }
-    if (bytes != (size_t)runs_of(all, tie->weight_group) * exec_integer(tie->bytes))
+    const etch_weight_group *group = tie->weight_group;
+    const uint32_t groups = group->body ? exec_integer(group->body->count) : 1;
+    if (bytes != (size_t)groups * exec_integer(tie->bytes))
         exec_fail(&all->ranks->env, "stages add up %zu bytes, %u are said", bytes, exec_integer(tie->bytes));
 }
 

@@ -71,7 +71,7 @@ const char *exec_random_schedule(const exec_model *m, exec_dice *dice, uint32_t 
     static const char *const schedules[] = {
         "gpipe", "one_f_one_b", "one_f_one_b", "interleaved virtual=1",   "interleaved virtual=2",
         "zb_h1", "zb_h1",       "zb_h2",       "interleaved virtual=2",   "breadth_first virtual=1",
-        "zb_v",  "zb_v",        "dualpipev",   "breadth_first virtual=2", "breadth_first virtual=2"};
+        "zb_v",  "zb_v",        "dualpipev",   "breadth_first virtual=2", "dualpipe"};
     enum { TABLE = sizeof schedules / sizeof *schedules, ORDERS = 3 };
     const uint32_t at = exec_roll(dice, TABLE + ORDERS);
     return at < TABLE ? schedules[at] : random_order(m->arena, dice, stages, exec_integer(m->train.micro));

@@ -364,8 +364,8 @@ static uint32_t sender_to(const exec_slots *s, uint32_t chunk, const etch_action
     if (action->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
         return UINT32_MAX;
     if (goes_back(action))
-        return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
-    return chunk > 0 ? chunk - 1 : UINT32_MAX;
+        return exec_chain_ends(&s->chain, chunk) ? UINT32_MAX : chunk + 1;
+    return exec_chain_begins(&s->chain, chunk) ? UINT32_MAX : chunk - 1;
 }
 
 static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, const etch_action *action)
@@ -373,8 +373,8 @@ static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, const etch_acti
     if (action->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
         return UINT32_MAX;
     if (!goes_back(action))
-        return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
-    return chunk > 0 ? chunk - 1 : UINT32_MAX;
+        return exec_chain_ends(&s->chain, chunk) ? UINT32_MAX : chunk + 1;
+    return exec_chain_begins(&s->chain, chunk) ? UINT32_MAX : chunk - 1;
 }
 
 static void run_action(exec_slots *s, uint32_t stage, const etch_action *action)

@@ -119,6 +119,14 @@ static const staged staged_models[] = {
     {8, 7, true, "all", "pp=3 | stage layer@pp dualpipev"},
     {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp dualpipev"},
     {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp dualpipev"},
+    {4, 4, false, NULL, "pp=2 | stage layer@pp dualpipe"},
+    {4, 4, true, NULL, "pp=2 | stage layer@pp dualpipe"},
+    {8, 6, true, "all", "pp=4 | stage layer@pp dualpipe"},
+    {4, 3, true, NULL, "pp=2 dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | stage layer@pp dualpipe"},
+    {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero dp | stage layer@pp dualpipe"},
+    {4, 4, false, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp dualpipe"},
+    {4, 4, true, "all", "pp=2 dp=2 | B@dp | zero 3 dp | stage layer@pp dualpipe"},
+    {4, 4, true, NULL, "pp=2 dp=2 | B@dp | each | stage layer@pp dualpipe"},
     {4, 4, false, NULL, "pp=2 | stage layer@pp list=F0,F1,F2,&B0,F3,&I1,W1,B2,B3;F0,B0,F1,F2,&B1,F3,&B2,B3"},
 };
 
@@ -398,16 +406,16 @@ static bool check_zoo_plan(etch_arena *arena, const exec_zoo *zoo, const char *l
         "gpipe", "one_f_one_b", "interleaved virtual=2", "zb_h1", "breadth_first virtual=2", "zb_h2",
         "zb_v",  "dualpipev"};
     enum { COUNT = sizeof schedules / sizeof *schedules };
-    const char *loops, *schedule = schedules[variant % COUNT];
-    const bool comes_back = variant % COUNT >= COUNT - 2;
-    const bool is_dual =
-        strcmp(schedule, "dualpipev") == 0 && exec_zoo_has_microbatches(arena, zoo, lines, 4);
+    const bool comes_back = variant % COUNT >= COUNT - 2, is_twice = variant % (2 * COUNT) == 2 * COUNT - 1;
+    const char *loops, *schedule = is_twice ? "dualpipe" : schedules[variant % COUNT];
+    const bool overlaps = strncmp(schedule, "dual", 4) == 0;
+    const bool is_dual = overlaps && exec_zoo_has_microbatches(arena, zoo, lines, 4);
     exec_model *m = zoo->build(arena, is_dual ? 4 : 2); /* sequences, of 8 */
     uint32_t layers;
     loops = loops_of(m, &layers);
     if (layers < (strstr(schedule, "virtual") || comes_back ? 4 : 2))
         schedule = is_dual ? schedules[1] : "list=F0,F1,&B0,B1;F0,B0,F1,B1";
-    else if (strcmp(schedule, "dualpipev") == 0 && !is_dual)
+    else if (overlaps && !is_dual)
         schedule = "list=F0,F1,&B0,B1;F0,B0,F1,B1";
     if (layers < 2)
         return false;

@@ -101,6 +101,13 @@ static void check_listed(etch_arena *arena, const etch_pipe *pipe)
     check_counts(arena, &listed);
 }
 
+/* DualPipe has as many stages and microbatches from either end. */
+static bool shares_out(const etch_schedule *schedule, uint32_t stages, uint32_t microbatches)
+{
+    return strcmp(etch_schedule_name(schedule), "dualpipe") != 0 ||
+           (stages % 2 == 0 && microbatches % 2 == 0);
+}
+
 static void table_as_lists(etch_arena *arena)
 {
     const etch_schedule *schedule;
@@ -108,7 +115,7 @@ static void table_as_lists(etch_arena *arena)
         for (uint32_t p = 1; p <= MOST_STAGES; p++)
             for (uint32_t m = 1; m <= MOST_MICRO; m++)
                 for (uint32_t v = etch_schedule_chunks(schedule); /* DualPipe has two for each stage */
-                     (m >= 2 * p || !etch_schedule_overlaps(schedule)) &&
+                     (m >= 2 * p || !etch_schedule_overlaps(schedule)) && shares_out(schedule, p, m) &&
                      v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : etch_schedule_chunks(schedule));
                      v++)
                     check_listed(arena, &(etch_pipe){schedule, p, v, m, true});

@@ -265,28 +265,36 @@ static void check_view(sample *x, const etch_stage_view *bound, const etch_stage
     }
 }
 
-/* Chains of all sizes that formulas hold for: every stage has a layer. */
+/* Chains of all sizes that formulas hold for: every stage has a layer. Of one that is there twice every
+ * second number of stages, and two chunks in each. */
 static void formulas_of_schedule(etch_arena *arena, const char *schedule)
 {
+    const uint32_t copies = strcmp(schedule, "dualpipe") == 0 ? 2 : 1;
     sample *x = decoder(arena, false);
     set_stages(x, units, 3)->schedule = etch_schedule_named(schedule);
     const etch_placed *placed = sample_place(x);
     etch_expr pp = etch_var(x->sym, "pp"), stage_number = etch_var(x->sym, "stage");
-    for (uint32_t chunks = 1; chunks <= 3; chunks++) {
+    for (uint32_t chunks = copies; chunks <= (copies > 1 ? copies : 3); chunks++) {
         const etch_stage_view *open[3];
         for (int class = 0; class < 3; class ++)
             open[class] = etch_stage_view_class(placed, (etch_stage_class) class, pp, chunks, stage_number);
-        for (uint32_t stages = 2; stages <= MOST_STAGES; stages++)
-            for (uint64_t layers = 2 * (uint64_t)stages * chunks - 2; layers <= MOST_LAYERS; layers++) {
+        for (uint32_t stages = 2; stages <= MOST_STAGES; stages += copies)
+            for (uint64_t layers = 2 * (uint64_t)stages * chunks / copies - 2; layers <= MOST_LAYERS;
+                 layers++) {
                 const uint64_t entries[] = {1, layers, 1};
-                const etch_stage_numbers n = {
-                    .stages = stages, .chunks = chunks, .layers = layers + 2, .segments = entries};
-                for (uint32_t stage = 0; stage < stages; stage++)
-                    check_view(x, etch_stage_view_of(placed, &n, stage),
-                               open[stage == 0            ? 0
-                                    : stage + 1 == stages ? 2
-                                                          : 1],
-                               (int64_t)layers, stages, stage);
+                const etch_stage_numbers n = {.map = etch_schedule_map(placed->plan->stage->schedule),
+                                              .stages = stages,
+                                              .chunks = chunks,
+                                              .layers = layers + 2,
+                                              .segments = entries};
+                for (uint32_t stage = 0; stage < stages; stage++) {
+                    const etch_stage_view *bound = etch_stage_view_of(placed, &n, stage);
+                    const etch_stage_view *of_class = open[stage == 0 ? 0 : stage + 1 == stages ? 2 : 1];
+                    check_view(x, bound, of_class, (int64_t)layers, stages, stage);
+                    if (copies > 1)
+                        check_view(x, bound->of_first_copy, of_class->of_first_copy, (int64_t)layers, stages,
+                                   stage);
+                }
             }
     }
 }
@@ -295,6 +303,7 @@ static void formulas_are_the_numbers(etch_arena *arena)
 {
     formulas_of_schedule(arena, "interleaved");
     formulas_of_schedule(arena, "zb_v");
+    formulas_of_schedule(arena, "dualpipe");
 }
 
 START_TEST(test_formulas)

@@ -235,7 +235,7 @@ END_TEST
     "(c,t); for vision { shard B @ (dp,c), K @ t }\n"
 #define SCHEDULES                                                                       \
     "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v), zb_h1, zb_h2, " \
-    "breadth_first(virtual = v), zb_v, dualpipev, list(\"F0 ..\", ..)\n"
+    "breadth_first(virtual = v), zb_v, dualpipe, dualpipev, list(\"F0 ..\", ..)\n"
 #define ORDERS "  help for example list(\"F0 F1 B0 B1\", \"F0 B0 F1 B1\")\n"
 #define ACTIONS                                                                                         \
     "  help F3 is microbatch 3 forward, B3 backward, I3 and W3 are the halves of B3; F3.1 is in chunk " \
@@ -437,7 +437,13 @@ static void wrong(etch_arena *arena)
          "}\naccumulate = (B, 4)",
          NULL,
          "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'keep' in a scope" LATER
-         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0430 a.etch:8:1 a plan has no option 'accumulate'\n"
+         "  help a train block says it: train { model = gpt, accumulate = (B, micro) }\n"},
+        {"mesh [a]\nschedule = zb_h1\nprefetch = 1", NULL,
+         "E0430 a.etch:4:1 a plan has no option 'schedule'\n"
+         "  help the stage line of a plan says it: stage (embed, layer, head) @ pp, schedule = zb_h1\n"
+         "E0430 a.etch:5:1 a plan has no option 'prefetch'\n"
+         "  help the zero line of a plan says it: zero 3 @ dp, prefetch = 2\n"},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"

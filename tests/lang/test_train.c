@@ -135,6 +135,9 @@ static void options(etch_arena *arena)
         {"freeze = 1", NULL,
          "E0220 a.etch:5:18 freeze is a module, loop, tag or module.tensor, a list of them, or none\n"},
         {"adapt = lora(x)", NULL, "E0244 a.etch:5:9 'adapt' in a train block" LATER},
+        {"schedule = zb_h1", NULL,
+         "E0220 a.etch:5:9 a train block has no option 'schedule'\n"
+         "  help the stage line of a plan says it: stage (embed, layer, head) @ pp, schedule = zb_h1\n"},
         {"micro = 4, accumulate = (B, 2*micro)", "B/2*micro", ""}, /* what it binds is in the settings */
         {"nicro = 4", NULL,
          "E0220 a.etch:5:9 a train block has no option 'nicro'\n"

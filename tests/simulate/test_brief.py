@@ -30,8 +30,8 @@ PLANS = [("llama", "megatron_pp", dict(pp=4, dp=4, tp=2)), ("llama", "fsdp", dic
          ("gpt", "megatron_pp", dict(pp=4, dp=2, tp=2)), ("llama", "megatron_zero", dict(dp=4, tp=2)),
          ("llama", "context_gather", dict(dp=2, cp=4, tp=2)), ("llama", "ulysses", dict(dp=2, cp=4, tp=2)),
          ("mixtral", "moe_ep", dict(dp=4, ep=4, tp=2))]
-SCHEDULES = ["gpipe", "one_f_one_b", "zb_h1", "zb_h2", "zb_v", "dualpipev", "interleaved(virtual = 2)",
-             "interleaved(virtual = 4)"]
+SCHEDULES = ["gpipe", "one_f_one_b", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipev",
+             "interleaved(virtual = 2)", "interleaved(virtual = 4)"]
 
 
 def random_sets(chance, spec, axes):

@@ -281,13 +281,14 @@ static bool check_tasks(const ending *e)
 
 /* ---- each weight --------------------------------------------------------------------------------------- */
 
-/* May several stages use the weight: by several positions, or by all iterations of a loop? */
+/* May several stages use the weight: by several positions, or by all iterations of a loop, or as the chain is
+ * there twice? */
 static bool may_be_shared(const verifying *v, const etch_tensor *weight)
 {
     const etch_stages *stages = v->placed->stages;
     const etch_stage_uses *uses = stages ? &stages->uses[weight->id] : NULL;
-    return uses &&
-           (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(stages, uses->at[0].position)));
+    return uses && (etch_schedule_map(stages->line->schedule) == ETCH_MAP_DUPLICATED || uses->count > 1 ||
+                    (uses->count == 1 && etch_position_is_loop(stages, uses->at[0].position)));
 }
 
 /* The axes along which the plan's lines divide the weight. */

@@ -199,12 +199,18 @@ static bool check_shared(viewing *x, uint32_t i)
                         etch_expr_text(v->sym, x->sums[i]), etch_expr_text(v->sym, x->most[update]));
 }
 
+/* Model chunks: a chain that is there twice has each of them twice. */
+static uint64_t links_of(const viewing *x)
+{
+    const bool is_twice = x->numbers->map == ETCH_MAP_DUPLICATED;
+    return (uint64_t)x->numbers->stages * x->numbers->chunks / (is_twice ? 2 : 1);
+}
+
 /* Is a model chunk on the stage of the one before it? The chain goes along the stages, and then again, or
  * back. */
 static bool turns_before(const viewing *x, uint64_t chunk)
 {
-    const bool returns = etch_schedule_map(x->v.placed->stages->line->schedule) == ETCH_MAP_MIRRORED ||
-                         x->numbers->stages == 1;
+    const bool returns = x->numbers->map == ETCH_MAP_MIRRORED || x->numbers->stages == 1;
     return returns && chunk % x->numbers->stages == 0;
 }
 
@@ -216,7 +222,7 @@ static uint64_t boundaries_at(const viewing *x, const etch_cut *cut)
     for (uint32_t i = 0; i < cut->segment; i++)
         first += n->segments[i];
     const uint64_t end = first + n->segments[cut->segment];
-    for (uint64_t chunk = 0; chunk + 1 < (uint64_t)n->stages * n->chunks; chunk++) {
+    for (uint64_t chunk = 0; chunk + 1 < links_of(x); chunk++) {
         if (turns_before(x, chunk + 1))
             continue;
         unit = etch_layers_of_chunk(n, chunk).end;
@@ -244,7 +250,7 @@ static bool check_sent(viewing *x, uint64_t *total)
 
 static bool check_all(viewing *x)
 {
-    const uint64_t chunks = (uint64_t)x->numbers->stages * x->numbers->chunks;
+    const uint64_t chunks = links_of(x);
     uint64_t boundaries = 0, others = 0;
     for (uint64_t chunk = 1; chunk < chunks; chunk++)
         others += !turns_before(x, chunk);
@@ -327,7 +333,10 @@ const char *verify_chains(const etch_placed *placed, const verify_binding *bound
     const etch_stage_line *line = stages->line;
     uint64_t *entries = ETCH_NEW_ARRAY(placed->arena, stages->segments.count, uint64_t), least = UINT64_MAX;
     uint64_t *counts = ETCH_NEW_ARRAY(placed->arena, line->count_count, uint64_t), counted = 0;
-    etch_stage_numbers n = {.segments = entries, .counts = line->counts ? counts : NULL};
+    etch_stage_numbers n = {.map = etch_schedule_map(line->schedule),
+                            .segments = entries,
+                            .counts = line->counts ? counts : NULL};
+    const uint32_t copies = n.map == ETCH_MAP_DUPLICATED ? 2 : 1;
     for (uint32_t i = 0; i < stages->segments.count; i++) {
         n.layers += entries[i] = number_of(&v, bound, stages->segments.at[i].count);
         least = entries[i] < least ? entries[i] : least;
@@ -336,8 +345,9 @@ const char *verify_chains(const etch_placed *placed, const verify_binding *bound
         counted += counts[i] = number_of(&v, bound, line->counts[i]);
     n.chunks = (uint32_t)number_of(&v, bound, line->chunks);
     for (n.stages = 1; n.stages <= most && least > 0 && n.chunks > 0; n.stages++) {
-        const uint64_t chunks = (uint64_t)n.stages * n.chunks;
-        if (chunks > n.layers || (line->counts && (chunks != line->count_count || counted != n.layers)))
+        const uint64_t chunks = (uint64_t)n.stages * n.chunks / copies;
+        if (n.stages % copies != 0 || chunks > n.layers ||
+            (line->counts && (chunks != line->count_count || counted != n.layers)))
             continue;
         const char *wrong = verify_views(placed, &n, bound);
         if (wrong)

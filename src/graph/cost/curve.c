@@ -136,7 +136,7 @@ static void find_kept(curve *c, etch_hold hold)
     c->whole[hold] = ETCH_NEW_ARRAY(m->arena, chunks, uint64_t);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         const etch_stage_view *of = chunks > 1 ? etch_view_of_kept(placed, view, hold, chunk) : view;
-        const bool is_more = chunk > 0 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS;
+        const bool is_more = chunk > 0 && hold != ETCH_HOLD_INPUTS_TO_WEIGHTS && !m->live->is_apart;
         etch_placed_saved(placed, of, hold, &of_chunk[chunk]);
         keep(c, &of_chunk[chunk], is_more ? &of_chunk[chunk - 1] : NULL, chunk, hold);
     }

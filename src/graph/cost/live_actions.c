@@ -3,16 +3,10 @@
 
 /* ---- one action ---------------------------------------------------------------------------------------- */
 
-/* The last one stands for all chunks that have no bit of their own. */
-static uint64_t chunk_bit(uint32_t chunk)
-{
-    return (uint64_t)1 << (chunk < 63 ? chunk : 63);
-}
-
 /* What a part is memory of in the chunk at work: of itself, where a message has brought it. */
 static uint32_t memory_here(const etch_live_actions *w, uint32_t memory)
 {
-    while (w->run->memories.at[memory].part_of && !(w->brought[memory] & chunk_bit(w->chunk)))
+    while (w->run->memories.at[memory].part_of && !(w->brought[memory] & etch_live_chunk_bit(w->chunk)))
         memory = w->run->memories.at[memory].part_of;
     return memory;
 }
@@ -156,6 +150,7 @@ static void read_memory(etch_live_actions *w, uint32_t read, const etch_live_eve
         event->pass != ETCH_PASS_FORWARD && w->run->memories.at[read].saved_from != ETCH_NO_CHUNK;
     if (is_kept && w->chunk < w->saved_from[memory])
         w->saved_from[memory] = w->chunk;
+    w->saved_in[memory] |= is_kept ? etch_live_chunk_bit(w->chunk) : 0;
     if (!event->carries || is_there(w, memory))
         interval_of(w, memory, w->begin)->death = w->now;
 }
@@ -164,7 +159,7 @@ static void receive(etch_live_actions *w, bool is_backward)
 {
     const message received = message_at(w, is_backward, is_backward, false);
     for (uint32_t i = 0; i < received.count; i++) {
-        w->brought[received.at[i].memory] |= chunk_bit(w->chunk);
+        w->brought[received.at[i].memory] |= etch_live_chunk_bit(w->chunk);
         etch_live_interval *there = interval_of(w, received.at[i].memory, w->begin);
         there->name = received.at[i].name;
         there->is_received = true;
@@ -273,6 +268,8 @@ bool etch_live_is_always(const etch_live_actions *w, const etch_live_interval *t
 bool etch_live_is_saved(const etch_live_actions *w, const etch_live_interval *there)
 {
     bool is_saved = there->waits || w->saved_from[there->memory] <= there->chunk;
+    if (w->is_apart)
+        return there->waits || w->saved_in[there->memory] & etch_live_chunk_bit(there->chunk);
     for (uint32_t m = there->memory; (m = w->run->memories.at[m].part_of) != 0;)
         is_saved = is_saved || w->saved_from[m] < there->chunk;
     return is_saved;
@@ -289,11 +286,15 @@ etch_live_actions *etch_live_actions_of(etch_arena *arena, const etch_placed *pl
                              .sym = p->sym,
                              .arena = arena,
                              .last = ETCH_NEW_ARRAY(arena, run->memories.count, uint32_t),
+                             .is_apart = stage && etch_stage_copies(stage->stages) > 1,
                              .saved_from = ETCH_NEW_ARRAY(arena, run->memories.count, uint32_t),
+                             .saved_in = ETCH_NEW_ARRAY(arena, run->memories.count, uint64_t),
                              .brought = ETCH_NEW_ARRAY(arena, run->memories.count, uint64_t),
                              .moment_of = ETCH_NEW_ARRAY(arena, run->events.count + 1, uint32_t)};
-    for (uint32_t i = 0; i < run->memories.count; i++)
+    for (uint32_t i = 0; i < run->memories.count; i++) {
         w->saved_from[i] = run->memories.at[i].saved_from;
+        w->saved_in[i] = run->memories.at[i].saved_in;
+    }
     run_actions(w);
     find_sizes(w);
     if (values)

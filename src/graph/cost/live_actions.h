@@ -38,6 +38,10 @@ typedef struct etch_live_actions {
      * and, of a part, by chunk whether a message brings it there: bits */
     uint32_t *saved_from;
     uint64_t *brought;
+    /* the chunks are of microbatches of their own, and each keeps what it reads; and by memory the chunks
+     * whose backward pass reads it: bits */
+    bool is_apart;
+    uint64_t *saved_in;
     /* of the action in work: its first moment, the last one until now, and its chunk */
     uint32_t begin, now, chunk;
     etch_live_pass pass;

@@ -242,6 +242,9 @@ void etch_live_read_name(etch_live_run *r, uint32_t name)
     for (uint32_t all = id; all; all = r->memories.at[all].part_of)
         count_copies(r, name, all);
     m = &r->memories.at[id];
-    if (etch_live_is_from_forward(r, m) && !m->is_weight && etch_live_event_now(r)->chunk < m->saved_from)
-        m->saved_from = etch_live_event_now(r)->chunk;
+    const uint32_t chunk = etch_live_event_now(r)->chunk;
+    if (!etch_live_is_from_forward(r, m) || m->is_weight)
+        return;
+    m->saved_from = chunk < m->saved_from ? chunk : m->saved_from;
+    m->saved_in |= etch_live_chunk_bit(chunk);
 }

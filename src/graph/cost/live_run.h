@@ -37,6 +37,12 @@ typedef struct etch_live_level {
     uint32_t others;
 } etch_live_level;
 
+/* The last one stands for all chunks that have no bit of their own. */
+static inline uint64_t etch_live_chunk_bit(uint32_t chunk)
+{
+    return (uint64_t)1 << (chunk < 63 ? chunk : 63);
+}
+
 /* What a step has made, until the last step that reads it. */
 typedef struct etch_live_memory {
     uint32_t name;
@@ -46,6 +52,8 @@ typedef struct etch_live_memory {
     /* forward has made it, and backward of this chunk of the stage reads it, the first that does; or
      * ETCH_NO_CHUNK */
     uint32_t saved_from;
+    /* the chunks whose backward pass does: etch_live_chunk_bit */
+    uint64_t saved_in;
     /* the event that has made it */
     uint32_t made;
     /* a copy of a weight, or a part of one, which is not saved; of one that is gathered how long it lasts,

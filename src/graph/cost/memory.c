@@ -164,6 +164,12 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
                                      stage));
 }
 
+/* Are the chunks of microbatches of their own, so that each keeps what it reads? */
+static bool is_apart(const listing *l)
+{
+    return is_cut(l) && l->stage && etch_stage_copies(l->placed->stages) > 1;
+}
+
 /* Values that a chunk of the stage keeps, and no chunk before it: what several read is there as long as the
  * first needs it. What waits for the second half of backward does so by itself in each. */
 typedef ETCH_VEC(etch_expr) chunk_counts;
@@ -183,7 +189,7 @@ static chunk_counts counts_of(const listing *l, const etch_saved_list *kept, con
     for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
         const etch_expr now = times_in(l, &kept[chunk], value);
         ETCH_PUSH(l->arena, &counts, etch_sub(l->sym, now, before));
-        before = l->hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? before : now;
+        before = l->hold == ETCH_HOLD_INPUTS_TO_WEIGHTS || is_apart(l) ? before : now;
     }
     return counts;
 }
@@ -255,10 +261,16 @@ static void list_under_way(const listing *l, const etch_saved_list *saved)
         push_activations(l, &saved->at[i], times_under_way(l, saved->at[i].times));
 }
 
+/* What microbatches keep, one in each chunk or one in all. */
 static void list_saved(const listing *l)
 {
     etch_saved_list saved = {0};
-    etch_placed_saved(l->placed, l->stage, ETCH_HOLD_FORWARD_TO_INPUTS, &saved);
+    for (uint32_t chunk = 0; chunk < (is_apart(l) ? l->place->chunks : 1); chunk++) {
+        const etch_hold hold = ETCH_HOLD_FORWARD_TO_INPUTS;
+        const etch_stage_view *view =
+            is_apart(l) ? etch_view_of_kept(l->placed, l->stage, hold, chunk) : l->stage;
+        etch_placed_saved(l->placed, view, hold, &saved);
+    }
     for (uint32_t i = 0; i < saved.count; i++)
         push(l, etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]));
     list_under_way(l, &saved);
@@ -314,7 +326,7 @@ void etch_placed_workspace(const etch_placed *placed, const etch_stage_view *sta
     const etch_cost workspace = {
         .measure = ETCH_HELD,
         .memory = ETCH_MEMORY_WORKSPACE,
-        .each = placed->stages ? etch_workspace_bytes(placed, stage, place->stage, values)
+        .each = placed->stages ? etch_workspace_bytes(placed, stage, place, values)
                                : etch_workspace_bytes(placed, NULL, NULL, values),
         .times = etch_int(graph->sym, 1),
         .scope = graph->scopes.at[0],

@@ -102,7 +102,8 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 const etch_stage_view *etch_view_of_kept(const etch_placed *placed, const etch_stage_view *view,
                                          etch_hold hold, uint32_t chunk)
 {
-    return etch_stage_view_chunks(placed, view, hold == ETCH_HOLD_INPUTS_TO_WEIGHTS ? chunk : 0, chunk);
+    const bool is_apart = hold == ETCH_HOLD_INPUTS_TO_WEIGHTS || etch_stage_copies(view->stages) > 1;
+    return etch_stage_view_chunks(placed, view, is_apart ? chunk : 0, chunk);
 }
 
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_hold hold,

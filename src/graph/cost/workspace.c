@@ -91,48 +91,66 @@ static etch_expr most_at_a_time(const etch_live_actions *w, etch_live_moments wh
     return greatest(w, &candidates);
 }
 
+/* A stage, and the order that it works in. */
+typedef struct slots_of_stage {
+    const etch_schedule *schedule;
+    etch_pipe_sizes sizes;
+    etch_expr stage;
+} slots_of_stage;
+
+static bool shares_slot(const slots_of_stage *slots, uint32_t forward, uint32_t back)
+{
+    return etch_schedule_pairs(slots->schedule, &slots->sizes, slots->stage, forward, back);
+}
+
 /* The most of the chunks that share slots with this one, which goes forward; NULL: none does. */
-static etch_expr most_beside(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage,
-                             uint32_t forward)
+static etch_expr most_beside(const etch_live_actions *w, const slots_of_stage *slots, uint32_t forward)
 {
     amounts back = {0};
     for (uint32_t chunk = 0; chunk < w->chunks; chunk++)
-        if (etch_schedule_pairs(schedule, stage, forward, chunk))
+        if (shares_slot(slots, forward, chunk))
             ETCH_PUSH(w->arena, &back, most_at_a_time(w, w->moments[1][chunk], false));
     return back.count > 0 ? greatest(w, &back) : NULL;
 }
 
-static bool is_paired(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage,
-                      uint32_t back)
+static bool is_paired(const etch_live_actions *w, const slots_of_stage *slots, uint32_t back)
 {
     for (uint32_t chunk = 0; chunk < w->chunks; chunk++)
-        if (etch_schedule_pairs(schedule, stage, chunk, back))
+        if (shares_slot(slots, chunk, back))
             return true;
     return false;
 }
 
 /* Where two chunks share slots the most of both together, which is more than that of one. */
-static etch_expr most_in_slots(const etch_live_actions *w, const etch_schedule *schedule, etch_expr stage)
+static etch_expr most_in_slots(const etch_live_actions *w, const slots_of_stage *slots)
 {
     amounts candidates = {0};
     for (uint32_t chunk = 0; chunk < w->chunks; chunk++) {
         const etch_expr most = most_at_a_time(w, w->moments[0][chunk], true),
-                        beside = most_beside(w, schedule, stage, chunk);
+                        beside = most_beside(w, slots, chunk);
         ETCH_PUSH(w->arena, &candidates, beside ? etch_add(w->sym, most, beside) : most);
-        if (!is_paired(w, schedule, stage, chunk))
+        if (!is_paired(w, slots, chunk))
             ETCH_PUSH(w->arena, &candidates, most_at_a_time(w, w->moments[1][chunk], true));
     }
     return greatest(w, &candidates);
 }
 
-etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view, etch_expr stage,
-                               const etch_valuation *values)
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view,
+                               const etch_stage_place *place, const etch_valuation *values)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     const etch_live_actions *w = etch_live_actions_of(scratch, placed, view, values);
     const etch_schedule *schedule = view && placed->backward ? placed->stages->line->schedule : NULL;
+    slots_of_stage slots = {.schedule = schedule};
+    if (schedule) {
+        const etch_expr micro = placed->training->train.micro;
+        const etch_expr bound = values ? values->put(values->data, micro) : NULL;
+        slots.sizes =
+            (etch_pipe_sizes){place->stages, etch_int(w->sym, place->chunks), bound ? bound : micro};
+        slots.stage = place->stage;
+    }
     const etch_expr most = schedule && etch_schedule_overlaps(schedule)
-                               ? most_in_slots(w, schedule, stage)
+                               ? most_in_slots(w, &slots)
                                : most_at_a_time(w, (etch_live_moments){0, w->now + 1}, true);
     etch_arena_free(scratch);
     return most;

@@ -114,6 +114,8 @@ typedef ETCH_VEC(etch_expr) etch_iterations;
 
 /* Sizes of a bound chain. */
 typedef struct etch_stage_numbers {
+    etch_chunk_map map;
+    /* chunks of each stage */
     uint32_t stages, chunks;
     uint64_t layers;
     /* layers of each segment */
@@ -142,6 +144,9 @@ typedef struct etch_stage_view {
     bool *whole;
     /* by cut: where the stage sends messages there, each microbatch one */
     etch_iterations *forward, *backward;
+    /* of a chain that is there twice: what the stage holds of the first copy, without the messages; else
+     * NULL */
+    const struct etch_stage_view *of_first_copy;
 } etch_stage_view;
 
 /* Layers of the chain, or iterations, from `first` to before `end`. */
@@ -169,6 +174,8 @@ typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_
 /* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts layers. */
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
+/* How often the chain is there, each time on all stages. */
+uint32_t etch_stage_copies(const etch_stages *stages);
 /* What the stage holds of its chunks from `first` to `last`, both included; without the messages. */
 const etch_stage_view *etch_stage_view_chunks(const etch_placed *placed, const etch_stage_view *view,
                                               uint32_t first, uint32_t last);
@@ -182,7 +189,8 @@ etch_expr etch_stage_sends(etch_sym *sym, const etch_stage_view *view, uint32_t 
                            const etch_crossing *crossing, bool backward);
 /* Does it hold anything of a stage position? */
 bool etch_stage_holds(const etch_stage_view *view, etch_position position);
-/* How many stages share a weight with these uses. */
+/* How many stages share a weight with these uses; none: each iteration of a loop of the chain has its own,
+ * which several stages hold where the chain is there more than once. */
 etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when
  * other stages use it as well. */

@@ -48,7 +48,7 @@ etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const 
 
 etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
 {
-    etch_expr elsewhere = etch_int(sym, 0);
+    etch_expr elsewhere = etch_int(sym, view->of_first_copy != NULL); /* whatever it uses, another one does */
     for (uint32_t i = 0; i < uses->count; i++)
         elsewhere = etch_add(sym, elsewhere, use_elsewhere(sym, view, &uses->at[i]));
     return etch_mul(sym, etch_some(sym, elsewhere), etch_stage_presence(sym, view, uses));
@@ -60,7 +60,7 @@ etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, c
 static etch_expr use_on(etch_sym *sym, const etch_stage_view *view, const etch_stage_use *use, uint32_t stage)
 {
     const etch_stage_numbers *n = view->numbers;
-    const etch_chunk_map map = etch_schedule_map(view->stages->line->schedule);
+    const etch_chunk_map map = n->map;
     const etch_bound_interval of = etch_layers_of_position(n, use->position);
     etch_expr sum = etch_int(sym, 0);
     for (uint32_t chunk = 0; chunk < n->chunks; chunk++) {
@@ -84,12 +84,14 @@ static etch_expr users_by_class(etch_sym *sym, const etch_stage_view *view, cons
     for (uint32_t i = 0; i < uses->count; i++)
         if (etch_position_is_loop(view->stages, uses->at[i].position))
             return view->stage_count;
-    return etch_int(sym, view->ends_first ? 1 : 2);
+    return etch_int(sym, view->ends_first && !view->of_first_copy ? 1 : 2);
 }
 
 etch_expr etch_stage_users(etch_sym *sym, const etch_stage_view *view, const etch_stage_uses *uses)
 {
     etch_expr users = etch_int(sym, 0);
+    if (uses->count == 0)
+        return etch_int(sym, etch_stage_copies(view->stages));
     if (!view->numbers)
         return users_by_class(sym, view, uses);
     for (uint32_t stage = 0; stage < view->numbers->stages; stage++) {

@@ -7,7 +7,7 @@
 
 static uint64_t model_chunk_count(const etch_stage_numbers *n)
 {
-    return (uint64_t)n->stages * n->chunks;
+    return etch_model_chunk_count(n->map, n->stages, n->chunks);
 }
 
 /* "embed 1, layer 32, head 1" */
@@ -170,6 +170,21 @@ static void add_layers(const viewing *v, etch_position position, etch_bound_inte
     v->view->whole[segment] = *share == etch_int(v->sym, (int64_t)(of.end - of.first));
 }
 
+uint32_t etch_stage_copies(const etch_stages *stages)
+{
+    return etch_schedule_copies(stages->line->schedule);
+}
+
+/* The stage as one of a chain that is there once. */
+static const etch_stage_view *view_of_first_copy(const etch_placed *placed, const etch_stage_numbers *n,
+                                                 uint32_t stage)
+{
+    etch_stage_numbers once = *n;
+    once.map = ETCH_MAP_LOOPED;
+    once.chunks = n->chunks / etch_chunk_copies(n->map);
+    return etch_chunk_copies(n->map) > 1 ? etch_stage_view_of(placed, &once, stage) : NULL;
+}
+
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
                                           uint32_t stage)
 {
@@ -178,7 +193,8 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     etch_stage_numbers *numbers = ETCH_NEW(placed->arena, etch_stage_numbers);
     *numbers = *n;
     v.view->numbers = numbers;
-    const etch_chunk_map map = etch_schedule_map(v.stages->line->schedule);
+    v.view->of_first_copy = view_of_first_copy(placed, n, stage);
+    const etch_chunk_map map = n->map;
     for (uint32_t chunk = 0; chunk < n->chunks; chunk++) {
         const uint64_t model_chunk = etch_model_chunk(map, n->stages, (etch_chunk_place){stage, chunk});
         const bool sends = model_chunk + 1 < model_chunks && !etch_chunk_turns(map, n->stages, model_chunk);
@@ -244,6 +260,10 @@ typedef struct formed {
 static etch_expr model_chunk_of(const viewing *v, const formed *stage, uint32_t chunk)
 {
     etch_sym *sym = v->sym;
+    if (stage->map == ETCH_MAP_DUPLICATED) {
+        const etch_expr other = etch_sub(sym, etch_sub(sym, stage->stages, v->one), stage->number);
+        return chunk == 0 ? etch_smaller(sym, stage->number, other) : etch_larger(sym, stage->number, other);
+    }
     const bool comes_back = stage->map == ETCH_MAP_MIRRORED && chunk % 2 == 1;
     const etch_expr first = etch_mul(sym, stage->stages, etch_int(sym, (int64_t)chunk + comes_back));
     return comes_back ? etch_sub(sym, etch_sub(sym, first, v->one), stage->number)
@@ -255,8 +275,8 @@ static etch_expr model_chunk_of(const viewing *v, const formed *stage, uint32_t 
 static void add_ranges(const viewing *v, uint32_t loop, const formed *stage)
 {
     etch_sym *sym = v->sym;
-    etch_expr model_chunks = etch_mul(sym, stage->stages, etch_int(sym, stage->chunks)),
-              before = etch_int(sym, loop);
+    const uint32_t lines = stage->chunks / etch_chunk_copies(stage->map);
+    etch_expr model_chunks = etch_mul(sym, stage->stages, etch_int(sym, lines)), before = etch_int(sym, loop);
     const etch_expr after = etch_int(sym, v->stages->segments.count - 1 - loop);
     for (uint32_t chunk = 0; chunk < stage->chunks; chunk++) {
         etch_expr model_chunk = model_chunk_of(v, stage, chunk);
@@ -310,15 +330,14 @@ static void hold_block(const viewing *v, uint32_t segment, uint32_t chunk)
               (etch_layer_interval){v->zero, v->one, v->one, chunk});
 }
 
-const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
-                                             etch_expr stages, uint32_t chunks, etch_expr number)
+/* The one loop of the chain is segment `loop`. */
+static etch_stage_view *view_of_class(const etch_placed *placed, uint32_t loop, etch_stage_class class,
+                                      etch_chunk_map map, etch_expr stages, uint32_t chunks, etch_expr number)
 {
     viewing v = begin(placed);
-    const uint32_t loop = only_loop(v.stages), segments = v.stages->segments.count;
-    if (loop == UINT32_MAX || v.stages->line->counts)
-        return NULL;
+    const uint32_t segments = v.stages->segments.count;
     const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
-    const etch_chunk_map map = etch_schedule_map(v.stages->line->schedule);
+    const bool is_twice = etch_chunk_copies(map) > 1;
     v.view->stage_count = stages;
     v.view->ends_first = etch_chain_ends_first(map, chunks);
     const formed stage = {
@@ -330,8 +349,10 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
         .chunks = chunks,
         .first = first,
         .last = last,
-        .begins = first,
-        .ends = v.view->ends_first ? first : last,
+        .begins = first || (last && is_twice),
+        .ends = is_twice             ? first || last
+                : v.view->ends_first ? first
+                                     : last,
     };
     for (uint32_t i = 0; i < segments; i++)
         if (i < loop ? stage.begins : i > loop && stage.ends)
@@ -347,6 +368,21 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     return v.view;
 }
 
+const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
+                                             etch_expr stages, uint32_t chunks, etch_expr number)
+{
+    const etch_stages *chain = placed->stages;
+    const uint32_t loop = only_loop(chain), copies = etch_stage_copies(chain);
+    if (loop == UINT32_MAX || chain->line->counts)
+        return NULL;
+    etch_stage_view *view =
+        view_of_class(placed, loop, class, etch_schedule_map(chain->line->schedule), stages, chunks, number);
+    if (copies > 1)
+        view->of_first_copy =
+            view_of_class(placed, loop, class, ETCH_MAP_LOOPED, stages, chunks / copies, number);
+    return view;
+}
+
 /* ---- some of the chunks -------------------------------------------------------------------------------- */
 
 const etch_stage_view *etch_stage_view_chunks(const etch_placed *placed, const etch_stage_view *of,
@@ -356,6 +392,7 @@ const etch_stage_view *etch_stage_view_chunks(const etch_placed *placed, const e
     v.view->numbers = of->numbers;
     v.view->stage_count = of->stage_count;
     v.view->ends_first = of->ends_first;
+    v.view->of_first_copy = of->of_first_copy;
     for (uint32_t i = 0; i < v.stages->segments.count; i++) {
         const etch_layer_intervals *all = &of->ranges[i];
         etch_layer_intervals *ranges = &v.view->ranges[i];

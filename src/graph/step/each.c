@@ -14,11 +14,18 @@ typedef struct walk {
 
 /* ---- forward and backward ------------------------------------------------------------------------------ */
 
+/* Those that go through a chunk. */
+static etch_expr microbatches(const walk *w)
+{
+    const uint32_t copies = w->view ? etch_stage_copies(w->stages) : 1;
+    return etch_div(w->sym, w->program->micro, etch_int(w->sym, copies));
+}
+
 static void visit_one(const walk *w, const etch_step_task *task, const etch_step_contribution *c,
                       etch_task_place place)
 {
     if (task->when == ETCH_EACH_MICROBATCH)
-        place.runs = etch_mul(w->sym, w->program->micro, place.runs);
+        place.runs = etch_mul(w->sym, microbatches(w), place.runs);
     w->visit(w->data, task, c, &place);
 }
 
@@ -79,23 +86,26 @@ static void visit_messages(const walk *w)
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
 /* How many iterations of its loop, 1 without one, the stage does something for: every stage that uses the
- * weights; of the norm the first of them; of a shared reduction those that are not alone. */
+ * weights; of the norm the first of them, in the first copy of the chain; of a shared reduction those that
+ * are not alone. */
 static etch_expr groups_of(const walk *w, etch_end_role role, const etch_weight_group *group)
 {
     const bool shared = role == ETCH_END_REDUCE_SHARED;
     const etch_expr count = group && group->body ? group->body->count : etch_int(w->sym, 1);
     const etch_stage_uses *uses = group && w->view ? etch_weight_group_uses(w->program->placed, group) : NULL;
-    if (shared && (!uses || uses->count == 0))
+    const bool counts_once = role == ETCH_END_NORM && w->view && w->view->of_first_copy;
+    const etch_stage_view *view = counts_once ? w->view->of_first_copy : w->view;
+    if (shared && (!uses || (uses->count == 0 && etch_stage_copies(w->stages) == 1)))
         return etch_int(w->sym, 0);
     if (!uses)
         return count;
     if (uses->count == 0) /* with the iterations of a loop whose iterations are positions */
-        return etch_stage_iterations(w->sym, w->view, etch_stage_position_of(w->program->placed, group->loop),
+        return etch_stage_iterations(w->sym, view, etch_stage_position_of(w->program->placed, group->loop),
                                      group->body);
     return etch_mul(w->sym, count,
-                    shared                  ? etch_stage_shares_weight(w->sym, w->view, uses)
-                    : role == ETCH_END_NORM ? etch_stage_begins(w->sym, w->view, uses)
-                                            : etch_stage_presence(w->sym, w->view, uses));
+                    shared                  ? etch_stage_shares_weight(w->sym, view, uses)
+                    : role == ETCH_END_NORM ? etch_stage_begins(w->sym, view, uses)
+                                            : etch_stage_presence(w->sym, view, uses));
 }
 
 static void visit_ending(const walk *w, const etch_step_task *task, const etch_step_contribution *c)

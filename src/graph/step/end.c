@@ -230,10 +230,11 @@ static void add_collectives(const ending *e, const etch_weight_group *group, uin
     }
 }
 
-/* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration. */
+/* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration, and
+ * so by one stage, unless the chain is there more than once. */
 static bool may_be_shared(const ending *e, const etch_stage_uses *uses)
 {
-    return uses && (uses->count > 1 ||
+    return uses && (etch_stage_copies(e->placed->stages) > 1 || uses->count > 1 ||
                     (uses->count == 1 && etch_position_is_loop(e->placed->stages, uses->at[0].position)));
 }
 

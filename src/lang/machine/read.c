@@ -169,7 +169,8 @@ static const char *truth_at(uint32_t index)
 
 static const char *level_line_at(uint32_t index)
 {
-    static const char *const lines[] = {"devices", "kind", "bandwidth", "latency", "reduces", "fit"};
+    static const char *const lines[] = {"devices",        "use",     "kind",    "bandwidth", "share",
+                                        "oversubscribed", "latency", "reduces", "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -205,12 +206,27 @@ static void read_truth(etch_machine_reader *reader, const etch_ast_def *def, boo
                    def->name.text, truth_at(0), truth_at(1));
 }
 
+static void read_oversubscribed(etch_machine_reader *reader, const etch_ast_def *def, etch_level *level)
+{
+    const etch_machine_field field = {def->name.text, ETCH_OF_NOTHING, false};
+    if (etch_machine_number(reader, def, &field, &level->oversubscribed))
+        check_factor(reader, def, level->oversubscribed,
+                     "what the level carries its devices send, all together");
+}
+
+static bool is_level_number(const char *name)
+{
+    for (uint32_t i = 0; level_line_at(i); i++)
+        if (strcmp(level_line_at(i), name) == 0)
+            return strcmp(name, "fit") != 0;
+    return false;
+}
+
 static void read_level_number(etch_machine_reader *reader, const etch_ast_def *def, etch_level *level)
 {
     const char *name = def->name.text;
     uint32_t kind = 0;
-    if (strcmp(name, "devices") != 0 && strcmp(name, "kind") != 0 && strcmp(name, "bandwidth") != 0 &&
-        strcmp(name, "latency") != 0 && strcmp(name, "reduces") != 0) {
+    if (!is_level_number(name)) {
         etch_machine_unknown(reader, "line of a level", def->name, level_line_at);
         return;
     }
@@ -218,6 +234,12 @@ static void read_level_number(etch_machine_reader *reader, const etch_ast_def *d
         return;
     if (strcmp(name, "devices") == 0)
         read_sides(reader, def, level);
+    else if (strcmp(name, "use") == 0)
+        (void)etch_machine_count(reader, def, &level->use);
+    else if (strcmp(name, "share") == 0)
+        (void)etch_machine_count(reader, def, &level->share);
+    else if (strcmp(name, "oversubscribed") == 0)
+        read_oversubscribed(reader, def, level);
     else if (strcmp(name, "reduces") == 0)
         read_truth(reader, def, &level->reduces);
     else if (strcmp(name, "kind") == 0 && etch_machine_word(reader, def, topology_at, &kind))
@@ -236,6 +258,15 @@ static void check_level(etch_machine_reader *reader, const etch_level *level)
     if (level->side_count > 1 && level->kind != ETCH_TORUS)
         etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
                    "the level '%s' has several sides, and is no torus", level->name);
+    uint64_t devices = level->side_count > 0;
+    for (uint32_t i = 0; i < level->side_count && devices < UINT32_MAX; i++)
+        devices *= level->sides[i];
+    if (level->use > devices && (devices > 0 || !etch_machine_has(reader, "devices")))
+        etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
+                   devices > 0
+                       ? "the level '%s' has fewer devices than it uses"
+                       : "the level '%s' says how many of its devices it uses, and not how many it has",
+                   level->name);
     if (level->fit.at[ETCH_FIT_NUMBERS - 1].digits != 0 && !level->reduces)
         etch_error(reader->spec->diags, ETCH_E_MACHINE_VALUE, reader->name.span,
                    "the level '%s' has a fit of a switch that reduces, and says no 'reduces = true'",

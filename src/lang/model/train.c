@@ -269,11 +269,7 @@ static const struct option {
     {"adapt", NULL},
     {"report", NULL},
     {"save", NULL},
-    {"offload", NULL},
-    {"keep", NULL},
-    {"schedule", NULL},
     {"output", NULL},
-    {"dtype", NULL},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
@@ -307,6 +303,8 @@ static void read_option(filling *f, const etch_ast_def *def)
         return; /* the settings of the run have it */
     etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
                                  "a train block has no option '%s'", def->name.text);
+    if (etch_help_place_of_option(diag, def->name.text))
+        return;
     etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
     uint32_t count = 0;
     for (uint32_t i = 0; i < OPTION_COUNT; i++)

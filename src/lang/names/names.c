@@ -39,6 +39,27 @@ void etch_suggest_name(etch_diag *diag, const char *text, const char *const *nam
         etch_help(diag, "did you mean '%s'?", near);
 }
 
+bool etch_help_place_of_option(etch_diag *diag, const char *option)
+{
+    static const struct {
+        const char *name, *place;
+    } places[] = {
+        {"accumulate", "a train block says it: train { model = gpt, accumulate = (B, micro) }"},
+        {"dtype", "it is a line: dtype act = bf16, grads = f32"},
+        {"freeze", "a train block says it: train { model = gpt, freeze = (embed, layer) }"},
+        {"keep", "a plan says it: parallel p { keep = gathers }"},
+        {"offload", "a plan says it: parallel p { offload = optimizer }"},
+        {"prefetch", "the zero line of a plan says it: zero 3 @ dp, prefetch = 2"},
+        {"schedule", "the stage line of a plan says it: stage (embed, layer, head) @ pp, schedule = zb_h1"},
+    };
+    for (uint32_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (strcmp(places[i].name, option) == 0) {
+            etch_help(diag, "%s", places[i].place);
+            return true;
+        }
+    return false;
+}
+
 const char *etch_names_listed(etch_arena *arena, const char *const *names, uint32_t count)
 {
     etch_buf list = {.arena = arena};

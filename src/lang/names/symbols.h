@@ -156,6 +156,8 @@ const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind
 const char *etch_listing_text(etch_spec *spec, etch_listing what);
 /* Adds "did you mean ..?" when one of the names is near. */
 void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
+/* Adds where an option of that name stands: in plans, train blocks, or a line of its own. False: nowhere. */
+bool etch_help_place_of_option(etch_diag *diag, const char *option);
 /* "a, b, c" */
 const char *etch_names_listed(etch_arena *arena, const char *const *names, uint32_t count);
 /* Where a dim was to be named and a param of a file was: adds the dims of its size, `dim H = hidden`. */

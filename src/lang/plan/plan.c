@@ -121,8 +121,7 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet. */
-static const char *const later_options[] = {"accumulate", "capacity", "freeze",
-                                            "prefetch",   "save",     "schedule"};
+static const char *const later_options[] = {"capacity", "save"};
 
 static bool is_option(const etch_ast_def *def, const char *name)
 {
@@ -272,6 +271,8 @@ static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
     }
     etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                  "a plan has no option '%s'", def->name.text);
+    if (etch_help_place_of_option(diag, def->name.text))
+        return;
     etch_suggest_name(diag, def->name.text, known, MEANT + LATER);
     etch_help(diag, "it has %s; sizes of axes stand in the mesh, mesh [dp = 8]",
               etch_names_listed(arena, known, MEANT));

@@ -112,7 +112,8 @@ static void list_stage_requirements(checking *c, etch_compiled *p)
     if (!stages)
         return;
     const etch_stage_line *line = stages->line;
-    etch_expr model_chunks = line->chunks, sum = etch_int(sym, 0);
+    const etch_expr copies = etch_int(sym, etch_stage_copies(stages));
+    etch_expr model_chunks = etch_div(sym, line->chunks, copies), sum = etch_int(sym, 0);
     for (uint32_t i = 0; i < line->axis_count; i++)
         model_chunks = etch_mul(sym, model_chunks, p->plan->mesh.at[line->axes[i]].size);
     for (uint32_t i = 0; i < line->count_count; i++)

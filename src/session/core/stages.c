@@ -68,6 +68,7 @@ static bool find_numbers(choosing *c)
             stages * chunks <= MOST_MODEL_CHUNKS;
     if (!bound)
         return false;
+    c->numbers.map = etch_schedule_map(line->schedule);
     c->numbers.stages = (uint32_t)stages;
     c->numbers.chunks = (uint32_t)chunks;
     c->numbers.segments = segments;
@@ -103,8 +104,11 @@ static bool same_messages(const choosing *c, uint32_t cut, bool back, const etch
     return same;
 }
 
+/* Of a chain that is there twice, mirror images hold the same layers, each of the other copy. */
 static bool same_view(const choosing *c, const etch_stage_view *a, const etch_stage_view *b)
 {
+    if (a->of_first_copy && b->of_first_copy && !same_view(c, a->of_first_copy, b->of_first_copy))
+        return false;
     for (uint32_t i = 0; i < c->stages->segments.count; i++)
         for (int side = 0; side < ETCH_SIDES; side++)
             if (a->shares[i][side] != b->shares[i][side])
@@ -190,12 +194,21 @@ static const char *condition(const choosing *c, uint64_t least)
     const char *count = etch_expr_text(c->session->sym, c->stage_count);
     if (etch_to_u64(c->stage_count, &stages))
         return etch_text(c->session->arena, "%s stages", count);
-    return etch_text(c->session->arena, "%s > %llu stages", count, (unsigned long long)least);
+    return etch_text(c->session->arena, "%s > %llu stages%s", count, (unsigned long long)least,
+                     etch_stage_copies(c->stages) > 1 ? ", an even number" : "");
 }
 
 static etch_expr positive_part(etch_sym *sym, etch_expr value)
 {
     return etch_max(sym, value, etch_int(sym, 0));
+}
+
+/* 1 or 0. */
+static etch_expr is_even(etch_sym *sym, etch_expr count)
+{
+    const etch_expr two = etch_int(sym, 2);
+    const etch_expr rest = etch_sub(sym, count, etch_mul(sym, two, etch_floor_div(sym, count, two)));
+    return etch_sub(sym, etch_int(sym, 1), rest);
 }
 
 /* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the
@@ -210,11 +223,13 @@ static etch_expr in_form(const choosing *c, uint32_t chunks, uint64_t least)
         before += !seen;
         after += seen && !stages->segments.at[i].loop;
     }
-    etch_expr model_chunks = etch_mul(sym, c->stage_count, etch_int(sym, chunks));
+    etch_expr model_chunks = etch_mul(sym, c->stage_count, etch_int(sym, chunks / etch_stage_copies(stages)));
     etch_expr fewest = etch_floor_div(sym, apply(c, stages->layers), model_chunks);
     etch_expr spare = etch_sub(sym, fewest, etch_int(sym, before > after ? before : after));
     etch_expr more = etch_sub(sym, c->stage_count, etch_int(sym, (int64_t)least));
     etch_expr form = etch_mul(sym, positive_part(sym, spare), positive_part(sym, more));
+    if (etch_stage_copies(stages) > 1)
+        form = etch_mul(sym, form, is_even(sym, c->stage_count));
     for (uint32_t i = 0; i < c->out->count; i++)
         if (strcmp(c->out->at[i].label, "middle") == 0)
             form = etch_mul(sym, form,
@@ -298,14 +313,18 @@ static bool order_fits(const choosing *c, bool must_be_bound)
     if (c->stage_count == etch_int(sym, 1))
         return true;
     const etch_expr micro = train->micro ? apply(c, train->micro) : etch_int(sym, 1);
-    if (c->stage_count && micro && etch_to_u64(c->stage_count, &stages) && stages <= MOST_MODEL_CHUNKS &&
-        etch_to_u64(micro, &microbatches))
-        return etch_pipe_fits(c->session->diags, line->span,
-                              &(etch_pipe){.schedule = line->schedule,
-                                           .stages = (uint32_t)stages,
-                                           .microbatches = microbatches,
-                                           .trains = c->p->model->trains});
-    if (!must_be_bound || !etch_schedule_order(line->schedule))
+    const bool counted = micro && etch_to_u64(micro, &microbatches),
+               listed = etch_schedule_order(line->schedule);
+    const bool staged = c->stage_count && etch_to_u64(c->stage_count, &stages) && stages <= MOST_MODEL_CHUNKS;
+    if (listed ? staged && counted : staged || (counted && must_be_bound))
+        return etch_pipe_fits(
+            c->session->diags, line->span,
+            &(etch_pipe){.schedule = line->schedule,
+                         /* as few as there may be where they are open */
+                         .stages = staged ? (uint32_t)stages : etch_schedule_copies(line->schedule),
+                         .microbatches = counted ? microbatches : 0,
+                         .trains = c->p->model->trains && staged});
+    if (!must_be_bound || !listed)
         return true;
     etch_diag *diag =
         etch_error(c->session->diags, ETCH_E_QUERY_STAGE, line->span,

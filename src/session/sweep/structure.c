@@ -29,6 +29,8 @@ static void each_of_stages(const etch_compiled *p, etch_structure_fn each, void 
     for (uint32_t i = 0; i < line->axis_count; i++)
         each(data, p->plan->mesh.at[line->axes[i]].size);
     each(data, line->chunks);
+    if (p->training->train.micro && etch_schedule_counts_microbatches(line->schedule))
+        each(data, p->training->train.micro);
     for (uint32_t i = 0; i < line->count_count; i++)
         each(data, line->counts[i]);
     for (uint32_t i = 0; p->placed->stages && i < p->placed->stages->segments.count; i++)

@@ -137,7 +137,8 @@ static uint64_t *end_of(const clock *c, bool backward, uint64_t model_chunk, uin
 static bool ready_at(const clock *c, const etch_pipeline_slot *slot, uint64_t *when)
 {
     const uint64_t model_chunk = slot->link;
-    const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
+    const uint64_t last =
+        etch_model_chunk_count(etch_schedule_map(c->pipe->schedule), c->pipe->stages, c->pipe->chunks) - 1;
     *when = 0;
     if (slot->kind == ETCH_ACTION_WEIGHT_GRADIENTS)
         *when = *end_of(c, true, model_chunk, slot->microbatch);
@@ -271,7 +272,7 @@ static void add_formulas(const showing *s)
     const etch_pipe *pipe = &s->pipe;
     etch_pipeline_report *report = s->report;
     const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
-    const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
+    const int64_t busy = (int64_t)(each * etch_chunk_microbatches(pipe) * pipe->chunks);
     report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)longest(report) - busy, busy));
     etch_buf bubble = {.arena = s->session->arena};
     if (etch_bubble_formula_holds(pipe)) {

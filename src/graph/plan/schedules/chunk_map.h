@@ -12,7 +12,12 @@ typedef enum etch_chunk_map {
     ETCH_MAP_LOOPED,
     /* to and fro: of odd chunks that is c*p + p-1-s. Where the chain turns, the stage goes on with what it
      * has itself, and no message is sent */
-    ETCH_MAP_MIRRORED
+    ETCH_MAP_MIRRORED,
+    /* once from the first to the last, and a second copy of it from the last to the first, of an even number
+     * of stages. Chunk 0 of stage s is the earlier of model chunks s and p-1-s, chunk 1 the later one: one is
+     * of the first copy, the other of the second. Even microbatches go through the first copy, odd ones
+     * through the second */
+    ETCH_MAP_DUPLICATED
 } etch_chunk_map;
 
 /* A chunk of a stage. */
@@ -20,12 +25,18 @@ typedef struct etch_chunk_place {
     uint32_t stage, chunk;
 } etch_chunk_place;
 
-/* Which link of the chain a chunk of a stage is, and the other way round. */
+/* How often every model chunk is there, each time on another stage; and how many there are, of so many chunks
+ * in each stage. */
+uint32_t etch_chunk_copies(etch_chunk_map map);
+uint64_t etch_model_chunk_count(etch_chunk_map map, uint32_t stages, uint32_t chunks);
+/* Which link of the chain a chunk of a stage is, of which copy of it, and the other way round. */
 uint64_t etch_model_chunk(etch_chunk_map map, uint32_t stages, etch_chunk_place place);
-etch_chunk_place etch_chunk_place_of(etch_chunk_map map, uint32_t stages, uint64_t model_chunk);
+uint32_t etch_chunk_copy(etch_chunk_map map, uint32_t stages, etch_chunk_place place);
+etch_chunk_place etch_chunk_place_of(etch_chunk_map map, uint32_t stages, uint32_t copy,
+                                     uint64_t model_chunk);
 /* Is the model chunk after this one, if there is one, on the same stage? With one stage it is. */
 bool etch_chunk_turns(etch_chunk_map map, uint32_t stages, uint64_t model_chunk);
-/* Is the last link of the chain on the first stage, or on the last one? `chunks`: of each stage. */
+/* Is the last link of the chain on the first stage, or on the last one alone? `chunks`: of each stage. */
 bool etch_chain_ends_first(etch_chunk_map map, uint32_t chunks);
 
 #endif

@@ -38,6 +38,13 @@ void etch_actions_to_and_fro(etch_action_list *list, const etch_pipe *pipe, uint
     }
 }
 
+etch_pipe_sizes etch_pipe_sizes_folded(etch_sym *sym, const etch_pipe_sizes *sizes)
+{
+    const etch_expr two = etch_int(sym, 2);
+    return (etch_pipe_sizes){etch_div(sym, sizes->stages, two), sizes->chunks,
+                             etch_div(sym, sizes->microbatches, two)};
+}
+
 etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes)
 {
     return etch_div(sym, etch_sub(sym, sizes->stages, etch_int(sym, 1)), sizes->microbatches);

@@ -24,7 +24,8 @@ struct etch_schedule {
     /* forward and backward actions share slots */
     bool overlaps;
     /* where they do: `etch_schedule_pairs` */
-    bool (*pairs)(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward);
+    bool (*pairs)(const etch_schedule *schedule, const etch_pipe_sizes *sizes, etch_expr stage,
+                  uint32_t forward, uint32_t backward);
     /* trains with at least so many microbatches for each stage; 0: with any number */
     uint32_t least_for_stage;
     /* is made for the order that a plan lists; in the table it is a name */
@@ -70,6 +71,19 @@ void etch_actions_in_turns(etch_action_list *list, const etch_pipe *pipe, uint64
 /* Forward alone, of two chunks of which the second comes back: a microbatch is back on stage i after
  * 2(p - i) - 1 others. */
 void etch_actions_to_and_fro(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
+/* Of DualPipeV: of a pipe of 2 chunks in each stage, the second of which comes back; the closed forms are
+ * those that a schedule has. */
+void etch_actions_dual(etch_action_list *list, const etch_pipe *pipe, uint32_t stage);
+bool etch_dual_pairs(const etch_schedule *schedule, const etch_pipe_sizes *sizes, etch_expr stage,
+                     uint32_t forward, uint32_t backward);
+etch_expr etch_dual_in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
+etch_expr etch_dual_between_halves(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
+etch_expr etch_dual_chunk_in_flight(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks,
+                                    uint32_t chunk, etch_hold hold, etch_expr stage);
+etch_expr etch_dual_bubble(etch_sym *sym, const etch_pipe_sizes *sizes);
+/* Of a chain that is there twice, when stages that are mirror images are one: half of the stages, and of the
+ * microbatches. */
+etch_pipe_sizes etch_pipe_sizes_folded(etch_sym *sym, const etch_pipe_sizes *sizes);
 /* (p - 1) / m: all other stages fill and drain, each for as long as one microbatch takes. */
 etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes);
 

@@ -60,6 +60,14 @@ static bool note_action(const etch_action_order *order, uint32_t stage, uint64_t
     return true;
 }
 
+/* Does the microbatch go through the chunk? Of a chain that is there more than once those of its copy do. */
+static bool passes(const etch_action_order *order, uint32_t stage, uint64_t place)
+{
+    const etch_chunk_place chunk = {stage, (uint32_t)(place % order->chunks)};
+    return place / order->chunks % etch_chunk_copies(order->map) ==
+           etch_chunk_copy(order->map, order->stages, chunk);
+}
+
 static bool check_stage(etch_arena *arena, const etch_action_order *order, uint32_t stage,
                         etch_order_fault *fault)
 {
@@ -72,7 +80,7 @@ static bool check_stage(etch_arena *arena, const etch_action_order *order, uint3
             return false;
     for (uint64_t place = 0; place < all && place <= count; place++)
         for (int pass = FORWARD; pass < PASSES; pass++)
-            if (!seen[pass][place]) {
+            if (!seen[pass][place] && passes(order, stage, place)) {
                 *fault = (etch_order_fault){
                     .kind = ETCH_ORDER_MISSING, .stage = stage, .needed = of_pass(order, pass, place)};
                 return false;
@@ -101,16 +109,17 @@ static bool waits_at(const running *r, uint32_t stage, uint64_t at, uint32_t *ot
 {
     const etch_action_order *order = r->order;
     const etch_action action = order->actions[stage][at];
-    const uint64_t model_chunk =
-        etch_model_chunk(order->map, order->stages, (etch_chunk_place){stage, action.chunk});
+    const etch_chunk_place here = {stage, action.chunk};
+    const uint64_t model_chunk = etch_model_chunk(order->map, order->stages, here);
     const bool back = action.kind != ETCH_ACTION_FORWARD;
-    const uint64_t end = back ? (uint64_t)order->stages * order->chunks - 1 : 0;
+    const uint64_t end = back ? etch_model_chunk_count(order->map, order->stages, order->chunks) - 1 : 0;
     if (action.kind == ETCH_ACTION_WEIGHT_GRADIENTS || model_chunk == end)
         return false;
     const uint64_t source = back ? model_chunk + 1 : model_chunk - 1;
     if (*done_at(r, back, source, action.microbatch))
         return false;
-    const etch_chunk_place place = etch_chunk_place_of(order->map, order->stages, source);
+    const etch_chunk_place place = etch_chunk_place_of(
+        order->map, order->stages, etch_chunk_copy(order->map, order->stages, here), source);
     *other = place.stage;
     *needed = of_pass(order, back ? INPUTS : FORWARD, action.microbatch * order->chunks + place.chunk);
     return true;
@@ -239,8 +248,10 @@ static bool pairs_on(const etch_action_order *order, uint32_t stage, uint32_t fo
     return found;
 }
 
-static bool pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward)
+static bool pairs(const etch_schedule *schedule, const etch_pipe_sizes *sizes, etch_expr stage,
+                  uint32_t forward, uint32_t backward)
 {
+    (void)sizes;
     const etch_action_order *order = schedule->order;
     uint64_t number;
     if (etch_to_u64(stage, &number) && number < order->stages)

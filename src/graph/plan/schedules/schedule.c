@@ -52,6 +52,11 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
     return schedule->has_chunks;
 }
 
+uint32_t etch_schedule_copies(const etch_schedule *schedule)
+{
+    return etch_chunk_copies(schedule->map);
+}
+
 uint32_t etch_schedule_chunks(const etch_schedule *schedule)
 {
     return schedule->chunks > 0 ? schedule->chunks : 1;
@@ -72,9 +77,15 @@ bool etch_schedule_overlaps(const etch_schedule *schedule)
     return schedule->overlaps;
 }
 
-bool etch_schedule_pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward)
+bool etch_schedule_pairs(const etch_schedule *schedule, const etch_pipe_sizes *sizes, etch_expr stage,
+                         uint32_t forward, uint32_t backward)
 {
-    return schedule->overlaps && schedule->pairs(schedule, stage, forward, backward);
+    return schedule->overlaps && schedule->pairs(schedule, sizes, stage, forward, backward);
+}
+
+bool etch_schedule_counts_microbatches(const etch_schedule *schedule)
+{
+    return schedule->order || schedule->least_for_stage > 0 || etch_schedule_copies(schedule) > 1;
 }
 
 bool etch_schedule_takes_order(const etch_schedule *schedule)
@@ -98,10 +109,15 @@ const char *etch_action_kind_name(etch_action_kind kind)
 
 /* ---- actions ------------------------------------------------------------------------------------------ */
 
+uint64_t etch_chunk_microbatches(const etch_pipe *pipe)
+{
+    return pipe->microbatches / etch_chunk_copies(pipe->schedule->map);
+}
+
 uint64_t etch_action_count(const etch_pipe *pipe)
 {
     const uint64_t backward = pipe->schedule->has_halves ? 2 : 1;
-    return pipe->microbatches * pipe->chunks * (1 + (pipe->trains ? backward : 0));
+    return etch_chunk_microbatches(pipe) * pipe->chunks * (1 + (pipe->trains ? backward : 0));
 }
 
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
@@ -122,9 +138,27 @@ static bool report_too_few(etch_diags *diags, etch_span span, const etch_pipe *p
     return etch_help(diag, "have %" PRIu64 " microbatches or more, or fewer stages", least);
 }
 
+/* Of a chain that is there twice: half of the microbatches go through either copy. */
+static bool report_odd(etch_diags *diags, etch_span span, const etch_pipe *pipe)
+{
+    const bool is_stages = pipe->stages % 2 == 1;
+    const char *name = pipe->schedule->name, *what = is_stages ? "stages" : "microbatches";
+    etch_diag *diag =
+        etch_error(diags, ETCH_E_ORDER_SIZE, span, "%s has an even number of %s, and there are %" PRIu64,
+                   name, what, is_stages ? pipe->stages : pipe->microbatches);
+    return etch_help(diag, is_stages
+                               ? "half of the stages hold what the other half holds: have an even number"
+                               : "half of the microbatches come from either end: have an even number");
+}
+
 bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe)
 {
     const etch_action_order *order = pipe->schedule->order;
+    const uint32_t copies = etch_schedule_copies(pipe->schedule);
+    if (pipe->stages > 1 && (pipe->stages % copies != 0 || pipe->microbatches % copies != 0))
+        return report_odd(diags, span, pipe);
+    if (pipe->microbatches == 0)
+        return true;
     if (pipe->trains && pipe->microbatches < (uint64_t)pipe->schedule->least_for_stage * pipe->stages)
         return report_too_few(diags, span, pipe);
     if (!order || (order->stages == pipe->stages && order->microbatches == pipe->microbatches))
@@ -187,7 +221,9 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                               bool trains)
 {
-    const etch_expr others = etch_bubble_of_others(sym, sizes);
+    const etch_pipe_sizes folded =
+        etch_schedule_copies(schedule) > 1 ? etch_pipe_sizes_folded(sym, sizes) : *sizes;
+    const etch_expr others = etch_bubble_of_others(sym, &folded);
     uint64_t chunks = 1;
     if (trains)
         return schedule->bubble(sym, sizes);

@@ -63,15 +63,23 @@ etch_schedule_kind etch_schedule_kind_of(const etch_schedule *schedule);
 bool etch_schedule_has_chunks(const etch_schedule *schedule);
 /* That number: 1 unless it is made for chunks. */
 uint32_t etch_schedule_chunks(const etch_schedule *schedule);
+/* How often the chain is there, weights and all; the microbatches are divided among the copies. */
+uint32_t etch_schedule_copies(const etch_schedule *schedule);
 /* How the chain goes through the stages. */
 etch_chunk_map etch_schedule_map(const etch_schedule *schedule);
 /* Are the halves of its backward pass actions of their own? */
 bool etch_schedule_has_halves(const etch_schedule *schedule);
 /* Do forward and backward actions share slots? */
 bool etch_schedule_overlaps(const etch_schedule *schedule);
+/* The sizes that formulas speak of: variables, constants, anything. */
+typedef struct etch_pipe_sizes {
+    etch_expr stages, chunks, microbatches;
+} etch_pipe_sizes;
+
 /* Does the stage go forward through the one of its chunks and back through the other in a slot? Of a stage
- * without a number: may one do so? */
-bool etch_schedule_pairs(const etch_schedule *schedule, etch_expr stage, uint32_t forward, uint32_t backward);
+ * without a number, or sizes that are none: may one do so? */
+bool etch_schedule_pairs(const etch_schedule *schedule, const etch_pipe_sizes *sizes, etch_expr stage,
+                         uint32_t forward, uint32_t backward);
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
@@ -85,11 +93,14 @@ typedef struct etch_pipe {
     uint32_t stages;
     /* of each stage: 1 unless the schedule has chunks */
     uint32_t chunks;
+    /* of a step; etch_pipe_fits asks only for the stages where they are 0 */
     uint64_t microbatches;
     /* false: forward actions only */
     bool trains;
 } etch_pipe;
 
+/* Are there numbers of microbatches that it has no order for? */
+bool etch_schedule_counts_microbatches(const etch_schedule *schedule);
 /* Is it made for the order that a plan lists? */
 bool etch_schedule_takes_order(const etch_schedule *schedule);
 
@@ -148,12 +159,15 @@ const etch_action_order *etch_schedule_order(const etch_schedule *schedule);
 
 /* ---- sizes -------------------------------------------------------------------------------------------- */
 
+/* How many of the microbatches go through each chunk. */
+uint64_t etch_chunk_microbatches(const etch_pipe *pipe);
 /* How many actions each stage has. */
 uint64_t etch_action_count(const etch_pipe *pipe);
 /* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
 /* Is there an order for these numbers of stages and microbatches? One that a plan lists has its own, and
- * some schedules that train want a number of microbatches. Reports it, at the stage line. */
+ * some schedules want an even number of both, or a number of microbatches for training. Reports it, at the
+ * stage line. */
 bool etch_pipe_fits(etch_diags *diags, etch_span span, const etch_pipe *pipe);
 /* How long a stage holds something of a microbatch: from the action that makes it to the one that reads it
  * last. */
@@ -170,11 +184,6 @@ typedef enum etch_hold {
 uint64_t etch_in_flight(const etch_action *actions, uint64_t count, etch_hold hold);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
-
-/* The sizes that formulas speak of: variables, constants, anything. */
-typedef struct etch_pipe_sizes {
-    etch_expr stages, chunks, microbatches;
-} etch_pipe_sizes;
 
 /* `etch_in_flight` of a training run, for stage number `stage` (from 0). */
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
