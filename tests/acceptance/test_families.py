@@ -152,6 +152,14 @@ def llava(width=1024, places=577):
     return images + linear(width, 4096) + linear(4096, 4096) + llama(32, 4096, 32, 32, 11008, 32064)
 
 
+def minimax():
+    """Of 80 layers 70 have lightning attention with a gate and a norm, 10 softmax; 32 experts in each."""
+    lightning = 5 * 6144 * 64 * 128 + 64 * 128
+    experts = 32 * gated(6144, 9216) + 32 * 6144
+    return (70 * lightning + 10 * grouped_attention(6144, 64, 8, 128) + 80 * (experts + 2 * 6144) +
+            2 * 200064 * 6144 + 6144)
+
+
 LLAMAS = {"llama2_7b": (32, 4096, 32, 32, 11008, 32000), "llama2_70b": (80, 8192, 64, 8, 28672, 32000),
           "llama3_8b": (32, 4096, 32, 8, 14336, 128256), "llama3_70b": (80, 8192, 64, 8, 28672, 128256)}
 
@@ -177,6 +185,7 @@ COUNTS = {
     "kimi_k2": {"kimi_k2": deepseek(61, 1, 7168, 64, 1536, 18432, 384, 2048, 1, 163840, True)},
     "glm4_moe": {"glm4_5": glm(92, 3, 5120, 12288, 160, 1536, True),
                  "glm4_5_air": glm(46, 1, 4096, 10944, 128, 1408, False)},
+    "minimax": {"minimax_text_01": minimax()},
     "llama4": {"llama4_scout": llama4(16, 1), "llama4_maverick": llama4(128, 2)},
     "bert": {"bert_base_uncased": bert(12, 768), "bert_large_uncased": bert(24, 1024)},
     "vit": {"vit_b_16": vit(12, 768, 16), "vit_b_32": vit(12, 768, 32), "vit_l_16": vit(24, 1024, 16),

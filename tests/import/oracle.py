@@ -108,6 +108,27 @@ def qwen3_moe(given):
     return decoder(c, layer, c.tie_word_embeddings)
 
 
+def minimax(given):
+    c = Config(given, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=8, num_local_experts=8, tie_word_embeddings=False)
+    heads, _, size = heads_of(c)
+    h, all_heads = c.hidden_size, heads * size
+
+    def layer(i):
+        if c.attn_type_list[i]:
+            yield from attention(c)
+        else:
+            yield "self_attn.qkv_proj.weight", (3 * all_heads, h)
+            yield "self_attn.output_gate.weight", (all_heads, h)
+            yield "self_attn.norm.weight", (all_heads,)
+            yield "self_attn.out_proj.weight", (h, all_heads)
+        yield "gate.weight", (c.num_local_experts, h)
+        for e in range(c.num_local_experts):
+            yield from gated(h, c.intermediate_size, f"experts.{e}")
+        yield from norms(h, 2)
+    return decoder(c, layer, c.tie_word_embeddings)
+
+
 def mixtral(given):
     c = Config(given, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
                num_attention_heads=32, num_key_value_heads=8, num_local_experts=8, tie_word_embeddings=False)
@@ -556,7 +577,8 @@ def dit(given):
 
 
 FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3,
-            "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3, "gemma3": gemma3,
+            "qwen3_moe": qwen3_moe, "minimax_text_01": minimax,
+            "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3, "gemma3": gemma3,
             "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
             "t5": t5, "falcon": falcon, "phi3": phi3, "bloom": bloom, "gpt_neox": gpt_neox,
             "deepseek_v2": deepseek_v2, "kimi_k2": deepseek_v3, "glm4_moe": glm4_moe, "llama4_text": llama4,

@@ -46,6 +46,33 @@ static const etch_field_row qwen3_moe[] = {
     ETCH_NO_FIELD,
 };
 
+/* MiniMax-Text-01. No cost depends on what the residual is multiplied by; the others are 1. */
+static const etch_field_row minimax[] = {
+    ETCH_LAYERS("num_hidden_layers", "layers", "32"),
+    ETCH_SIZE("hidden_size", "hidden", "4096"),
+    ETCH_SIZE("num_attention_heads", "heads", "32"),
+    ETCH_SIZE("num_key_value_heads", "kv_heads", "8"),
+    ETCH_SIZE_NULL("head_dim", "head_dim", HEAD_DIM, HEAD_DIM),
+    ETCH_SIZE("rotary_dim", "rotary_dim", NULL),
+    ETCH_SIZE("intermediate_size", "expert_ffn", "14336"),
+    ETCH_SIZE("vocab_size", "vocab", "32000"),
+    ETCH_SIZE("num_local_experts num_experts", "experts", "8"),
+    ETCH_SIZE("num_experts_per_tok", "topk", "2"),
+    ETCH_KINDS("attn_type_list", "0 0 0 0 0 0 0 1", "has softmax attention in every eighth layer"),
+    ETCH_FITS("postnorm", "true", "false", "adds to what norms give"),
+    ETCH_FITS("shared_intermediate_size", "0 null", "0", "has no experts that all tokens share"),
+    ETCH_ANY("shared_moe_mode"),
+    ETCH_FITS("sliding_window", "null", "null", "has no windows"),
+    ETCH_ANY("layernorm_full_attention_alpha"),
+    ETCH_ANY("layernorm_linear_attention_alpha"),
+    ETCH_ANY("layernorm_mlp_alpha"),
+    ETCH_FITS("layernorm_full_attention_beta", "1", "1", "multiplies no result of attention"),
+    ETCH_FITS("layernorm_linear_attention_beta", "1", "1", "multiplies no result of attention"),
+    ETCH_FITS("layernorm_mlp_beta", "1", "1", "multiplies no result of experts"),
+    OWN_HEAD,
+    ETCH_NO_FIELD,
+};
+
 static const etch_field_row gpt_oss[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "36"),
     ETCH_SIZE("hidden_size", "hidden", "2880"),
@@ -118,6 +145,17 @@ static const etch_import_family families[] = {
         .fields = {qwen3_moe, etch_fields_gated},
         .bindings = {NO_MLP},
         .rules = {DIVIDES, "num_experts_per_tok <= num_experts"},
+    },
+    {
+        .types = "minimax_text_01",
+        .architectures = "MiniMaxText01ForCausalLM",
+        .code = "configuration_minimax_text_01 modeling_minimax_text_01",
+        .file = "minimax.etch",
+        .model = "minimax",
+        .fields = {minimax, etch_fields_gated},
+        .bindings = {NO_MLP},
+        .rules = {DIVIDES, "num_experts_per_tok <= num_local_experts", "2 | rotary_dim",
+                  "rotary_dim + 1 <= head_dim"},
     },
     {
         .types = "gpt_oss",
