@@ -127,6 +127,7 @@ static void set_work(etch_outliner *o, etch_task *task, const etch_step_task *of
 {
     const bool reads = !etch_node_moves(task->type);
     etch_task_size(o, task, of);
+    etch_task_set_end_workload(o, task, of);
     for (uint32_t i = 0; i < of->contributions.count; i++)
         if (reads && of->contributions.at[i].gradient)
             ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[of->contributions.at[i].gradient->id]);

@@ -75,8 +75,6 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
     }
     const uint32_t id = etch_unroll_issue_of_group(u, weight_task, weight_group, first_dep);
     make_gradients(u, weight_task, weight_group, id);
-    if (weight_task->role == ETCH_END_UPDATE)
-        etch_unroll_return_states(u, weight_task, weight_group, id);
 }
 
 static bool is_of_update(const etch_weight_task *task)
@@ -94,6 +92,7 @@ static void update_group(etch_unroller *u, uint32_t first, uint64_t weight_group
             etch_weight_task_groups(u->held, task) > 0 && etch_weight_task_has(u->held, task, weight_group))
             etch_unroll_weight_task(u, task, weight_group);
     }
+    etch_unroll_return_states(u, tasks->at[first], weight_group, u->last_comp);
 }
 
 /* The first task of the update of the weight group with the least id from `least` on; as many as there are

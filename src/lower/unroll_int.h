@@ -240,7 +240,7 @@ uint32_t etch_unroll_issue_of_group(etch_unroller *u, const etch_weight_task *ta
 void etch_unroll_begin_states(etch_unroller *u);
 /* Records the load that the update of a weight group waits for. */
 void etch_unroll_wait_for_states(etch_unroller *u, const etch_weight_task *update, uint64_t weight_group);
-/* The group has been updated by the node: the next loads begin, and its states go back. */
+/* The group has been updated, last by the node: the next loads begin, and its states go back. */
 void etch_unroll_return_states(etch_unroller *u, const etch_weight_task *update, uint64_t weight_group,
                                uint32_t id);
 

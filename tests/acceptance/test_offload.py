@@ -156,6 +156,28 @@ class States(Case):
                     self.assertEqual(other.id in before[load.id], other.id in room)
                 self.assertFalse(set(before[update.id]) & {s.id for s in stores[max(i - ahead - 1, 0):]})
 
+    def test_several_optimizers(self):
+        """Where matrices of a layer have one optimizer and its vectors another, states of both are loaded
+        before the first update of the layer, and go back after the last."""
+        spec = self.spec("mesh [dp]; shard B @ dp; zero 1 @ dp; offload optimizer @ host",
+                         train="train own { model = llama, optimizer = muon(momentum = 0.95, rest = adamw), "
+                               "accumulate = (B, micro) }")
+        folder = lower(self.scratch / "two", spec, plan="p0", sets=SIZES | {"dp": 2},
+                       more=("--run", "own", "--astra-sim"))
+        self.assertIn("always", succeed("verify", folder).out)
+        self.assertFine(folder)
+        nodes, names = trace.read(folder).traces[0], [m.name for m in messages(traces(folder)[0])]
+        before = ancestors(nodes)
+        for layer in range(SIZES["layers"]):
+            at = [node for node in nodes if names[node.id].startswith(f"O.layer{layer}.")]
+            load, store = ([node for node in at if node.type == kind] for kind in (LOAD, STORE))
+            updates = [node for node in at if node.type == COMP]
+            self.assertEqual((1, 1), (len(load), len(store)))
+            self.assertGreater(len(updates), 1)
+            for update in updates:
+                self.assertIn(load[0].id, before[update.id])
+                self.assertIn(update.id, before[store[0].id])
+
     def test_families(self):
         """Families, and stages: traces are fine on any timing, and sums are those of queries."""
         for model, mesh in (("llama", "pp, dp"), ("gpt", "dp"), ("mixtral", "dp"), ("deepseek_v3", "pp, dp"),
