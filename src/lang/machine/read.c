@@ -18,6 +18,7 @@ static const etch_machine_field device_fields[] = {
     {"clock", ETCH_OF_FREQUENCY, false},
     {"slowdown", ETCH_OF_NOTHING, false},
     {"passes", ETCH_OF_NOTHING, false},
+    {"host", ETCH_OF_BYTES_A_SECOND, false},
     {"idle", ETCH_OF_POWER, false},
     {"busy", ETCH_OF_POWER, false},
 };
@@ -26,7 +27,7 @@ enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 static const char *device_line_at(uint32_t index)
 {
     static const char *const lines[] = {"products", "other",  "memory", "bandwidth", "array", "clock",
-                                        "slowdown", "passes", "idle",   "busy",      "fit"};
+                                        "slowdown", "passes", "host",   "idle",      "busy",  "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -110,7 +111,7 @@ static void read_device_number(etch_machine_reader *reader, const etch_ast_def *
 {
     etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory,   &device->bandwidth,
                                                &device->clock, &device->slowdown, &device->passes,
-                                               &device->idle,  &device->busy};
+                                               &device->host,  &device->idle,     &device->busy};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;
