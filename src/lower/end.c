@@ -126,6 +126,7 @@ static etch_weight_task *new_weight_task(etch_outliner *o, etch_end_role role,
 static void set_work(etch_outliner *o, etch_task *task, const etch_step_task *of)
 {
     etch_task_size(o, task, of);
+    etch_task_set_end_workload(o, task, of);
     for (uint32_t i = 0; i < of->contributions.count; i++)
         if (of->contributions.at[i].gradient)
             ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[of->contributions.at[i].gradient->id]);

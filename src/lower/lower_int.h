@@ -503,6 +503,8 @@ void etch_task_set_workload(etch_outliner *o, etch_task *task, const etch_kernel
 /* The same of one that does `flop` of those of the kernel, for one of `blocks` parts of the keys. */
 void etch_task_set_block_workload(etch_outliner *o, etch_task *task, const etch_kernel *kernel,
                                   uint64_t blocks);
+/* The same of a task of the end of a step. */
+void etch_task_set_end_workload(etch_outliner *o, etch_task *task, const etch_step_task *of);
 
 /* ---- classes.c ----------------------------------------------------------------------------------------- */
 

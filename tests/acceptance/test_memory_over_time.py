@@ -3,11 +3,12 @@ more; equal to a walk through the slots; and what is there at the peak adds up t
 
 import csv
 import io
+import itertools
 import json
 
 import plans
 from effort import NIGHTLY, effort, first_seed
-from etchtest import LLAMA, MODELS, Case, main, run, settings, succeed, table, value
+from etchtest import GPT, LLAMA, MODELS, Case, main, run, settings, succeed, table, value
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 
 SPECS = specs_of(MODELS)
@@ -82,6 +83,27 @@ class Curve(Case):
                     exact += self.check(spec, plan, of_run)
         self.assertTrue(all(kept for kept, _ in exact), "shipped models keep as much as the formulas say")
         self.assertTrue(any(together for _, together in exact))
+
+
+class Shared(Curve):
+    """Slots that a forward and a backward action share, of chunks that are of one microbatch or of two."""
+
+    test_shipped = None
+
+    def test_schedules(self):
+        for schedule, model, more in itertools.product(
+                ("zb_v", "dualpipe", "dualpipev"), (LLAMA, GPT),
+                ("", "zero 3 @ dp", "zero 3 @ dp, keep = microbatch", "zero 2 @ dp\n  recompute = layer")):
+            spec = self.write("chunks.etch", f'etch 1\nimport "{model}"\nparallel cut {{\n  mesh [pp, dp]\n'
+                              f"  shard B @ dp\n  stage (embed, layer, head) @ pp, schedule = {schedule}\n"
+                              f"  {more}\n}}\n")
+            sizes = {**Walk.SIZES, "positions": 32, "layers": 9, "pp": 4, "micro": 8, "batch": 16}
+            sets = {name: size for name, size in sizes.items() if name in params_of(model) | {"pp", "dp"}}
+            answer = memory(spec, "--plan", "cut", "--set", settings(sets))
+            columns = [by_stage(spec, name, "cut", sets) for name in NAMES]
+            for stage, says in zip(answer["stages"], zip(*columns), strict=True):
+                with self.subTest(schedule=schedule, model=model.stem, more=more, stage=stage["stage"]):
+                    self.assertStage(answer, stage, dict(zip(NAMES, says)))
 
 
 class Random(Curve):

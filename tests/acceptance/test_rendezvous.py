@@ -103,7 +103,7 @@ class Rendezvous(Case):
     def test_shared_slots(self):
         """DualPipe has two microbatches for each stage at least."""
         self.check("dualpipev", lambda number: [SETTINGS[1], SETTINGS[number % 4]], every=6)
-        self.check("dualpipe", lambda number: SETTINGS[1:2],
+        self.check("dualpipe", lambda number: SETTINGS[1:4:2],
                    lambda spec: [of for of in runs_of(spec) if not of], every=6, turn=2)
         self.check(SHARED, lambda number: SETTINGS[:1], lambda spec: [of for of in runs_of(spec) if not of],
                    every=6, turn=1)

@@ -342,6 +342,9 @@ static const exec_case cases[] = {
     {"updated and averaged", product},
     {"updated by lamb", product},
     {"updated by lamb as matrices", batched_product},
+    {"updated by muon", product},
+    {"updated by muon as matrices", batched_product},
+    {"updated beside muon", broadcast_sum},
     {"own lookup", own_lookup},
     {"chosen", chosen},
     {"dispatched", dispatched},
@@ -371,6 +374,9 @@ exec_case_way exec_case_way_of(const exec_case *c)
         {.name = "updated and averaged", .optimizer = "sgd", .ema = true},
         {.name = "updated by lamb", .optimizer = "lamb"},
         {.name = "updated by lamb as matrices", .optimizer = "lamb"},
+        {.name = "updated by muon", .optimizer = "muon"},
+        {.name = "updated by muon as matrices", .optimizer = "muon"},
+        {.name = "updated beside muon", .optimizer = "muon"},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(ways[i].name, c->name) == 0)

@@ -419,9 +419,10 @@ static void check_weight(const ending *e, const instance *x)
 /* What each rank makes of its elements before ranks tell each other anything. */
 static void prepare(const ending *e, instance *x)
 {
-    const etch_row *row = e->ranks->placed->training->train.optimizer.row;
+    const etch_optimizer *optimizer = &e->ranks->placed->training->train.optimizer;
     const exec_array *old = weights_of(e, x);
-    x->change = exec_change_new(e->arena, etch_row_name(row), old);
+    x->change = exec_change_new(e->arena, etch_row_name(optimizer->row),
+                                optimizer->steps ? exec_integer(optimizer->steps) : 0, x->gradient->of, old);
     if (!x->change)
         return;
     exec_array *places = exec_array_like(e->arena, old);
@@ -452,7 +453,7 @@ static void run_share(const ending *e, const end_work *said)
             for (uint32_t other = 0; other < mesh->ranks; other++)
                 if (other != r && exec_mesh_is_group(mesh, r, other, said->axes))
                     exec_change_share(x->change, r, other);
-        bytes += exec_change_share_bytes(x->change, 0);
+        bytes += exec_change_share_bytes(x->change, 0, x->ranks[0].count);
     }
     if (any && bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "ranks share %zu bytes of an update, %u are said", bytes,
@@ -464,15 +465,19 @@ static void run_share(const ending *e, const end_work *said)
 typedef struct rule {
     const char *name;
     uint32_t flop, singles, weight, states;
+    /* what products read or have made, in bf16 */
+    uint32_t factors;
     /* of a state: bytes of an element, and elements that share a scale of 4 bytes; 0: none do */
     uint32_t width, block;
 } rule;
 
 static const rule *rule_of(const end_work *work)
 {
-    static const rule rules[] = {{"adamw", 12, 1, 2, 2, 4, 0},      {"adamw_8bit", 20, 1, 2, 2, 1, 2048},
-                                 {"sgd", 2, 1, 2, 0, 4, 0},         {"sgd_momentum", 4, 1, 2, 1, 4, 0},
-                                 {"lamb_norms", 14, 2, 1, 2, 4, 0}, {"lamb", 2, 1, 2, 0, 4, 0}};
+    static const rule rules[] = {
+        {"adamw", 12, 1, 2, 2, 0, 4, 0},        {"adamw_8bit", 20, 1, 2, 2, 0, 1, 2048},
+        {"sgd", 2, 1, 2, 0, 0, 4, 0},           {"sgd_momentum", 4, 1, 2, 1, 0, 4, 0},
+        {"lamb_norms", 14, 2, 1, 2, 0, 4, 0},   {"lamb", 2, 1, 2, 0, 0, 4, 0},
+        {"muon_momentum", 4, 1, 0, 1, 1, 4, 0}, {"muon", 3, 0, 2, 0, 1, 4, 0}};
     const char *name = etch_row_name(work->row);
     uint32_t i = 0;
     while (strcmp(rules[i].name, name) != 0)
@@ -488,30 +493,32 @@ static size_t update_bytes(const ending *e, const rule *r, size_t elements)
     const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
     const size_t state = elements * r->width + 4 * scales;
     const size_t read = r->weight > 0 ? (master ? 4 : 2) : 0, written = r->weight > 1 ? (master ? 6 : 2) : 0;
-    return elements * (4 * r->singles + read + written) + 2 * r->states * state;
+    return elements * (4 * r->singles + 2 * r->factors + read + written) + 2 * r->states * state;
 }
 
-/* The optimizer works on what a rank updates, padding included. */
+/* The optimizer works on what a rank updates, padding included; products on whole matrices. */
 static void check_update(const ending *e, const end_work *said)
 {
-    size_t elements = 0, bytes = 0;
-    const end_work of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
+    const bool multiplies = strcmp(etch_row_name(said->row), "newton_schulz") == 0;
+    size_t elements = 0, flop = 0, bytes = 0, moved = 0;
     bool any = false;
     for (uint32_t i = 0; i < e->all.count; i++) {
-        if (!holds(&of_unit, e->all.at[i].gradient))
+        const instance *x = &e->all.at[i];
+        if (!holds(said, x->gradient))
             continue;
-        elements += e->all.at[i].ranks[0].count;
-        bytes += update_bytes(e, rule_of(said), e->all.at[i].ranks[0].count);
+        elements += x->ranks[0].count;
+        flop += multiplies ? exec_change_flop(x->change, 0, &moved) : rule_of(said)->flop * x->ranks[0].count;
+        bytes += multiplies ? moved : update_bytes(e, rule_of(said), x->ranks[0].count);
         any = true;
     }
     if (!any) /* of other stages */
         return;
-    if (rule_of(said)->flop * elements != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
-        exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
-                  exec_integer(said->flop));
+    if (flop != (size_t)runs_of(e, said->weight_group) * exec_integer(said->flop))
+        exec_fail(&e->ranks->env, "%s of %zu elements: %u FLOP are said, and %zu done",
+                  etch_row_name(said->row), elements, exec_integer(said->flop), flop);
     if (bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
-        exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
-                  exec_integer(said->bytes));
+        exec_fail(&e->ranks->env, "%s of %zu elements: %u bytes are said, and %zu moved",
+                  etch_row_name(said->row), elements, exec_integer(said->bytes), bytes);
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
@@ -615,23 +622,27 @@ static void run_tie(const ending *all, uint32_t count, const end_work *tie)
         exec_fail(&all->ranks->env, "stages add up %zu bytes, %u are said", bytes, exec_integer(tie->bytes));
 }
 
+static void check_updates(const ending *e, etch_end_role part)
+{
+    const end_works works = end_works_of(e->ranks->placed, part);
+    for (uint32_t i = 0; i < works.count && !e->ranks->env.failure; i++)
+        check_update(e, &works.at[i]);
+}
+
 static void finish_stage(ending *e)
 {
     const etch_placed *placed = e->ranks->placed;
     exec_env *env = &e->ranks->env;
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         check_gradient(e, &e->all.at[i]);
-    static const etch_end_role computes[] = {ETCH_END_PREPARE, ETCH_END_REFINE, ETCH_END_UPDATE};
-    for (uint32_t k = 0; k < sizeof computes / sizeof *computes; k++) {
-        const end_works works = end_works_of(placed, computes[k]);
-        for (uint32_t i = 0; i < works.count && !env->failure; i++)
-            check_update(e, &works.at[i]);
-    }
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         prepare(e, &e->all.at[i]);
+    check_updates(e, ETCH_END_PREPARE);
     const end_works shares = end_works_of(placed, ETCH_END_SHARE_PREPARED), gathers = end_gathers(placed);
     for (uint32_t i = 0; i < shares.count && !env->failure; i++)
         run_share(e, &shares.at[i]);
+    check_updates(e, ETCH_END_REFINE);
+    check_updates(e, ETCH_END_UPDATE);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         update(e, &e->all.at[i]);
     for (uint32_t i = 0; i < gathers.count && !env->failure; i++)

@@ -42,10 +42,12 @@ exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
         const char *size = cut_at(arena, &word, '=');
         etch_graph_dim(m->graph, word, etch_int(m->sym, atoi(size)), false, nowhere);
     }
-    m->train =
-        (etch_train){.batch = exec_model_dim(m, "B"),
-                     .micro = etch_int(m->sym, micro),
-                     .optimizer = {.row = etch_row_named(etch_table_builtin(), "adamw"), .master = true}};
+    m->train = (etch_train){.batch = exec_model_dim(m, "B"),
+                            .micro = etch_int(m->sym, micro),
+                            .optimizer = {.row = etch_row_named(etch_table_builtin(), "adamw"),
+                                          .rest = etch_row_named(etch_table_builtin(), "adamw"),
+                                          .steps = etch_int(m->sym, 3),
+                                          .master = true}};
     return m;
 }
 

@@ -281,6 +281,11 @@ static exec_model *build_lamb(etch_arena *arena, uint32_t micro)
     return with_optimizer(build_mlp(arena, micro), "lamb");
 }
 
+static exec_model *build_muon(etch_arena *arena, uint32_t micro)
+{
+    return with_optimizer(build_mlp(arena, micro), "muon");
+}
+
 static const char *const parts_plans[] = {
     "",
     "dp=2 tp=2 | B@dp F@tp V@tp",
@@ -538,6 +543,11 @@ static exec_model *build_moe_lamb(etch_arena *arena, uint32_t micro)
     return with_optimizer(build_moe(arena, micro), "lamb");
 }
 
+static exec_model *build_moe_muon(etch_arena *arena, uint32_t micro)
+{
+    return with_optimizer(build_moe(arena, micro), "muon");
+}
+
 static const char *const parts_moe_plans[] = {
     "",
     "ep=2 | B@ep | for experts E@ep",
@@ -637,6 +647,7 @@ const exec_zoo exec_models[] = {
     {"mlp, momentum", build_momentum, NULL, sgd_plans},
     {"mlp, 8 bits", build_8_bits, NULL, sgd_plans},
     {"mlp, lamb", build_lamb, NULL, parts_plans},
+    {"mlp, muon", build_muon, NULL, parts_plans},
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},
@@ -658,6 +669,7 @@ const exec_zoo exec_models[] = {
     {"experts", build_moe, NULL, moe_plans},
     {"experts, recomputed", build_moe, "all", moe_plans},
     {"experts, lamb", build_moe_lamb, NULL, parts_moe_plans},
+    {"experts, muon", build_moe_muon, NULL, parts_moe_plans},
     {"experts with normalized choices", build_top_moe, NULL, moe_plans},
     {"experts of experts", build_experts_of_experts, NULL, experts_of_experts_plans},
     {NULL, NULL, NULL, NULL},

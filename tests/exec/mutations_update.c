@@ -48,11 +48,42 @@ static bool of_no_matrices(etch_row *row)
     return applies;
 }
 
+static bool of_other_weights(etch_row *row)
+{
+    bool applies = row->matrices_alone;
+    row->matrices_alone = false;
+    return applies;
+}
+
+static bool no_second_part_before(etch_row *row)
+{
+    bool applies = row->before[1] != NULL;
+    row->before[1] = NULL;
+    return applies;
+}
+
+static bool other_share(etch_row *row)
+{
+    bool applies = row->share != ETCH_SHARE_NOTHING;
+    row->share = row->share == ETCH_SHARE_SUMS ? ETCH_SHARE_MATRIX : ETCH_SHARE_SUMS;
+    return applies;
+}
+
 /* Reads or writes another thing as well, or one less. */
 static bool turn_use(const etch_row *row, unsigned *uses, etch_update_use use)
 {
     *uses ^= use;
     return row->work != NULL;
+}
+
+static bool other_read_factor(etch_row *row)
+{
+    return turn_use(row, &row->update_reads, ETCH_UPDATE_FACTOR);
+}
+
+static bool other_written_factor(etch_row *row)
+{
+    return turn_use(row, &row->update_writes, ETCH_UPDATE_FACTOR);
 }
 
 static bool other_read_gradient(etch_row *row)
@@ -119,6 +150,11 @@ const mutation update_mutations[] = {
     {"update_writes: change", BY_PROFILE, other_written_change},
     {"update_writes: weight", BY_PROFILE, other_written_weight},
     {"update_writes: states", BY_PROFILE, other_written_states},
+    {"update_reads: factor", BY_PROFILE, other_read_factor},
+    {"update_writes: factor", BY_PROFILE, other_written_factor},
+    {"before: second", BY_PROFILE, no_second_part_before},
+    {"matrices_alone", BY_PROFILE, of_other_weights},
+    {"share: other", BY_PROFILE, other_share},
     {"share", BY_PROFILE, no_share},
     {"sums", BY_PROFILE, more_sums},
     {NULL, BY_PROFILE, NULL},

@@ -713,6 +713,9 @@ static const struct {
     {"ema", "flop: none", "likewise"},
     {"lamb", "flop: none", "likewise"},
     {"lamb_norms", "flop: none", "likewise"},
+    {"muon", "flop: none", "likewise"},
+    {"muon_momentum", "flop: none", "likewise"},
+    {"newton_schulz", "flop: none", "likewise"},
     {"sgd", "update_reads: states", "it keeps none"},
     {"sgd", "update_writes: states", "it keeps none"},
 };

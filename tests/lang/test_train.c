@@ -77,17 +77,17 @@ static void options(etch_arena *arena)
          "  help its arguments are master, main_grads, momentum\n"},
         {"optimizer = sgd_momentum", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"
-         "  help optimizers are adamw, sgd, lamb\n"},
+         "  help optimizers are adamw, sgd, lamb, muon\n"},
         {"optimizer = adamw(momentum = 0.9)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"
          "  help its arguments are master, main_grads, bits\n"},
         {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
         {"optimizer = adam", NULL,
-         "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd, lamb\n"},
+         "E0244 a.etch:5:21 the optimizer 'adam'" LATER "  help optimizers are adamw, sgd, lamb, muon\n"},
         {"optimizer = adamww", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
          "  help did you mean 'adamw'?\n"
-         "  help optimizers are adamw, sgd, lamb\n"},
+         "  help optimizers are adamw, sgd, lamb, muon\n"},
         {"optimizer = adamw(mester = true)", NULL,
          "E0220 a.etch:5:27 adamw has no argument 'mester'\n"
          "  help did you mean 'master'?\n"
@@ -102,7 +102,32 @@ static void options(etch_arena *arena)
          "  help its arguments are master, main_grads\n"},
         {"optimizer = lamb_norms", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'lamb_norms'\n"
-         "  help optimizers are adamw, sgd, lamb\n"},
+         "  help optimizers are adamw, sgd, lamb, muon\n"},
+        {"optimizer = muon", "-/1 muon", ""},
+        {"optimizer = muon(momentum = 0.95, steps = 5, rest = adamw(bits = 8), master = true)",
+         "-/1 muon+master", ""},
+        {"optimizer = muon(rest = sgd(momentum = 0.9))", "-/1 muon", ""},
+        {"optimizer = muon(rest = muon)", NULL,
+         "E0220 a.etch:5:33 muon is of matrices alone: the rest needs another optimizer\n"},
+        {"optimizer = muon(rest = adamw(master = true))", NULL,
+         "E0220 a.etch:5:39 'master' is of all weights, and stands outside of rest\n"},
+        {"optimizer = muon(rest = 3)", NULL,
+         "E0220 a.etch:5:33 an optimizer is written like optimizer = adamw(master = true)\n"},
+        {"optimizer = muon(rest = adamww)", NULL,
+         "E0220 a.etch:5:33 there is no optimizer 'adamww'\n"
+         "  help did you mean 'adamw'?\n"
+         "  help optimizers are adamw, sgd, lamb, muon\n"},
+        {"optimizer = muon(momentum = 0)", NULL, "E0220 a.etch:5:37 momentum is above 0 and below 1\n"},
+        {"optimizer = muon(steps = 0)", NULL,
+         "E0220 a.etch:5:34 steps is a whole number, at least 1: muon(steps = 5)\n"},
+        {"optimizer = muon(steps = 5/2)", NULL,
+         "E0220 a.etch:5:34 steps is a whole number, at least 1: muon(steps = 5)\n"},
+        {"optimizer = muon(bits = 8)", NULL,
+         "E0220 a.etch:5:26 muon has no argument 'bits'\n"
+         "  help its arguments are master, main_grads, momentum, steps, rest\n"},
+        {"optimizer = adamw(steps = 5)", NULL,
+         "E0220 a.etch:5:27 adamw has no argument 'steps'\n"
+         "  help its arguments are master, main_grads, bits\n"},
         {"optimizer = 3", NULL,
          "E0220 a.etch:5:21 an optimizer is written like optimizer = adamw(master = true)\n"},
         {"accumulate = micro", NULL,

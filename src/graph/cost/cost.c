@@ -131,14 +131,26 @@ static void list_params(const listing *l)
 }
 
 static void push_ending(const listing *l, const etch_weight_group *weight_group, uint32_t i,
-                        const etch_row *row, etch_expr flop)
+                        const etch_row *row, etch_expr flop, bool matmul)
 {
     const etch_expr weight_groups = weight_group->body ? weight_group->body->count : etch_int(l->sym, 1);
     etch_cost item = etch_cost_of_weight(ETCH_FLOPS, weight_group->weights.at[i], flop,
                                          etch_mul(l->sym, weight_groups, weight_group->copies.at[i]));
     item.phase = ETCH_OPTIMIZER;
     item.row = row;
+    item.matmul = matmul;
     push(l, item);
+}
+
+/* Products, and all else. */
+static void list_update(const listing *l, const etch_weight_group *weight_group, uint32_t i,
+                        const etch_row *row)
+{
+    const etch_update_work work = etch_update_of_job(l->training, weight_group->weights.at[i], row);
+    if (work.product_flop)
+        push_ending(l, weight_group, i, row, work.product_flop, true);
+    push_ending(l, weight_group, i, row,
+                work.product_flop ? etch_sub(l->sym, work.flop, work.product_flop) : work.flop, false);
 }
 
 /* Optimizer and clipping norm of a weight of the whole job. */
@@ -150,11 +162,11 @@ static void list_ending(const listing *l, const etch_weight_group *weight_group,
     for (uint32_t part = 0; train->optimizer.row && part <= ETCH_LAST_PART; part++) {
         const etch_row *row = etch_update_part(l->training, weight, part);
         if (row)
-            push_ending(l, weight_group, i, row, etch_update_of_job(l->training, weight, row).flop);
+            list_update(l, weight_group, i, row);
     }
     if (train->clip)
         push_ending(l, weight_group, i, etch_row_for(l->training->graph, ETCH_USE_NORM),
-                    etch_mul(l->sym, elements, etch_int(l->sym, etch_clip_flop(l->training))));
+                    etch_mul(l->sym, elements, etch_int(l->sym, etch_clip_flop(l->training))), false);
 }
 
 static void list_endings(const listing *l)
@@ -260,7 +272,10 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
         push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);
     push_as(l, &item, ETCH_CACHED, c->cached); /* what microbatches write is there together */
     item.op = c->step ? c->step->op : NULL;
-    push_as(l, &item, ETCH_RANK_FLOPS, c->flop);
+    const bool both = c->product_flop && is_asked(l, ETCH_RANK_FLOPS);
+    push_as(l, &item, ETCH_RANK_FLOPS, both ? etch_sub(l->sym, c->flop, c->product_flop) : c->flop);
+    item.matmul = true;
+    push_as(l, &item, ETCH_RANK_FLOPS, c->product_flop);
 }
 
 /* ---- the entry points ---------------------------------------------------------------------------------- */

@@ -278,7 +278,8 @@ bool etch_count_apply(const etch_count *count, const etch_op_roles *roles, const
         return true;
     if (item->phase == ETCH_RECOMPUTE && says(&j, ETCH_COUNT_RECOMPUTE) == NO)
         return false;
-    if (!(item->matmul ? counts_product(&j) : counts_other(&j)))
+    const bool is_product = item->matmul && item->phase != ETCH_OPTIMIZER;
+    if (!(is_product ? counts_product(&j) : counts_other(&j)))
         return false;
     item->matmul = item->matmul || j.rule.product;
     if (item->step)

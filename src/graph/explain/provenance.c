@@ -5,6 +5,7 @@
 
 #include "graph/explain/explain.h"
 #include "graph/place/placer.h"
+#include "graph/step/kernel.h"
 
 const char *etch_rule_name(etch_rule rule)
 {
@@ -566,7 +567,7 @@ void etch_provenance_explain(const etch_explaining *how, const etch_provenance *
     case ETCH_RULE_OPTIMIZER:
         explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,
                         "%s asks what a weight is as a whole, of which ranks of %s update a part each",
-                        etch_row_name(how->placed->training->train.optimizer.row), group);
+                        etch_row_name(etch_optimizer_of(how->placed->training, why->tensor)), group);
         break;
     case ETCH_RULE_STAGE:
         explain_by_plan(how, ETCH_PHRASE_NEEDS, why->line,

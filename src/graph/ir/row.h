@@ -236,7 +236,7 @@ typedef enum etch_update_use {
     ETCH_UPDATE_WEIGHT = 1 << 2,
     /* what the optimizer keeps */
     ETCH_UPDATE_STATES = 1 << 3,
-    /* what products read and make */
+    /* what products read and make, a bf16 */
     ETCH_UPDATE_FACTOR = 1 << 4
 } etch_update_use;
 
@@ -342,8 +342,8 @@ struct etch_row {
     const char *with_momentum, *with_8_bits;
     /* an optimizer: the parts that an update has before its last, which is this row */
     const char *before[ETCH_MOST_PARTS_BEFORE];
-    /* an optimizer: it asks which weights are matrices */
-    bool of_matrices;
+    /* an optimizer: it asks which weights are matrices; it is not for others, nor for tables and heads */
+    bool of_matrices, matrices_alone;
     /* an optimizer, or a part before: what it takes. NULL: a part of none */
     etch_update_work (*work)(const etch_update_call *call);
     /* etch_update_use bits */

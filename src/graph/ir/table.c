@@ -232,6 +232,11 @@ bool etch_optimizer_has_8_bits(const etch_row *optimizer)
     return optimizer->state_block > 0;
 }
 
+bool etch_optimizer_is_of_matrices(const etch_row *optimizer)
+{
+    return optimizer->matrices_alone;
+}
+
 const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
 {
     const etch_row *row = etch_row_named(table, name), *other;

@@ -139,6 +139,8 @@ const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch
 const etch_row *etch_optimizer_with_8_bits(const etch_table *table, const etch_row *optimizer);
 /* Do its states have 8 bits, whatever the dtype of their class? */
 bool etch_optimizer_has_8_bits(const etch_row *optimizer);
+/* Is it of matrices alone, so that other weights need another one? */
+bool etch_optimizer_is_of_matrices(const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 

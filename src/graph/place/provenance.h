@@ -13,7 +13,7 @@ typedef struct etch_provenance {
     const struct etch_loop *loop;
     const struct etch_scope *scope;
     const struct etch_tensor *result;
-    /* REDUCE, UPDATE, TIE: whose weights these are */
+    /* REDUCE, UPDATE, TIE, OPTIMIZER: whose weights these are */
     const struct etch_weight_group *weight_group;
     /* STAGE */
     const struct etch_cut *cut;

@@ -83,6 +83,17 @@ static etch_expr plus(const ending *e, etch_expr sum, etch_expr often, etch_expr
     return amount ? etch_add(e->sym, sum, etch_mul(e->sym, often, amount)) : sum;
 }
 
+/* Products of matrices of several shapes: no shape is that of the task. */
+static void add_products(const ending *e, etch_step_task *task, etch_expr flop)
+{
+    if (!task->product) {
+        task->product = ETCH_NEW(e->arena, etch_kernel_product);
+        *task->product = (etch_kernel_product){
+            .kind = ETCH_PRODUCT_PLAIN, .dtype = ETCH_BF16, .flop = etch_int(e->sym, 0)};
+    }
+    task->product->flop = etch_add(e->sym, task->product->flop, flop);
+}
+
 /* One run of a task is of one group of weights, or of all groups. */
 static void contribute(const ending *e, etch_step_task *task, etch_step_contribution c)
 {
@@ -90,6 +101,8 @@ static void contribute(const ending *e, etch_step_task *task, etch_step_contribu
     if (!task->group && c.group && c.group->body)
         often = etch_mul(e->sym, often, c.group->body->count);
     ETCH_PUSH(e->arena, &task->contributions, c);
+    if (c.product_flop)
+        add_products(e, task, etch_mul(e->sym, often, c.product_flop));
     task->flop = plus(e, task->flop, often, c.flop);
     task->bytes = plus(e, task->bytes, often, c.read);
     task->bytes = plus(e, task->bytes, often, c.written);
@@ -317,6 +330,7 @@ static void add_update(const ending *e, const etch_weight_group *group, uint32_t
         const etch_update_work work =
             etch_update_of_rank(e->placed, c.tensor, row, updated_elements(e, c.tensor));
         c.flop = work.flop;
+        c.product_flop = work.product_flop;
         c.read = work.read;
         c.written = work.written;
         contribute(e, update_task(e, first, group, roles[part], row), c);
@@ -346,7 +360,9 @@ static void add_shares(const ending *e, const etch_weight_group *group, uint32_t
         const etch_row *row = etch_update_part(e->training, group->weights.at[i], part);
         if (!row || row->share == ETCH_SHARE_NOTHING)
             continue;
-        const etch_update_shared shared = etch_update_shared_of(e->placed, group->weights.at[i], row);
+        const etch_tensor *weight = group->weights.at[i];
+        const etch_update_shared shared =
+            etch_update_shared_of(e->placed, weight, row, updated_elements(e, weight));
         etch_step_contribution c =
             of_weight(e, group, i, etch_row_of_collective(e->training->graph, shared.collective));
         if (!c.gradient || !shared.axes)

@@ -48,14 +48,15 @@ etch_update_work etch_update_of_job(const etch_training *training, const etch_te
                                     const etch_row *part);
 etch_update_work etch_update_of_rank(const etch_placed *placed, const etch_tensor *weight,
                                      const etch_row *part, etch_expr elements);
-/* What ranks that have parts of the same matrix share after a part of its update; over no axes: nothing. */
+/* What ranks that have parts of the same matrix, so many elements each, share after a part of its update;
+ * over no axes: nothing. */
 typedef struct etch_update_shared {
     etch_collective collective;
     uint32_t axes;
     etch_expr payload;
 } etch_update_shared;
 etch_update_shared etch_update_shared_of(const etch_placed *placed, const etch_tensor *weight,
-                                         const etch_row *part);
+                                         const etch_row *part, etch_expr elements);
 /* Bytes of one element of a copy of the weights. */
 uint32_t etch_weight_copy_bytes(const etch_training *training);
 /* Bytes that the optimizer keeps: of one element, copies that it works on; of so many that a rank has of a

@@ -16,6 +16,37 @@ typedef enum etch_task_kind {
     ETCH_TASK_MESSAGE
 } etch_task_kind;
 
+/* ---- what a node is for its time ----------------------------------------------------------------------- */
+
+typedef enum etch_product_kind {
+    /* no product: it moves bytes */
+    ETCH_PRODUCT_NONE,
+    ETCH_PRODUCT_PLAIN,
+    /* parts of the rows each have a weight of their own: experts */
+    ETCH_PRODUCT_GROUPED,
+    /* fused attention */
+    ETCH_PRODUCT_ATTENTION
+} etch_product_kind;
+
+/* The product of a kernel; of several, which are one node where a plan makes nodes of blocks, the first says
+ * what they are. */
+typedef struct etch_kernel_product {
+    etch_product_kind kind;
+    /* attention: its gradient */
+    bool backward;
+    /* of the operands */
+    etch_dtype dtype;
+    /* of the products alone, on one rank; NULL: there is none */
+    etch_expr flop;
+    /* attention: those of the whole sequence; else NULL */
+    etch_expr keys;
+    /* of the first product, on one rank: `batch` times a matrix of m and k times one of k and n. NULL: it is
+     * attention, no product of two matrices, or of the end of a step */
+    etch_expr m, n, k, batch;
+} etch_kernel_product;
+
+/* ---- tasks --------------------------------------------------------------------------------------------- */
+
 /* What a task does at the end of a step; the order is that in which they come. */
 typedef enum etch_end_role {
     /* of forward, backward, or a message */
@@ -64,6 +95,8 @@ typedef struct etch_step_contribution {
     etch_scope *scope;
     etch_span span;
     etch_expr flop;
+    /* of the end: those of products of matrices */
+    etch_expr product_flop;
     /* bytes of memory */
     etch_expr read, written;
     /* bytes that the rank puts into the collective, or into the message */
@@ -99,6 +132,8 @@ typedef struct etch_step_task {
     /* message: where it crosses */
     const etch_cut *cut;
     etch_end_role end;
+    /* of the end: the products that it computes; NULL: none */
+    etch_kernel_product *product;
     /* of the end: the weights that one run is of; NULL: of all groups */
     const etch_weight_group *group;
     /* it takes one weight of the group, and no other */
@@ -144,35 +179,6 @@ typedef struct etch_step_program {
 /* Counts FLOP and bytes of memory of all kernels, and so of their steps, tasks and contributions; a second
  * call does nothing. */
 void etch_kernels_count(struct etch_placed *placed);
-
-/* ---- what a kernel is for its time --------------------------------------------------------------------- */
-
-typedef enum etch_product_kind {
-    /* no product: it moves bytes */
-    ETCH_PRODUCT_NONE,
-    ETCH_PRODUCT_PLAIN,
-    /* parts of the rows each have a weight of their own: experts */
-    ETCH_PRODUCT_GROUPED,
-    /* fused attention */
-    ETCH_PRODUCT_ATTENTION
-} etch_product_kind;
-
-/* The product of a kernel; of several, which are one node where a plan makes nodes of blocks, the first says
- * what they are. */
-typedef struct etch_kernel_product {
-    etch_product_kind kind;
-    /* attention: its gradient */
-    bool backward;
-    /* of the operands */
-    etch_dtype dtype;
-    /* of the products alone, on one rank; NULL: there is none */
-    etch_expr flop;
-    /* attention: those of the whole sequence; else NULL */
-    etch_expr keys;
-    /* of the first product, on one rank: `batch` times a matrix of m and k times one of k and n. NULL: it is
-     * attention, or no product of two matrices */
-    etch_expr m, n, k, batch;
-} etch_kernel_product;
 
 etch_kernel_product etch_kernel_product_of(const etch_placed *placed, const etch_kernel *kernel);
 

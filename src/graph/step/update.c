@@ -35,10 +35,18 @@ etch_expr etch_moment_bytes(const etch_training *training, const etch_row *row, 
 
 /* ---- the parts of an update ---------------------------------------------------------------------------- */
 
+static const etch_matrix *matrix_of(const etch_training *training, const etch_tensor *weight)
+{
+    const etch_matrix *matrix = training->matrices ? &training->matrices[weight->id] : NULL;
+    return matrix && matrix->rows ? matrix : NULL;
+}
+
 const etch_row *etch_optimizer_of(const etch_training *training, const etch_tensor *weight)
 {
-    (void)weight;
-    return training->train.optimizer.row;
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    const etch_matrix *matrix = optimizer->row->matrices_alone ? matrix_of(training, weight) : NULL;
+    const bool rests = optimizer->row->matrices_alone && !(matrix && !matrix->is_outer);
+    return rests ? optimizer->rest : optimizer->row;
 }
 
 const etch_row *etch_update_part(const etch_training *training, const etch_tensor *weight, uint32_t part)
@@ -47,12 +55,6 @@ const etch_row *etch_update_part(const etch_training *training, const etch_tenso
     if (part == ETCH_MOST_PARTS_BEFORE)
         return row;
     return row->before[part] ? etch_row_named(training->graph->table, row->before[part]) : NULL;
-}
-
-static const etch_matrix *matrix_of(const etch_training *training, const etch_tensor *weight)
-{
-    const etch_matrix *matrix = training->matrices ? &training->matrices[weight->id] : NULL;
-    return matrix && matrix->rows ? matrix : NULL;
 }
 
 /* The dims of its matrices: all that it has, when it is none. */
@@ -85,7 +87,7 @@ static uint32_t axes_of_dims(const etch_placed *placed, const etch_tensor *weigh
 static etch_update_call call_of(const etch_training *training, const etch_tensor *weight, const etch_row *row)
 {
     etch_update_call call = {
-        .sym = training->graph->sym, .row = row, .matrices = etch_int(training->graph->sym, 1)};
+        .sym = training->graph->sym, .row = row, .steps = training->train.optimizer.steps};
     const etch_matrix *matrix = matrix_of(training, weight);
     if (!matrix)
         return call;
@@ -155,6 +157,8 @@ static uint32_t width_of(const etch_training *training, const etch_tensor *weigh
         width += main_grad + (writes ? 0 : grads);
     if (uses & ETCH_UPDATE_CHANGE)
         width += main_grad ? main_grad : grads;
+    if (uses & ETCH_UPDATE_FACTOR)
+        width += etch_dtype_bytes(ETCH_BF16);
     if (uses & ETCH_UPDATE_WEIGHT)
         width += writes ? own + (optimizer->master ? copy : 0) : optimizer->master ? copy : own;
     if (row->updates && optimizer->ema)
@@ -192,15 +196,16 @@ etch_update_work etch_update_of_rank(const etch_placed *placed, const etch_tenso
 /* ---- what ranks share ---------------------------------------------------------------------------------- */
 
 etch_update_shared etch_update_shared_of(const etch_placed *placed, const etch_tensor *weight,
-                                         const etch_row *row)
+                                         const etch_row *row, etch_expr elements)
 {
     etch_sym *sym = placed->training->graph->sym;
     const uint32_t dims = matrix_dims(matrix_of(placed->training, weight));
-    const uint32_t sums = row->sums * etch_dtype_bytes(ETCH_F32);
+    const bool whole = row->share == ETCH_SHARE_MATRIX;
+    const uint32_t width = whole ? etch_dtype_bytes(ETCH_BF16) : row->sums * etch_dtype_bytes(ETCH_F32);
     return (etch_update_shared){
-        .collective = ETCH_ALL_REDUCE,
+        .collective = whole ? ETCH_ALL_GATHER : ETCH_ALL_REDUCE,
         .axes = axes_of_dims(placed, weight, dims) | placed->zero_axes[weight->id],
-        .payload = etch_mul(sym, held_matrices(placed, weight), etch_int(sym, sums)),
+        .payload = etch_mul(sym, whole ? elements : held_matrices(placed, weight), etch_int(sym, width)),
     };
 }
 

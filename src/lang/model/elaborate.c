@@ -171,9 +171,9 @@ etch_builder etch_builder_new(etch_spec *spec, const etch_settings *settings, co
 /* States of a byte have no other dtype. */
 static bool moments_are_said_once(const etch_builder *b, const etch_symbol *run, const etch_train *train)
 {
-    const etch_row *row = train->optimizer.row;
+    const etch_row *row = train->optimizer.row, *rest = train->optimizer.rest;
     const etch_dtype_said said = b->graph->dtypes.moments;
-    if (!row || !etch_optimizer_has_8_bits(row) || !said)
+    if (!row || !(etch_optimizer_has_8_bits(row) || etch_optimizer_has_8_bits(rest)) || !said)
         return true;
     etch_diag *diag =
         etch_error(b->spec->diags, ETCH_E_TRAIN_OPTION, etch_run_option(run, "optimizer")->value->span,

@@ -50,6 +50,9 @@ static void read_accumulate(filling *f, const etch_ast_def *def)
     etch_run_accumulate(f->spec, f->symbol, def, f->dim_of, f->data, f->train);
 }
 
+/* Of Muon, where nothing is said (Jordan et al., 2024). */
+enum { USUAL_STEPS = 5 };
+
 /* ---- optimizers ---------------------------------------------------------------------------------------- */
 
 static void read_truth(filling *f, const etch_ast_arg *arg, bool *out)
@@ -60,25 +63,43 @@ static void read_truth(filling *f, const etch_ast_arg *arg, bool *out)
         wrong(f, arg->value->span, etch_text(f->spec->arena, "%s is true or false", arg->name.text));
 }
 
-/* What is kept of it matters, not how large it is: only 0 or false is no momentum. */
+/* Which row sgd is depends on whether it keeps one: only 0 or false is no momentum. Muon always does. */
 static void read_momentum(filling *f, const etch_ast_expr *value)
 {
     etch_sym *sym = f->spec->sym;
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
-    const etch_row *row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
-    if (value->kind == ETCH_AST_TRUTH) {
-        f->train->optimizer.row = value->truth ? row : f->train->optimizer.row;
+    const etch_row *own = f->train->optimizer.row;
+    const etch_row *row = etch_optimizer_with_momentum(etch_table_builtin(), own);
+    const bool may_be_none = row != NULL;
+    if (value->kind == ETCH_AST_TRUTH && may_be_none) {
+        f->train->optimizer.row = value->truth ? row : own;
         return;
     }
     etch_expr number = etch_value_of(f->spec, value, &lookup);
-    if (!number || etch_is_zero(number))
+    if (!number || (may_be_none && etch_is_zero(number)))
         return;
-    if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < 0 ||
+    if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < !may_be_none ||
                                      etch_constant_compare(sym, number, etch_int(sym, 1)) >= 0)) {
-        wrong(f, value->span, "momentum is true, false, or at least 0 and below 1");
+        wrong(f, value->span,
+              may_be_none ? "momentum is true, false, or at least 0 and below 1"
+                          : "momentum is above 0 and below 1");
         return;
     }
-    f->train->optimizer.row = row;
+    f->train->optimizer.row = may_be_none ? row : own;
+}
+
+/* How often products are made: a whole number. */
+static void read_steps(filling *f, const etch_ast_expr *value)
+{
+    etch_sym *sym = f->spec->sym;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    const etch_expr steps = etch_number_of(f->spec, value, &lookup);
+    uint64_t count;
+    if (steps && etch_is_constant(steps) &&
+        (!etch_to_u64(steps, &count) || etch_constant_compare(sym, steps, etch_int(sym, 1)) < 0))
+        wrong(f, value->span, "steps is a whole number, at least 1: muon(steps = 5)");
+    else
+        f->train->optimizer.steps = steps ? steps : f->train->optimizer.steps;
 }
 
 /* 8, or 32: as without it. */
@@ -113,36 +134,71 @@ static void report_no_argument(const filling *f, const char *optimizer, const et
     etch_help(diag, "its arguments are %s", list.text);
 }
 
-static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
+/* An argument of some optimizers. */
+typedef struct optimizer_argument {
+    const char *name;
+    bool (*is_of)(const etch_table *table, const etch_row *optimizer);
+    void (*read)(filling *f, const etch_ast_expr *value);
+} optimizer_argument;
+
+static bool has_momentum(const etch_table *table, const etch_row *optimizer)
 {
-    const etch_table *table = etch_table_builtin();
-    const etch_row *row = etch_optimizer_called(table, optimizer);
-    const bool has_momentum = etch_optimizer_with_momentum(table, row) != NULL;
-    const bool has_bits = etch_optimizer_with_8_bits(table, row) != NULL;
-    const char *known[4] = {"master", "main_grads"};
-    uint32_t count = 2;
-    if (has_momentum)
-        known[count++] = "momentum";
-    if (has_bits)
-        known[count++] = "bits";
-    if (!arg->name.text)
+    return etch_optimizer_with_momentum(table, optimizer) || etch_optimizer_is_of_matrices(optimizer);
+}
+
+static bool has_bits(const etch_table *table, const etch_row *optimizer)
+{
+    return etch_optimizer_with_8_bits(table, optimizer) != NULL;
+}
+
+static bool is_of_matrices(const etch_table *table, const etch_row *optimizer)
+{
+    (void)table;
+    return etch_optimizer_is_of_matrices(optimizer);
+}
+
+static void read_rest(filling *f, const etch_ast_expr *value);
+
+static const optimizer_argument arguments[] = {{"momentum", has_momentum, read_momentum},
+                                               {"bits", has_bits, read_bits},
+                                               {"steps", is_of_matrices, read_steps},
+                                               {"rest", is_of_matrices, read_rest}};
+enum { ARGUMENT_COUNT = sizeof arguments / sizeof *arguments };
+
+/* `alone`: the optimizer is of all weights; else of the rest, and says nothing of what is kept of all. */
+static void read_optimizer_argument(filling *f, const etch_row *row, const etch_ast_arg *arg, bool alone)
+{
+    const char *known[2 + ARGUMENT_COUNT] = {"master", "main_grads"};
+    uint32_t count = alone ? 2 : 0;
+    if (!arg->name.text) {
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
-    else if (strcmp(arg->name.text, "master") == 0)
-        read_truth(f, arg, &f->train->optimizer.master);
-    else if (strcmp(arg->name.text, "main_grads") == 0)
-        read_truth(f, arg, &f->train->optimizer.main_grads);
-    else if (has_momentum && strcmp(arg->name.text, "momentum") == 0)
-        read_momentum(f, arg->value);
-    else if (has_bits && strcmp(arg->name.text, "bits") == 0)
-        read_bits(f, arg->value);
+        return;
+    }
+    for (uint32_t i = 0; i < ARGUMENT_COUNT; i++) {
+        if (!arguments[i].is_of(etch_table_builtin(), row))
+            continue;
+        known[count++] = arguments[i].name;
+        if (strcmp(arg->name.text, arguments[i].name) == 0) {
+            arguments[i].read(f, arg->value);
+            return;
+        }
+    }
+    const bool is_master = strcmp(arg->name.text, "master") == 0;
+    const bool is_of_all = is_master || strcmp(arg->name.text, "main_grads") == 0;
+    if (is_of_all && alone)
+        read_truth(f, arg, is_master ? &f->train->optimizer.master : &f->train->optimizer.main_grads);
+    else if (is_of_all)
+        wrong(
+            f, arg->name.span,
+            etch_text(f->spec->arena, "'%s' is of all weights, and stands outside of rest", arg->name.text));
     else
-        report_no_argument(f, optimizer, arg, known, count);
+        report_no_argument(f, etch_row_name(row), arg, known, count);
 }
 
 static void report_no_optimizer(const filling *f, etch_ast_name name)
 {
-    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor",
-                                         "lion", "muon",    "shampoo",         "none"};
+    static const char *const others[] = {"adam",    "adagrad", "rowwise_adagrad", "adafactor", "lion",
+                                         "shampoo", "none"};
     const etch_table *table = etch_table_builtin();
     ETCH_VEC(const char *) names = {0};
     const etch_row *row;
@@ -163,22 +219,43 @@ static void report_no_optimizer(const filling *f, etch_ast_name name)
     etch_help(diag, "optimizers are %s", list.text);
 }
 
-static void read_optimizer(filling *f, const etch_ast_def *def)
+/* The optimizer that the train block has then. False after an error. */
+static bool read_optimizer_of(filling *f, const etch_ast_expr *value, bool alone)
 {
-    const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_NAME && value->kind != ETCH_AST_CALL) {
         wrong(f, value->span, "an optimizer is written like optimizer = adamw(master = true)");
-        return;
+        return false;
     }
-    f->train->optimizer.row = etch_optimizer_called(etch_table_builtin(), value->name.text);
-    if (!f->train->optimizer.row) {
+    const etch_row *row = etch_optimizer_called(etch_table_builtin(), value->name.text);
+    f->train->optimizer.row = row;
+    if (!row) {
         report_no_optimizer(f, value->name);
-        return;
+        return false;
     }
     if (value->kind != ETCH_AST_CALL || !etch_args_are_distinct(f->spec, value, ETCH_E_TRAIN_OPTION))
-        return;
+        return true;
     for (uint32_t i = 0; i < value->args.count; i++)
-        read_optimizer_argument(f, value->name.text, &value->args.at[i]);
+        read_optimizer_argument(f, row, &value->args.at[i], alone);
+    return true;
+}
+
+static void read_rest(filling *f, const etch_ast_expr *value)
+{
+    const etch_row *own = f->train->optimizer.row;
+    if (read_optimizer_of(f, value, false) && etch_optimizer_is_of_matrices(f->train->optimizer.row))
+        wrong(f, value->span,
+              etch_text(f->spec->arena, "%s is of matrices alone: the rest needs another optimizer",
+                        value->name.text));
+    else
+        f->train->optimizer.rest = f->train->optimizer.row;
+    f->train->optimizer.row = own;
+}
+
+static void read_optimizer(filling *f, const etch_ast_def *def)
+{
+    f->train->optimizer.rest = etch_optimizer_called(etch_table_builtin(), "adamw");
+    f->train->optimizer.steps = etch_int(f->spec->sym, USUAL_STEPS);
+    read_optimizer_of(f, def->value, true);
 }
 
 /* ---- other options ------------------------------------------------------------------------------------- */

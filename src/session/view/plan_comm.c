@@ -134,14 +134,21 @@ static bool is_wanted(const etch_plan_viewing *v, const etch_cost *cost)
            (!v->view.selector || etch_view_selected_of(&v->view, cost->scope, cost->body, cost->tensor));
 }
 
+/* Optimizers begin when all gradients are there; weights are gathered when all have been updated. */
+static int turn_at_end(const etch_cost *cost)
+{
+    const etch_rule rule = cost->provenance.rule;
+    return rule == ETCH_RULE_UPDATE ? 2 : rule == ETCH_RULE_OPTIMIZER;
+}
+
 /* By phase, in the order of the program; those that are no step come behind, as they are. */
 static bool comes_before(const etch_plan_viewing *v, const etch_shown_collective *a,
                          const etch_shown_collective *b)
 {
     if (a->cost->phase != b->cost->phase)
         return a->cost->phase < b->cost->phase;
-    if (!a->cost->step && !b->cost->step) /* weights are gathered when all have been updated */
-        return a->cost->provenance.rule != ETCH_RULE_UPDATE && b->cost->provenance.rule == ETCH_RULE_UPDATE;
+    if (!a->cost->step && !b->cost->step)
+        return turn_at_end(a->cost) < turn_at_end(b->cost);
     const size_t at = a->cost->step ? v->step_at[a->cost->step->id] : ETCH_VIEW_NONE;
     return at < (b->cost->step ? v->step_at[b->cost->step->id] : ETCH_VIEW_NONE);
 }
