@@ -153,7 +153,8 @@ static void begin_copy(exec_ranks *ranks, const etch_step *step, uint32_t operan
 {
     const etch_keep keep = step->copies ? step->lasts : ETCH_KEEP_GROUP;
     const bool once = keep == ETCH_KEEP_STEP || (ranks->chain && keep == ETCH_KEEP_MICROBATCH);
-    if (once && ranks->env.microbatch > 0)
+    const uint32_t chains = ranks->chain ? ranks->chain->copies : 1; /* each has a first microbatch */
+    if (once && ranks->env.microbatch >= chains)
         return;
     if (ranks->chain && step->phase == ETCH_FORWARD && step->outs[operand]->sharded_flat) {
         begin_part(ranks, step->outs[operand], made, rank);

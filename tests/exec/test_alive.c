@@ -248,7 +248,9 @@ static void seeds(etch_arena *arena)
         /* parts of a weight that several iterations gather; what the second half only hands on */
         30203788, 30200946, 30313944,
         /* what iterations hand on over a cut, and nothing behind it reads */
-        20030423, 20036412, 20039833};
+        20030423, 20036412, 20039833,
+        /* copies for all microbatches on stages of a chain that is there twice */
+        30613966};
     /* sequences in chunks that are renamed, and padded; what is handed on, and not read */
     static const uint64_t of_padding[] = {7023415, 20012605, 30205497};
     /* parts of a weight that several steps gather */

@@ -454,6 +454,50 @@ static const live_case cases[] = {
           "  l[] = a * x  tag loss\n"
           "}\n" TRAIN ", recompute = (layer, inner) }\n",
      "shard B @ dp", WORKSPACE, 0, 260},
+    {"what comes for another reader is not there as what a loop of the next stage carries for nobody",
+     HEAD "dim B = 8, H = 4, D = 4, F = 8\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  k[B,H,D] = x\n"
+          "  r[B,D] = sum(k, over = H)\n"
+          "  y = k\n"
+          "  repeat 1 as front {\n"
+          "    y = k\n"
+          "  }\n"
+          "  repeat 1 as rear {\n"
+          "    weight w[D,F]\n"
+          "    p[B,F] = r * w\n"
+          "    y = y\n"
+          "  }\n"
+          "  l[] = x * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", WORKSPACE, 1, 160},
+    {"nor under a second name that leaves the loop before",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  z[B] = -1/2\n"
+          "  y[B,H] = z\n"
+          "  late = y\n"
+          "  repeat 2 as front {\n"
+          "    late = y\n"
+          "  }\n"
+          "  repeat 2 as rear {\n"
+          "    u[B,H] = tanh(late)\n"
+          "    y = y\n"
+          "    late = u\n"
+          "  }\n"
+          "  l[] = late * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "stage (front, rear) @ pp", WORKSPACE, 1, 64},
+    {"copies for all microbatches are on a stage of both chains, also where the second has the weight",
+     HEAD "dim B = 8, H = 4, F = 8\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H,F]\n"
+          "  p[B,F] = x * w  tag front\n"
+          "  r[B] = sum(x, over = H)  tag rear\n"
+          "  l[] = r * r  tag loss\n"
+          "}\n"
+          "train { model = m, optimizer = sgd, accumulate = (B, 4) }\n",
+     "zero 3 @ dp, keep = step\nstage (front, rear) @ pp, schedule = dualpipe", WORKSPACE, 1, 96},
     {"of recomputed layers of a chain only what is needed is run, each where its layer is",
      HEAD "dim B = 8, H = 4\n"
           "module body(x[B,H]) -> y[B,H] {\n"

@@ -77,29 +77,6 @@ static uint32_t cut_memory(const etch_live_actions *w, const etch_value *value, 
     return etch_live_memory_of(w->run, value->id);
 }
 
-/* The cut before a chunk of the stage, or after it, and where; NULL: the chain ends there. */
-static const etch_cut *cut_of(const etch_live_actions *w, uint32_t chunk, bool after, etch_expr *iteration)
-{
-    const etch_stages *stages = w->view->stages;
-    const etch_layer_interval *end = NULL;
-    uint32_t segment = 0;
-    bool inside;
-    for (uint32_t s = 0; s < stages->segments.count; s++)
-        for (uint32_t i = 0; i < w->view->ranges[s].count; i++)
-            if (w->view->ranges[s].at[i].chunk == chunk && (after || !end)) {
-                end = &w->view->ranges[s].at[i];
-                segment = s;
-            }
-    if (!end)
-        return NULL;
-    *iteration = after ? end->high : end->low;
-    inside = after ? end->high != stages->segments.at[segment].count : !etch_is_zero(end->low);
-    for (uint32_t i = 0; i < stages->cuts.count; i++)
-        if (stages->cuts.at[i].segment == segment + (after && !inside) && stages->cuts.at[i].inside == inside)
-            return &stages->cuts.at[i];
-    return NULL;
-}
-
 /* A value of a message: as which name, and what memory that is where it is sent and received. */
 typedef struct sent_value {
     uint32_t name, memory;
@@ -112,7 +89,7 @@ typedef ETCH_VEC(sent_value) message;
 static message message_at(const etch_live_actions *w, bool after, bool is_backward, bool is_sent)
 {
     etch_expr iteration = NULL;
-    const etch_cut *cut = w->view ? cut_of(w, w->chunk, after, &iteration) : NULL;
+    const etch_cut *cut = w->view ? etch_live_cut_of(w->view, w->chunk, after, &iteration) : NULL;
     const etch_crossings none = {0}, *list = !cut ? &none : is_backward ? &cut->backward : &cut->forward;
     message all = {0};
     for (uint32_t i = 0; i < list->count; i++) {

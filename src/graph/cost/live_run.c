@@ -61,6 +61,8 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
         return;
     }
     for (uint32_t k = 0; k < item->outs.count; k++)
+        etch_live_note_origin(r, item->outs.at[k], chunk);
+    for (uint32_t k = 0; k < item->outs.count; k++)
         if (is_in)
             show(r, item, item->outs.at[k]);
         else if (is_shard || etch_is_zero(etch_live_bytes(r->program, item->outs.at[k])))
@@ -72,6 +74,13 @@ static void run_step(etch_live_run *r, const etch_live_item *item, uint32_t chun
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
 static void run_region(etch_live_run *r, const etch_live_region *region, uint32_t chunk);
+
+/* The memory of what a loop carries; 0: the chunk does not have it, and nothing there reads it. */
+static uint32_t carried_memory(const etch_live_run *r, uint32_t name, uint32_t chunk)
+{
+    const uint32_t memory = etch_live_memory_of(r, name);
+    return memory && etch_live_has(r, name, chunk) ? memory : 0;
+}
 
 /* What a pass has made and an iteration carries is there to its end. */
 static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t chunk, uint32_t *carried)
@@ -85,7 +94,7 @@ static void run_turn(etch_live_run *r, const etch_live_region *body, uint32_t ch
     etch_live_begin_event(r, chunk);
     etch_live_event_now(r)->carries = true;
     for (uint32_t k = 0; k < body->carries.count; k++) {
-        carried[k] = etch_live_memory_of(r, body->carries.at[k].out);
+        carried[k] = carried_memory(r, body->carries.at[k].out, chunk);
         if (carried[k] && !etch_live_is_from_forward(r, &r->memories.at[carried[k]]))
             ETCH_PUSH(r->arena, &etch_live_event_now(r)->reads, carried[k]);
     }
@@ -111,22 +120,6 @@ static const etch_cut *cut_inside(const etch_stages *stages, uint32_t segment)
     return NULL;
 }
 
-/* Does a message take the carried value along where the stages are cut before an iteration? Zeros, which are
- * not sent, are memory where they are read. */
-static bool is_sent(const etch_live_run *r, const etch_cut *cut, uint32_t name, etch_expr iteration)
-{
-    const bool back = r->pass != ETCH_PASS_FORWARD;
-    const etch_crossings *list = back ? &cut->backward : &cut->forward;
-    for (uint32_t i = 0; i < list->count; i++) {
-        etch_crossing crossing = list->at[i];
-        crossing.is_made = true;
-        if (crossing.value->id == name)
-            return !etch_is_zero(
-                etch_crosses(r->sym, r->program->view->stages, cut, &crossing, back, iteration));
-    }
-    return false;
-}
-
 /* What nothing after the cut reads is not carried over it. */
 static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_t before, uint32_t after,
                      uint32_t *carried)
@@ -138,34 +131,57 @@ static void cut_loop(const etch_live_run *r, const etch_live_loop *loop, uint32_
     if (goes_on || !cut || !later->first || r->pass == ETCH_PASS_WEIGHTS)
         return;
     for (uint32_t k = 0; k < loop->bodies.at[0]->carries.count; k++)
-        if (!is_sent(r, cut, loop->bodies.at[0]->carries.at[k].in, later->first))
+        if (!etch_live_is_sent(r, cut, r->pass != ETCH_PASS_FORWARD, loop->bodies.at[0]->carries.at[k].in,
+                               later->first))
             carried[k] = 0;
 }
 
-static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
+/* What enters the first iteration, which the chunk runs. */
+static void enter_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk, uint32_t *carried)
 {
-    etch_live_turns *turns = r->turns[etch_live_root_of(loop->loop)->id];
     const etch_live_region *first = loop->bodies.at[0];
-    uint32_t *carried = ETCH_NEW_ARRAY(r->arena, first->carries.count, uint32_t);
-    const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
-    uint32_t span = 0;
-    const bool is_top = r->open.count == 1;
-    const etch_stage_view *view = is_top ? r->program->view : NULL;
-    const bool is_staged = view && etch_position_is_loop(view->stages, loop->position);
-    etch_live_begin_event(r, is_staged ? turns->at.at[begin].chunk : chunk);
-    r->interval += is_top;
+    const bool runs = etch_live_turns_of(r, loop->loop)->at.count > 0;
     for (uint32_t b = 0; b < loop->bodies.count; b++)
         for (uint32_t k = 0; k < first->carries.count; k++)
             r->enters[loop->bodies.at[b]->carries.at[k].in] = (etch_live_slot){loop, k};
     for (uint32_t k = 0; k < first->carries.count; k++) {
         const etch_live_carry *carry = &first->carries.at[k];
-        carried[k] = etch_live_memory_of(r, carry->init);
-        if (carry->init != ETCH_NO_NAME)
+        if (carry->init != ETCH_NO_NAME) {
+            carried[k] = runs ? carried_memory(r, carry->init, chunk) : etch_live_memory_of(r, carry->init);
             continue;
-        turns->now = begin;
+        }
         carried[k] = r->memories.count; /* zeros */
-        etch_live_make(r, count ? carry->in : carry->result);
+        etch_live_make(r, runs ? carry->in : carry->result);
     }
+}
+
+/* What the last iteration, which the chunk has run, carries. Of a loop without iterations that is what has
+ * entered it, wherever that is. */
+static void leave_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk, const uint32_t *carried)
+{
+    const etch_live_region *first = loop->bodies.at[0];
+    for (uint32_t k = 0; k < first->carries.count; k++) {
+        const uint32_t result = first->carries.at[k].result;
+        etch_live_put(r, result, carried[k]);
+        if (etch_live_turns_of(r, loop->loop)->at.count > 0)
+            etch_live_note_origin(r, result, chunk);
+    }
+}
+
+static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chunk)
+{
+    etch_live_turns *turns = r->turns[etch_live_root_of(loop->loop)->id];
+    uint32_t *carried = ETCH_NEW_ARRAY(r->arena, loop->bodies.at[0]->carries.count, uint32_t);
+    const uint32_t count = turns->at.count, begin = loop->loop->forward && count ? count - 1 : 0;
+    uint32_t span = 0;
+    const bool is_top = r->open.count == 1;
+    const etch_stage_view *view = is_top ? r->program->view : NULL;
+    const bool is_staged = view && etch_position_is_loop(view->stages, loop->position);
+    uint32_t here = is_staged && count ? turns->at.at[begin].chunk : chunk;
+    etch_live_begin_event(r, here);
+    r->interval += is_top;
+    turns->now = begin;
+    enter_loop(r, loop, here, carried);
     ETCH_PUSH(r->arena, &r->spans, (etch_live_span){.root = etch_live_root_of(loop->loop)});
     for (uint32_t t = 0; t < count; t++) {
         turns->now = loop->loop->forward ? count - 1 - t : t;
@@ -175,7 +191,7 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         span = turn->span;
         if (is_staged && t > 0)
             cut_loop(r, loop, loop->loop->forward ? turns->now + 1 : turns->now - 1, turns->now, carried);
-        const uint32_t here = is_staged ? turn->chunk : chunk;
+        here = is_staged ? turn->chunk : chunk;
         if (is_top) {
             r->turning = etch_live_root_of(loop->loop);
             r->turn = turns->now;
@@ -191,8 +207,7 @@ static void run_loop(etch_live_run *r, const etch_live_loop *loop, uint32_t chun
         etch_live_end_loop(r, chunk);
     begin_span(r);
     r->spans.count--;
-    for (uint32_t k = 0; k < first->carries.count; k++)
-        etch_live_put(r, first->carries.at[k].result, carried[k]);
+    leave_loop(r, loop, here, carried);
     r->interval += is_top;
 }
 
@@ -231,7 +246,8 @@ etch_live_run *etch_live_run_of(etch_live_program *p, const etch_valuation *valu
                          .reads_at = ETCH_NO_EVENT,
                          .turns = ETCH_NEW_ARRAY(p->arena, p->training->graph->loop_count, etch_live_turns *),
                          .memory_of = ETCH_NEW_ARRAY(p->arena, p->name_count, uint32_t *),
-                         .enters = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_live_slot)};
+                         .enters = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_live_slot),
+                         .origins = ETCH_NEW_ARRAY(p->arena, p->name_count, etch_live_origin)};
     ETCH_PUSH(r->arena, &r->memories, (etch_live_memory){.pass = ETCH_PASSES});
     etch_live_find_groups(r);
     for (r->pass = ETCH_PASS_FORWARD; r->pass < ETCH_PASSES; r->pass++) {

@@ -139,6 +139,13 @@ typedef struct etch_live_slot {
     uint32_t carry;
 } etch_live_slot;
 
+/* Where a name of the top level was made: in this chunk of the stage, or on another stage. */
+typedef struct etch_live_origin {
+    bool is_known;
+    uint32_t chunk;
+    etch_live_pass pass;
+} etch_live_origin;
+
 typedef struct etch_live_run {
     etch_live_program *program;
     etch_sym *sym;
@@ -150,6 +157,8 @@ typedef struct etch_live_run {
     uint32_t **memory_of;
     /* by name, of loops that have been run */
     etch_live_slot *enters;
+    /* by name */
+    etch_live_origin *origins;
     /* bodies that are run, from the outermost on, and the spans of their loops */
     ETCH_VEC(const etch_region *) open;
     ETCH_VEC(etch_live_span) spans;
@@ -186,5 +195,8 @@ const etch_live_turns *etch_live_turns_of(const etch_live_run *run, const etch_l
 uint32_t etch_live_memory_of(const etch_live_run *run, uint32_t name);
 /* The same of a name of iterations of a loop of the top level, in one of its turns. */
 uint32_t etch_live_memory_in(const etch_live_run *run, uint32_t name, uint32_t turn);
+/* The cut before a chunk of the stage, or after it, and where; NULL: the chain ends there. */
+const etch_cut *etch_live_cut_of(const etch_stage_view *view, uint32_t chunk, bool after,
+                                 etch_expr *iteration);
 
 #endif

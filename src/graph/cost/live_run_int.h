@@ -1,5 +1,5 @@
-/* Declarations that the files of a run share: turns (live_turns.c), memory (live_memory.c), weights that
- * ranks hold in parts (live_weights.c), and steps and regions (live_run.c). */
+/* Declarations that the files of a run share: turns (live_turns.c), memory (live_memory.c), cuts
+ * (live_cuts.c), weights that ranks hold in parts (live_weights.c), and steps and regions (live_run.c). */
 #ifndef ETCH_GRAPH_COST_LIVE_RUN_INT_H
 #define ETCH_GRAPH_COST_LIVE_RUN_INT_H
 
@@ -33,6 +33,18 @@ bool etch_live_is_from_forward(const etch_live_run *run, const etch_live_memory 
 /* The event now reads it. Copies that are gathered together are gone together, but for what waits. */
 void etch_live_read_memory(etch_live_run *run, uint32_t id);
 void etch_live_read_name(etch_live_run *run, uint32_t name);
+
+/* ---- cuts ---------------------------------------------------------------------------------------------- */
+
+/* Does a message take the value along where the stages are cut before an iteration? Zeros, which are not
+ * sent, are memory where they are read. */
+bool etch_live_is_sent(const etch_live_run *run, const etch_cut *cut, bool backward, uint32_t name,
+                       etch_expr iteration);
+/* At the top level the chunk makes the name. */
+void etch_live_note_origin(etch_live_run *run, uint32_t name, uint32_t chunk);
+/* Has the chunk made what the name stands for, or does a message bring it under this name? What nothing after
+ * a cut reads is not sent over it, also where its memory is, for another name. */
+bool etch_live_has(const etch_live_run *run, uint32_t name, uint32_t chunk);
 
 /* ---- weights ------------------------------------------------------------------------------------------- */
 
