@@ -89,6 +89,7 @@ int main(void)
     words(etch_plan_option_at);
     words(etch_stage_option_at);
     words(etch_zero_option_at);
+    words(etch_offload_option_at);
     bundles();
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

@@ -171,9 +171,12 @@ typedef enum etch_simulation_work {
     ETCH_STEP_MEETS,
     ETCH_STEP_SENDS,
     ETCH_STEP_RECEIVES,
+    /* from the memory of the host, and to it */
+    ETCH_STEP_LOADS,
+    ETCH_STEP_STORES,
     ETCH_STEP_WORKS
 } etch_simulation_work;
-/* "compute", "collective", "send", "receive"; NULL for none. */
+/* "compute", "collective", "send", "receive", "load", "store"; NULL for none. */
 ETCH_API const char *etch_simulation_work_name(etch_simulation_work work);
 
 typedef struct etch_simulation_options {
@@ -211,7 +214,7 @@ typedef struct etch_simulation_node {
     /* the ranks of the ring, and how far apart they are: the other rank is as far along as (rank/stride +
      * peer) modulo `ring`; 0: there is none */
     uint32_t ring, stride;
-    /* FLOP of a computation; read and written, or the payload */
+    /* FLOP of a computation; read and written, the payload, or what is moved */
     uint64_t flop, bytes;
     /* below 0: of none */
     int64_t microbatch, layer;

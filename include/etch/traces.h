@@ -96,6 +96,9 @@ typedef struct etch_output_stage {
     const etch_output_comm *comm;
     size_t comm_count;
     uint32_t stage, part;
+    /* between the memories of device and host; no nodes: nothing is */
+    uint64_t loads, stores;
+    const char *loaded, *loaded_human, *stored, *stored_human;
 } etch_output_stage;
 
 typedef struct etch_output_report {

@@ -37,10 +37,20 @@ static void print_stage(const etch_output_stage *stage, bool human)
     }
 }
 
+/* What goes between the memories of device and host. */
+static void print_host(const etch_output_stage *stage, bool human)
+{
+    if (stage->loads > 0)
+        print_number("reads(host)", stage->loaded, stage->loaded_human, human);
+    if (stage->stores > 0)
+        print_number("writes(host)", stage->stored, stage->stored_human, human);
+}
+
 static bool same_stage(const etch_output_stage *a, const etch_output_stage *b)
 {
     bool same = a->nodes == b->nodes && a->comm_count == b->comm_count && strcmp(a->flop, b->flop) == 0 &&
-                strcmp(a->bytes, b->bytes) == 0;
+                strcmp(a->bytes, b->bytes) == 0 && strcmp(a->loaded, b->loaded) == 0 &&
+                strcmp(a->stored, b->stored) == 0;
     for (size_t i = 0; same && i < a->comm_count; i++)
         same = a->comm[i].collective == b->comm[i].collective && a->comm[i].receives == b->comm[i].receives &&
                strcmp(a->comm[i].axes, b->comm[i].axes) == 0 &&
@@ -57,6 +67,7 @@ static void print_parts(const etch_output_report *report, bool human)
             printf("stage %u, ", (unsigned)stage->stage);
         printf("part %u: %u nodes on each rank\n", (unsigned)stage->part, (unsigned)stage->nodes);
         print_stage(stage, human);
+        print_host(stage, human);
     }
 }
 
@@ -72,6 +83,7 @@ static void print_stages(const etch_output_report *report, bool human)
         else if (report->stage_count > 1)
             printf("stage %zu: %u nodes on each rank\n", first, (unsigned)stage->nodes);
         print_stage(stage, human);
+        print_host(stage, human);
     }
 }
 
@@ -174,6 +186,14 @@ static json_t *stage_json(const etch_output_stage *stage, bool in_parts, bool *f
     cli_json_set(object, "rank_flops", cli_json_text(stage->flop), failed);
     cli_json_set(object, "traffic", cli_json_text(stage->bytes), failed);
     cli_json_set(object, "comm", comm, failed);
+    if (stage->loads + stage->stores > 0) {
+        json_t *host = json_object();
+        cli_json_set(host, "bytes_loaded", cli_json_text(stage->loaded), failed);
+        cli_json_set(host, "loads", json_integer((json_int_t)stage->loads), failed);
+        cli_json_set(host, "bytes_stored", cli_json_text(stage->stored), failed);
+        cli_json_set(host, "stores", json_integer((json_int_t)stage->stores), failed);
+        cli_json_set(object, "host", host, failed);
+    }
     return object;
 }
 

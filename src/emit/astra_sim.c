@@ -27,6 +27,7 @@ static const char *const names[ETCH_ASTRA_SIM_FILES] = {NETWORK, SYSTEM,  FLAT_N
 #define ENDPOINT_DELAY 10 /* ns */
 #define PEAK 1000         /* TFLOP/s */
 #define MEMORY_BANDWIDTH 3000
+#define HOST_BANDWIDTH 50
 
 uint32_t etch_astra_sim_file(const char *file)
 {
@@ -100,7 +101,7 @@ static void put_flat_network(etch_buf *out, const etch_job *job, const dimension
 /* The same machine for `etch simulate`. ASTRA-sim's GB/s of networks are 2^30 bytes. A step of a ring takes
  * the latency and what an endpoint needs; where it reduces, the next one begins when both operands have been
  * read from the memory and the sum is there. */
-static void put_machine(etch_buf *out, const dimensions *d)
+static void put_machine(etch_buf *out, const etch_job *job, const dimensions *d)
 {
     etch_buf_puts(out, "# The machine of " NETWORK " and " SYSTEM ", for etch simulate\n"
                        "etch 1\n"
@@ -109,12 +110,12 @@ static void put_machine(etch_buf *out, const dimensions *d)
         if (etch_dtype_is_real((etch_dtype)i))
             etch_buf_printf(out, "%s%s = %d TFLOP/s", said++ ? ", " : "  products ",
                             etch_dtype_name((etch_dtype)i), PEAK);
-    etch_buf_printf(out,
-                    "\n  bandwidth = %d GB/s, passes = 3\n"
-                    "}\n"
-                    "cluster astra_sim {\n"
-                    "  device = astra_sim_rank, eager = true\n",
-                    MEMORY_BANDWIDTH);
+    etch_buf_printf(out, "\n  bandwidth = %d GB/s, passes = 3\n", MEMORY_BANDWIDTH);
+    if (job->uses_host)
+        etch_buf_printf(out, "  host = %d GB/s\n", HOST_BANDWIDTH);
+    etch_buf_puts(out, "}\n"
+                       "cluster astra_sim {\n"
+                       "  device = astra_sim_rank, eager = true\n");
     for (uint32_t i = 0; i < d->count; i++)
         etch_buf_printf(out,
                         "  level %s { devices = %u, kind = ring, bandwidth = %d GiB/s, latency = %d ns }\n",
@@ -180,6 +181,18 @@ static void put_system(etch_buf *out, algorithm ring, algorithm all_to_all)
                     "    \"local-mem-bw\": %d\n"
                     "}\n",
                     PEAK, MEMORY_BANDWIDTH);
+}
+
+/* Loads and stores are of a memory that each rank has beside its own. */
+static void put_memory(etch_buf *out, const etch_job *job)
+{
+    if (!job->uses_host)
+        etch_buf_puts(out, "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
+    else
+        etch_buf_printf(out,
+                        "{\"memory-type\": \"PER_NPU_MEMORY_EXPANSION\", \"remote-mem-latency\": 0, "
+                        "\"remote-mem-bw\": %d}\n",
+                        HOST_BANDWIDTH);
 }
 
 /* As a word of the shell. */
@@ -269,10 +282,10 @@ uint32_t etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char
         put_flat_network(&text[2], job, &d);
         put_system(&text[3], (algorithm){"ring", 1}, (algorithm){"direct1", 1});
     }
-    etch_buf_puts(&text[4], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
+    put_memory(&text[4], job);
     put_command(&text[5], job, name);
     if (job->rank_count > 1)
-        put_machine(&text[6], &d);
+        put_machine(&text[6], job, &d);
     uint32_t count = 0;
     for (uint32_t i = 0; i < ETCH_ASTRA_SIM_FILES; i++)
         if (text[i].length > 0)

@@ -52,7 +52,8 @@ typedef unsigned attribute;
 /* GlobalMetadata with its version, after its length. */
 enum { VERSION_BYTES = sizeof(ETCH_CHAKRA_VERSION) - 1, METADATA_BYTES = VERSION_BYTES + 3 };
 
-_Static_assert((int)ETCH_NODE_COMP == (int)ETCH_TYPE_COMP &&
+_Static_assert((int)ETCH_NODE_COMP == (int)ETCH_TYPE_COMP && (int)ETCH_NODE_LOAD == (int)ETCH_TYPE_MEM_LOAD &&
+                   (int)ETCH_NODE_STORE == (int)ETCH_TYPE_MEM_STORE &&
                    (int)ETCH_NODE_COLL == (int)ETCH_TYPE_COMM_COLL &&
                    (int)ETCH_NODE_SEND == (int)ETCH_TYPE_COMM_SEND &&
                    (int)ETCH_NODE_RECV == (int)ETCH_TYPE_COMM_RECV,
@@ -157,6 +158,9 @@ static size_t attributes_size(const etch_job *job, const etch_node *node, const 
     if (node->type == ETCH_NODE_COMP)
         return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
                attribute_size(ETCH_ATTRIBUTE_NUM_OPS, varint_size(node->flop)) +
+               attribute_size(ETCH_ATTRIBUTE_TENSOR_SIZE, varint_size(node->bytes));
+    if (etch_node_moves(node->type))
+        return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
                attribute_size(ETCH_ATTRIBUTE_TENSOR_SIZE, varint_size(node->bytes));
     if (node->type != ETCH_NODE_COLL)
         return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
@@ -313,6 +317,8 @@ static uint8_t *put_attributes(uint8_t *at, const etch_job *job, const etch_node
         at = put_attribute(at, ETCH_ATTRIBUTE_NUM_OPS, node->flop);
         return put_attribute(at, ETCH_ATTRIBUTE_TENSOR_SIZE, node->bytes);
     }
+    if (etch_node_moves(node->type))
+        return put_attribute(at, ETCH_ATTRIBUTE_TENSOR_SIZE, node->bytes);
     if (node->type == ETCH_NODE_COLL) {
         at = put_attribute(at, ETCH_ATTRIBUTE_COMM_TYPE, node->collective);
         at = put_attribute(at, ETCH_ATTRIBUTE_COMM_SIZE, node->bytes);

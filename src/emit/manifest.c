@@ -223,6 +223,16 @@ static json_t *comm_json(writer *w, const etch_comm_total *comm)
     return row;
 }
 
+static json_t *host_json(writer *w, const etch_stage_total *stage)
+{
+    json_t *row = json_object();
+    set(w, row, "loads", number(stage->loads.count));
+    set(w, row, "bytes_loaded", decimal(stage->loads.bytes));
+    set(w, row, "stores", number(stage->stores.count));
+    set(w, row, "bytes_stored", decimal(stage->stores.bytes));
+    return row;
+}
+
 static json_t *stage_json(writer *w, const etch_stage_total *stage)
 {
     json_t *row = json_object();
@@ -240,6 +250,8 @@ static json_t *stage_json(writer *w, const etch_stage_total *stage)
     set(w, row, "bytes", decimal(stage->bytes));
     set(w, row, "bytes_padding", decimal(stage->padded_bytes));
     set(w, row, "comm", comm);
+    if (w->job->uses_host)
+        set(w, row, "host", host_json(w, stage));
     return row;
 }
 

@@ -80,6 +80,12 @@ static etch_status check_message(const checking *c, uint32_t id)
     return check_fits(c, node, "bytes to communicate", node->bytes);
 }
 
+static etch_status check_move(const checking *c, uint32_t id)
+{
+    const etch_node *node = &c->program->nodes[id];
+    return node->bytes == 0 ? rule_broken(c, id, "moves nothing") : ETCH_OK;
+}
+
 static etch_status check_node(const checking *c, uint32_t id)
 {
     const etch_node *node = &c->program->nodes[id];
@@ -94,6 +100,8 @@ static etch_status check_node(const checking *c, uint32_t id)
         return check_collective(c, id);
     if (node->type == ETCH_NODE_SEND || node->type == ETCH_NODE_RECV)
         return check_message(c, id);
+    if (etch_node_moves(node->type))
+        return check_move(c, id);
     return rule_broken(c, id, "is of no known type");
 }
 

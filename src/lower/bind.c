@@ -45,7 +45,8 @@ static void need_end(etch_bound *b, const etch_step_task *task)
         [ETCH_END_NORM] = "the norm of gradients",  [ETCH_END_NORM_REDUCE] = "the norm of gradients",
         [ETCH_END_PREPARE] = "the optimizer",       [ETCH_END_SHARE_PREPARED] = "the optimizer",
         [ETCH_END_REFINE] = "the optimizer",        [ETCH_END_SHARE_REFINED] = "the optimizer",
-        [ETCH_END_UPDATE] = "the optimizer",        [ETCH_END_GATHER] = "the gathering of weights"};
+        [ETCH_END_UPDATE] = "the optimizer",        [ETCH_END_GATHER] = "the gathering of weights",
+        [ETCH_END_LOAD] = "the load of states",     [ETCH_END_STORE] = "the store of states"};
     const etch_span train = b->from->training->train.span;
     need(b, task->flop, train, what[task->end], "");
     need(b, task->bytes, train, what[task->end], "");

@@ -76,7 +76,7 @@ static void count_weight_task(counting *c, const etch_weight_task *w)
     const etch_total times = etch_weight_task_groups(c->held, w) * microbatches;
     if (w->stream == 0 && w->role != ETCH_END_NORM)
         count_task(c, &w->task, times, NUMBER_BYTES + w->loop_name.length + NUMBER_BYTES);
-    c->deps += times * copies_read(c, w);
+    c->deps += times * (copies_read(c, w) + 1); /* and the load of its states */
 }
 
 /* The piece that ends within a weight group, and the one that goes on, wait for the same. */

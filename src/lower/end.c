@@ -122,22 +122,25 @@ static etch_weight_task *new_weight_task(etch_outliner *o, etch_end_role role,
     return w;
 }
 
-/* The numbers of a task, and the gradients that it reads. */
+/* The numbers of a task, and the gradients that it reads: loads and stores read none. */
 static void set_work(etch_outliner *o, etch_task *task, const etch_step_task *of)
 {
+    const bool reads = !etch_node_moves(task->type);
     etch_task_size(o, task, of);
     etch_task_set_end_workload(o, task, of);
     for (uint32_t i = 0; i < of->contributions.count; i++)
-        if (of->contributions.at[i].gradient)
+        if (reads && of->contributions.at[i].gradient)
             ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[of->contributions.at[i].gradient->id]);
 }
 
-/* "grads.dp.all_reduce", "update.dp.all_reduce", "adamw" */
+/* "grads.dp.all_reduce", "update.dp.all_reduce", "adamw", "states.load" */
 static const char *what_of(const etch_outliner *o, const etch_step_task *of)
 {
     const char *row = etch_row_name(of->contributions.at[0].row);
     if (of->kind == ETCH_TASK_COMPUTE)
         return row;
+    if (of->kind != ETCH_TASK_COLLECTIVE)
+        return of->kind == ETCH_TASK_LOAD ? "states.load" : "states.store";
     const bool shares = of->end == ETCH_END_SHARE_PREPARED || of->end == ETCH_END_SHARE_REFINED;
     const char *what = of->end == ETCH_END_GATHER ? "weights" : shares ? "update" : "grads";
     return etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, of->axes), row);
@@ -184,6 +187,7 @@ static void add_weight_task(etch_outliner *o, const etch_step_task *of, uint32_t
     etch_weight_task *w = new_weight_task(o, of->end, of->group);
     if (etch_class_members(w->classes, w->class, (etch_bound_interval){0, w->weight_groups}) == 0)
         return;
+    o->outline->moves_states = o->outline->moves_states || of->end == ETCH_END_LOAD;
     w->every_microbatch = of->when == ETCH_EACH_MICROBATCH;
     w->anew = w->every_microbatch && etch_zero_divides(o->placed, weight, ETCH_HOLDS_GRADIENT) != 0;
     etch_task_begin(o, &w->task, of, of->contributions.at[0].row);

@@ -72,7 +72,7 @@ void etch_form_extent(etch_arena *arena, const etch_placed *placed, const etch_e
 
 uint64_t etch_node_bytes(uint8_t type, uint64_t flop, uint64_t bytes, bool starts)
 {
-    const uint64_t least = type == ETCH_NODE_COMP ? 1 : ETCH_LEAST_PAYLOAD;
+    const uint64_t least = etch_node_communicates(type) ? ETCH_LEAST_PAYLOAD : 1;
     const uint64_t own = bytes < least ? least : bytes;
     return starts && own < ETCH_LEAST_FIRST_BYTES && flop < ETCH_LEAST_FIRST_FLOP ? ETCH_LEAST_FIRST_BYTES
                                                                                   : own;
@@ -171,6 +171,7 @@ const etch_job *etch_job_without_nodes(etch_arena *arena, const etch_job *job)
                       .family_count = job->family_count,
                       .stage_count = job->stage_count,
                       .work_share_count = job->work_share_count,
+                      .uses_host = job->uses_host,
                       .pipe = job->pipe ? copy_of(arena, job->pipe, 1, sizeof *job->pipe) : NULL,
                       .microbatches = job->microbatches};
     return out;

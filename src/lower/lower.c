@@ -244,8 +244,8 @@ static void note_form(const lowering *l, const etch_extent *extent, const etch_o
     etch_step_form *form = outline->form;
     etch_form_extent(l->arena, placed, extent, form);
     form->brief = l->options->brief;
-    form->is_partial =
-        placed->uneven_axes || outline->norm || outline->streams.count > 0 || outline->has_rings;
+    form->is_partial = placed->uneven_axes || outline->norm || outline->streams.count > 0 ||
+                       outline->has_rings || outline->moves_states;
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */
@@ -280,6 +280,7 @@ static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t w
         l->job->bindings = etch_bound_list(bound, l->arena);
         l->job->binding_count = l->options->values.given_count;
     }
+    l->job->uses_host = outline.moves_states;
     if (l->options->only_checks)
         return ETCH_OK;
     etch_families_make(l->arena, values.placed, &outline.collectives, l->job);

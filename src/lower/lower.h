@@ -10,6 +10,9 @@
 
 /* Values as Chakra's NodeType and CollectiveCommType have them. */
 typedef enum etch_node_type {
+    /* from the memory of the host to the device's, and back */
+    ETCH_NODE_LOAD = 2,
+    ETCH_NODE_STORE = 3,
     ETCH_NODE_COMP = 4,
     ETCH_NODE_SEND = 5,
     ETCH_NODE_RECV = 6,
@@ -27,8 +30,8 @@ typedef enum etch_comm_type {
 typedef struct etch_node {
     /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
     uint64_t flop;
-    /* COMP: read plus written, at least 1, more where it is the first of a rank; others: payload as in
-     * comm_size, at least 64 */
+    /* COMP: read plus written, at least 1, more where it is the first of a rank; LOAD, STORE: what is moved,
+     * at least 1; others: payload as in comm_size, at least 64 */
     uint64_t bytes;
     /* offset into `names` of a NUL-terminated name */
     uint32_t name;
@@ -181,6 +184,13 @@ typedef struct etch_comm_total {
     /* nodes */
     uint64_t count;
 } etch_comm_total;
+/* What goes between the memories of device and host. */
+typedef struct etch_host_total {
+    /* sum of tensor_size */
+    etch_total bytes;
+    /* nodes */
+    uint64_t count;
+} etch_host_total;
 typedef struct etch_stage_total {
     uint32_t ranks;
     /* of the stages, and of the parts of each that do unequal work */
@@ -196,6 +206,7 @@ typedef struct etch_stage_total {
     etch_total padded_bytes;
     const etch_comm_total *comm;
     uint32_t comm_count;
+    etch_host_total loads, stores;
 } etch_stage_total;
 
 typedef struct etch_binding {
@@ -233,6 +244,8 @@ typedef struct etch_job {
     uint32_t binding_count;
     /* names; config and run may be NULL */
     const char *model, *plan, *config, *run;
+    /* nodes load, or store */
+    bool uses_host;
     /* what messages are between; NULL: stages */
     const char *message_label;
     /* of a brief job: the pipeline of the step; else NULL. Programs have fewer microbatches, and are else
@@ -375,6 +388,17 @@ enum { ETCH_MAX_RANKS = 1 << 20 };
  *   ETCH_ELIMIT  too many ranks or nodes, a node too large for a trace, more memory than the session has */
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
                        const etch_job **job) ETCH_MUST_CHECK;
+
+/* Does a node of the type move bytes between the memories of device and host? */
+static inline bool etch_node_moves(uint8_t type)
+{
+    return type == ETCH_NODE_LOAD || type == ETCH_NODE_STORE;
+}
+/* Does it communicate: is it a collective or a message? */
+static inline bool etch_node_communicates(uint8_t type)
+{
+    return type != ETCH_NODE_COMP && !etch_node_moves(type);
+}
 
 /* The move that traces call by this `etch_comm_type`; ETCH_NO_COLLECTIVE: none. */
 etch_collective etch_collective_of_code(uint8_t collective);

@@ -424,6 +424,9 @@ typedef struct etch_outline {
     ETCH_VEC(etch_stream) streams;
     /* of clipping; NULL: none. The norm's numbers are those of its weight tasks */
     etch_task *norm, *norm_reduce;
+    /* states of how many weight groups are loaded before the one that is updated; there are such tasks */
+    uint64_t loads_ahead;
+    bool moves_states;
     /* the job is to know where slots begin */
     bool marks_slots;
     /* those that run, in no order that means anything */

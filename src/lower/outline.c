@@ -283,6 +283,7 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     };
     outline->pipe = &extent->pipe;
     outline->ahead = placed->plan->zero.ahead;
+    outline->loads_ahead = placed->plan->offload.ahead;
     outline->reduce_last = placed->plan->reduce_last;
     etch_chain_cut(&o);
     if (o.status == ETCH_OK)

@@ -115,11 +115,17 @@ static uint8_t code_of(etch_collective collective)
 
 void etch_task_begin(const etch_outliner *o, etch_task *task, const etch_step_task *of, const etch_row *row)
 {
-    const bool computes = of->kind == ETCH_TASK_COMPUTE;
-    task->type = computes ? ETCH_NODE_COMP : ETCH_NODE_COLL;
+    static const uint8_t types[] = {[ETCH_TASK_COMPUTE] = ETCH_NODE_COMP,
+                                    [ETCH_TASK_COLLECTIVE] = ETCH_NODE_COLL,
+                                    [ETCH_TASK_MESSAGE] = ETCH_NODE_SEND,
+                                    [ETCH_TASK_LOAD] = ETCH_NODE_LOAD,
+                                    [ETCH_TASK_STORE] = ETCH_NODE_STORE};
+    task->type = types[of->kind];
     task->phase = of->phase;
-    task->op_type = etch_row_name(row);
-    task->collective = computes ? 0 : code_of(of->collective);
+    task->op_type = task->type == ETCH_NODE_LOAD    ? "load"
+                    : task->type == ETCH_NODE_STORE ? "store"
+                                                    : etch_row_name(row);
+    task->collective = task->type == ETCH_NODE_COLL ? code_of(of->collective) : 0;
     task->group.axes = of->axes & o->extent->larger_axes;
 }
 
@@ -127,7 +133,7 @@ void etch_task_size(etch_outliner *o, etch_task *task, const etch_step_task *of)
 {
     if (task->type == ETCH_NODE_COMP)
         task->flop = etch_task_number(o, of->flop, "FLOP", of->kernel, task->name.text);
-    else
+    else if (task->type == ETCH_NODE_COLL)
         ETCH_PUSH(o->arena, &o->outline->collectives, task);
     task->bytes = etch_task_number(o, of->bytes, "bytes", of->kernel, task->name.text);
     if (o->outline->form)

@@ -59,8 +59,6 @@ static void send_piece(etch_unroller *u, const etch_stream_piece *piece)
 
 void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group)
 {
-    const etch_task *task = &weight_task->task;
-    const etch_prefix outer = u->at->prefix;
     etch_stream_piece piece;
     if (weight_task->stream) {
         etch_flows_add(u->flows, (etch_due){weight_task, weight_group});
@@ -68,35 +66,15 @@ void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_ta
             send_piece(u, &piece);
         return;
     }
-    etch_prefix_begin(u, weight_task->every_microbatch, outer.microbatch);
-    if (weight_task->loop_name.text)
-        etch_prefix_extend(&u->at->prefix, weight_task->loop_name, weight_group);
-    uint32_t first_dep = u->dep_count;
+    const uint32_t first_dep = u->dep_count;
     wait_for_gradients(u, weight_task, weight_group);
-    if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
+    if (weight_task->task.type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through */
+        etch_unroll_wait_for_states(u, weight_task, weight_group);
         etch_unroll_wait(u, u->clipped);
         etch_unroll_wait(u, u->last_comp);
     }
-    uint32_t id = etch_unroll_issue(u, task, first_dep);
-    u->at->prefix = outer;
+    const uint32_t id = etch_unroll_issue_of_group(u, weight_task, weight_group, first_dep);
     make_gradients(u, weight_task, weight_group, id);
-}
-
-/* Calls `run` for the weight groups of the tasks of a role that the stage holds, in the order of the model or
- * against it. */
-static void each_group(etch_unroller *u, etch_end_role role, bool backwards,
-                       void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
-{
-    for (uint32_t t = 0; t < u->outline->weight_tasks.count; t++) {
-        const etch_weight_task *task = u->outline->weight_tasks.at[t];
-        if (task->role != role || etch_weight_task_groups(u->held, task) == 0)
-            continue;
-        for (uint64_t i = 0; i < task->weight_groups; i++) {
-            const uint64_t group = backwards ? task->weight_groups - 1 - i : i;
-            if (etch_weight_task_has(u->held, task, group))
-                run(u, task, group);
-        }
-    }
 }
 
 static bool is_of_update(const etch_weight_task *task)
@@ -114,22 +92,31 @@ static void update_group(etch_unroller *u, uint32_t first, uint64_t weight_group
             etch_weight_task_groups(u->held, task) > 0 && etch_weight_task_has(u->held, task, weight_group))
             etch_unroll_weight_task(u, task, weight_group);
     }
+    etch_unroll_return_states(u, tasks->at[first], weight_group, u->last_comp);
+}
+
+/* The first task of the update of the weight group with the least id from `least` on; as many as there are
+ * tasks: there is no such group. */
+static uint32_t next_updated(const etch_weight_tasks *tasks, uint32_t least)
+{
+    uint32_t found = tasks->count;
+    for (uint32_t t = 0; t < tasks->count; t++) {
+        const etch_weight_task *task = tasks->at[t];
+        if (is_of_update(task) && task->group->id >= least &&
+            (found == tasks->count || task->group->id < tasks->at[found]->group->id))
+            found = t;
+    }
+    return found;
 }
 
 /* What the update of a group makes for its parts is gone before that of the next one. */
 static void run_updates(etch_unroller *u)
 {
     const etch_weight_tasks *tasks = &u->outline->weight_tasks;
-    const etch_weight_group *last = NULL;
-    for (uint32_t t = 0; t < tasks->count; t++) {
-        const etch_weight_task *task = tasks->at[t];
-        bool begins = is_of_update(task) && task->group != last;
-        for (uint32_t before = 0; before < t && begins; before++)
-            begins = !is_of_update(tasks->at[before]) || tasks->at[before]->group != task->group;
-        for (uint64_t i = 0; begins && i < task->weight_groups; i++)
+    for (uint32_t t = next_updated(tasks, 0); t < tasks->count;
+         t = next_updated(tasks, tasks->at[t]->group->id + 1))
+        for (uint64_t i = 0; i < tasks->at[t]->weight_groups; i++)
             update_group(u, t, i);
-        last = is_of_update(task) ? task->group : last;
-    }
 }
 
 static void run_reduction(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group)
@@ -155,7 +142,7 @@ static void run_norm(etch_unroller *u)
     etch_task norm = *outline->norm;
     u->norm = &norm;
     uint32_t first_dep = u->dep_count;
-    each_group(u, ETCH_END_NORM, false, add_to_norm);
+    etch_unroll_each_group(u, ETCH_END_NORM, false, add_to_norm);
     u->clipped = etch_unroll_issue(u, &norm, first_dep);
     u->norm = NULL;
     if (!outline->norm_reduce)
@@ -171,9 +158,10 @@ void etch_unroll_end(etch_unroller *u)
 {
     etch_unroll_begin_interval(u);
     if (u->outline->reduce_last)
-        each_group(u, ETCH_END_REDUCE, u->outline->streams.count > 0, run_reduction);
-    each_group(u, ETCH_END_REDUCE_SHARED, false, etch_unroll_weight_task);
+        etch_unroll_each_group(u, ETCH_END_REDUCE, u->outline->streams.count > 0, run_reduction);
+    etch_unroll_each_group(u, ETCH_END_REDUCE_SHARED, false, etch_unroll_weight_task);
     run_norm(u);
+    etch_unroll_begin_states(u);
     run_updates(u);
-    each_group(u, ETCH_END_GATHER, false, etch_unroll_weight_task);
+    etch_unroll_each_group(u, ETCH_END_GATHER, false, etch_unroll_weight_task);
 }

@@ -96,6 +96,15 @@ typedef struct etch_action_run {
 /* Most actions that run in turns. */
 enum { ETCH_SLOT_ACTIONS = 2 };
 
+/* States of the optimizer on their way: weight groups in the order in which they are updated. */
+typedef struct etch_transfers {
+    ETCH_VEC(etch_due) loads, stores;
+    /* by group: its nodes */
+    uint32_t *load_ids, *update_ids, *store_ids;
+    /* groups whose loads have been issued; that have been updated */
+    uint32_t loaded, updated;
+} etch_transfers;
+
 typedef struct etch_unroller {
     /* scratch */
     etch_arena *arena;
@@ -167,6 +176,7 @@ typedef struct etch_unroller {
     uint32_t late_comm, late_recv;
     /* those of them that may end after the last computation before the interval */
     uint32_t ahead_comm, ahead_recv;
+    etch_transfers transfers;
     /* while it is counted up */
     etch_task *norm;
     /* makes the norm of all gradients */
@@ -212,6 +222,27 @@ void etch_unroll_made(etch_unroller *u, const etch_task *task, const etch_body *
 
 /* The runs of an attention whose blocks go round, and the messages beside them. Returns the first node. */
 uint32_t etch_unroll_ring(etch_unroller *u, const etch_task *task, const etch_body *body);
+
+/* ---- unroll_groups.c ----------------------------------------------------------------------------------- */
+
+/* Calls `run` for the weight groups of the tasks of a role that the stage holds, in the order of the model or
+ * against it. */
+void etch_unroll_each_group(etch_unroller *u, etch_end_role role, bool backwards,
+                            void (*run)(etch_unroller *u, const etch_weight_task *task,
+                                        uint64_t weight_group));
+/* Appends the node of a task of the end for a weight group, whose parents have been recorded. */
+uint32_t etch_unroll_issue_of_group(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group,
+                                    uint32_t first_dep);
+
+/* ---- unroll_states.c ---------------------------------------------------------------------------------- */
+
+/* Lists what is loaded, and issues the first loads. */
+void etch_unroll_begin_states(etch_unroller *u);
+/* Records the load that the update of a weight group waits for. */
+void etch_unroll_wait_for_states(etch_unroller *u, const etch_weight_task *update, uint64_t weight_group);
+/* The group has been updated, last by the node: the next loads begin, and its states go back. */
+void etch_unroll_return_states(etch_unroller *u, const etch_weight_task *update, uint64_t weight_group,
+                               uint32_t id);
 
 /* ---- unroll_end.c -------------------------------------------------------------------------------------- */
 

@@ -25,10 +25,10 @@ static void add_number(char *text, uint32_t *length, uint64_t number)
 /* As the timeline tool of Chakra tells types of nodes apart: by these words in a name. */
 static const char *type_word(uint8_t type)
 {
-    static const char *const words[] = {[ETCH_NODE_COMP] = "COMP_NODE",
-                                        [ETCH_NODE_SEND] = "COMM_SEND_NODE",
-                                        [ETCH_NODE_RECV] = "COMM_RECV_NODE",
-                                        [ETCH_NODE_COLL] = "COMM_COLL_NODE"};
+    static const char *const words[] = {
+        [ETCH_NODE_LOAD] = "MEM_LOAD_NODE",  [ETCH_NODE_STORE] = "MEM_STORE_NODE",
+        [ETCH_NODE_COMP] = "COMP_NODE",      [ETCH_NODE_SEND] = "COMM_SEND_NODE",
+        [ETCH_NODE_RECV] = "COMM_RECV_NODE", [ETCH_NODE_COLL] = "COMM_COLL_NODE"};
     return words[type];
 }
 
@@ -97,6 +97,12 @@ static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *n
         u->total->padded_bytes += node->bytes - task->bytes;
         return;
     }
+    if (etch_node_moves(task->type)) {
+        etch_host_total *moved = task->type == ETCH_NODE_LOAD ? &u->total->loads : &u->total->stores;
+        moved->bytes += node->bytes;
+        moved->count++;
+        return;
+    }
     const uint32_t messages = collectives + 2 * task->ring_place;
     etch_comm_total *row = &u->comm[task->type == ETCH_NODE_COLL ? task->collective * families + task->family
                                     : task->type == ETCH_NODE_SEND ? messages
@@ -162,7 +168,7 @@ static void note_reach(etch_unroller *u, uint32_t id, const etch_node *node)
     }
     if (node->type == ETCH_NODE_RECV)
         most.receive = id + 1;
-    else if (node->type != ETCH_NODE_COMP)
+    else if (etch_node_communicates(node->type))
         most.comm = id + 1;
     u->reaches[id] = most;
     if (node->type != ETCH_NODE_COMP)
@@ -195,7 +201,7 @@ static void keep_in_window(etch_unroller *u, uint32_t first_dep)
 
 uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep)
 {
-    const bool communicates = task->type != ETCH_NODE_COMP;
+    const bool communicates = etch_node_communicates(task->type), computes = task->type == ETCH_NODE_COMP;
     bool inside = false; /* waits for a node of its interval */
     bool reads = false;  /* what the communication before it has brought */
     for (uint32_t i = first_dep; i < u->dep_count; i++)
@@ -210,7 +216,7 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
         etch_unroll_wait(u, u->ahead_comm);
         etch_unroll_wait(u, u->ahead_recv);
     }
-    if (!communicates)
+    if (computes)
         keep_in_window(u, first_dep);
     u->dep_count = first_dep + etch_sort_ids(u->deps + first_dep, u->dep_count - first_dep);
     assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < u->node_count);
@@ -218,9 +224,9 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
     if (communicates) {
         u->nodes[id].only_ordered = !reads && u->last_comm != ETCH_NO_NODE;
         u->last_comm = id;
-        return id;
     }
-    u->last_comp = id;
+    if (computes)
+        u->last_comp = id;
     return id;
 }
 

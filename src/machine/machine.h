@@ -102,6 +102,8 @@ typedef struct etch_device {
     /* of what is no product; 0 where it is not given, as in what follows */
     etch_decimal other;
     etch_decimal memory, bandwidth;
+    /* of the way to the memory of the host, in each direction */
+    etch_decimal host;
     /* how many times as long kernels take while a collective runs on the device, 1 to 100; 0: they do not
      * take longer */
     etch_decimal slowdown;
@@ -229,6 +231,10 @@ const char *etch_collective_time(etch_arena *arena, const etch_cluster *cluster,
 /* A message between two ranks that are together on the level, and on none inside it. */
 const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, const etch_stack *stack,
                               uint32_t level, uint64_t bytes, etch_picoseconds *out);
+
+/* Bytes between the memories of the device and its host, in one direction. */
+const char *etch_host_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
+                           uint64_t bytes, etch_picoseconds *out);
 
 /* ---- measurements -------------------------------------------------------------------------------------- */
 

@@ -34,6 +34,7 @@ void etch_device_print(etch_buf *out, const etch_device *device)
     print_line(out, "  other", device->other, ETCH_OF_FLOP_A_SECOND);
     print_line(out, "  memory", device->memory, ETCH_OF_BYTES);
     print_line(out, "  bandwidth", device->bandwidth, ETCH_OF_BYTES_A_SECOND);
+    print_line(out, "  host", device->host, ETCH_OF_BYTES_A_SECOND);
     print_line(out, "  slowdown", device->slowdown, ETCH_OF_NOTHING);
     print_line(out, "  passes", device->passes, ETCH_OF_NOTHING);
     if (device->rows)

@@ -398,3 +398,21 @@ const char *etch_message_time(etch_arena *arena, const etch_cluster *cluster, co
     const timing t = {.arena = arena, .cluster = cluster, .level = level, .bytes = bytes};
     return find_time(&t, time_message, stack ? &stack->all : NULL, out);
 }
+
+static const char *time_host(const timing *t, etch_enclosure *seconds)
+{
+    if (t->device->host.digits == 0)
+        return etch_text(t->arena,
+                         "the device '%s' has no way to the memory of its host: write its bytes a second, as "
+                         "host = 64 GB/s",
+                         t->device->name);
+    ratio(seconds, t->bytes, t->device->host);
+    return NULL;
+}
+
+const char *etch_host_time(etch_arena *arena, const etch_device *device, const etch_stack *stack,
+                           uint64_t bytes, etch_picoseconds *out)
+{
+    const timing t = {.arena = arena, .device = device, .bytes = bytes};
+    return find_time(&t, time_host, stack ? &stack->all : NULL, out);
+}

@@ -2,7 +2,7 @@
 #include "simulate/simulate_int.h"
 
 /* What a list of numbers is of. */
-typedef enum timed_kind { COMPUTATION, COLLECTIVE, MESSAGE } timed_kind;
+typedef enum timed_kind { COMPUTATION, COLLECTIVE, MESSAGE, MOVE } timed_kind;
 
 /* The number of a time; `*known`: it has been asked before. */
 static uint32_t number_of(etch_sim *sim, timed_kind kind, uint32_t what, uint32_t where, uint64_t bytes,
@@ -99,5 +99,16 @@ uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level)
     etch_picoseconds time = {0};
     const char *lacks =
         etch_message_time(sim->results, sim->cluster, sim->options->stack, level, bytes, &time);
+    return add(sim, number, lacks, time);
+}
+
+uint32_t etch_sim_move(etch_sim *sim, uint64_t bytes)
+{
+    bool known;
+    const uint32_t number = number_of(sim, MOVE, 0, 0, bytes, &known);
+    if (known)
+        return number;
+    etch_picoseconds time = {0};
+    const char *lacks = etch_host_time(sim->results, sim->cluster->device, sim->options->stack, bytes, &time);
     return add(sim, number, lacks, time);
 }

@@ -138,6 +138,24 @@ static void compute(engine *e, place at)
     etch_sim_pace_compute(e->pace, begins, time->count, at.class, at.node);
 }
 
+/* To or from the memory of the host, which no other rank takes part in. */
+static void move(engine *e, place at)
+{
+    const etch_sim_agent *agent = &e->run->agents[at.class];
+    const etch_class_program *p = agent->program->of;
+    const uint32_t label = etch_sim_label_of(e->sim, p, &p->nodes[at.node]);
+    const etch_picoseconds time = time_at(e->sim, agent->program->detail[at.node], label);
+    const timing t = {agent->begins[at.node], end_of(e, agent->begins[at.node], &time),
+                      agent->error[at.node] + time.error, agent->cause[at.node]};
+    note_event(e, &(etch_sim_event){.begins = t.begins,
+                                    .lasts = time.count,
+                                    .launched = etch_sim_launched(e->sim, at.node),
+                                    .class = at.class,
+                                    .other = UINT32_MAX,
+                                    .group = UINT32_MAX});
+    transfer(e, at, &t);
+}
+
 /* Waits for the other classes of the group. All of them have as many collectives of the family. */
 static void meet(engine *e, place at)
 {
@@ -270,6 +288,8 @@ static void begin(engine *e, place at)
         compute(e, at);
     else if (node->type == ETCH_NODE_COLL)
         meet(e, at);
+    else if (etch_node_moves(node->type))
+        move(e, at);
     else if (e->sim->cluster->eager)
         pass_eagerly(e, at);
     else

@@ -8,6 +8,8 @@ uint32_t etch_sim_label_of(const etch_sim *sim, const etch_class_program *progra
 {
     if (node->type == ETCH_NODE_COLL)
         return sim->family_label[node->family];
+    if (etch_node_moves(node->type))
+        return node->type == ETCH_NODE_LOAD ? sim->load_label : sim->store_label;
     const etch_peer peer = program->peers[node->peer];
     return peer.shift ? sim->ring_label[peer.axis] : sim->message_label;
 }
@@ -108,7 +110,7 @@ void etch_sim_each_edge(const etch_sim *sim, const etch_class_program *p, bool s
         if ((streams || stream == 0) && last[stream] != UINT32_MAX)
             edge(data, last[stream], i);
         last[stream] = i;
-        last_comm = node->type == ETCH_NODE_COMP ? last_comm : i;
+        last_comm = etch_node_communicates(node->type) ? i : last_comm;
     }
 }
 
@@ -141,6 +143,8 @@ static void prepare(etch_sim *sim, const etch_class_program *of, bool streams, e
     for (uint32_t i = 0; i < count; i++)
         if (of->nodes[i].type == ETCH_NODE_COMP)
             p->detail[i] = etch_sim_compute(sim, &of->nodes[i], false);
+        else if (etch_node_moves(of->nodes[i].type))
+            p->detail[i] = etch_sim_move(sim, of->nodes[i].bytes);
     list_collectives(sim, p);
     list_messages(sim, p);
 }

@@ -32,7 +32,9 @@ static const char *stage_label(const etch_sim *sim)
 void etch_sim_label(etch_sim *sim)
 {
     const uint32_t families = sim->job->family_count;
-    sim->labels = ETCH_NEW_ARRAY(sim->results, families + 1 + sim->job->mesh_count, const char *);
+    enum { OF_STAGES_AND_HOST = 3 };
+    sim->labels =
+        ETCH_NEW_ARRAY(sim->results, families + OF_STAGES_AND_HOST + sim->job->mesh_count, const char *);
     sim->family_label = ETCH_NEW_ARRAY(sim->results, families, uint32_t);
     for (uint32_t f = 0; f < families; f++)
         sim->family_label[f] = label_of(sim, sim->job->families[f].label);
@@ -47,6 +49,10 @@ void etch_sim_label(etch_sim *sim)
             if (peer.shift)
                 sim->ring_label[peer.axis] = label_of(sim, sim->job->mesh[peer.axis].name);
         }
+    if (sim->job->uses_host) {
+        sim->load_label = label_of(sim, "from host");
+        sim->store_label = label_of(sim, "to host");
+    }
 }
 
 /* ---- the result ---------------------------------------------------------------------------------------- */
@@ -102,6 +108,8 @@ static bool simulate(etch_sim *sim, etch_simulated *out)
     out->family_label = sim->family_label;
     out->message_label = sim->message_label;
     out->ring_label = sim->ring_label;
+    out->load_label = sim->load_label;
+    out->store_label = sim->store_label;
     out->classes = classes;
     out->class_count = sim->class_count;
     out->class_of = sim->class_of;

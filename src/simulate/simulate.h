@@ -67,6 +67,8 @@ typedef struct etch_simulated {
     const uint32_t *family_label;
     uint32_t message_label;
     const uint32_t *ring_label;
+    /* of what goes from the memory of the host, and to it, where the job has that */
+    uint32_t load_label, store_label;
     /* in the order of their first ranks */
     const etch_simulated_class *classes;
     uint32_t class_count;

@@ -63,6 +63,8 @@ typedef struct etch_sim {
     const char **labels;
     uint32_t label_count;
     uint32_t *family_label, message_label, *ring_label;
+    /* of what goes from the memory of the host, and to it; where the job has that */
+    uint32_t load_label, store_label;
     /* what takes no time: communication of this label, or, as `label_count`, what computes; UINT32_MAX:
      * nothing */
     uint32_t free;
@@ -103,6 +105,7 @@ etch_node_collective etch_sim_collective_of(uint8_t collective);
 uint32_t etch_sim_compute(etch_sim *sim, const etch_node *node, bool slow);
 uint32_t etch_sim_collective(etch_sim *sim, const etch_node *node, uint32_t spread);
 uint32_t etch_sim_message(etch_sim *sim, uint64_t bytes, uint32_t level);
+uint32_t etch_sim_move(etch_sim *sim, uint64_t bytes);
 
 /* ---- prepare.c: programs as the engine wants them ------------------------------------------------------ */
 
@@ -117,7 +120,7 @@ typedef struct etch_sim_program {
     const etch_class_program *of;
     /* by node: those that wait for it, from `follows[first_follower[i]]` on; for how many it waits */
     uint32_t *first_follower, *follows, *waits;
-    /* COMP: the number of its time; COLL: how many of its family are before it */
+    /* COMP, LOAD, STORE: the number of its time; COLL: how many of its family are before it */
     uint32_t *detail;
     /* by family: its nodes, in order */
     uint32_t **collectives, *collective_count;

@@ -194,6 +194,8 @@ static void describe_node(const etch_brief_program *p, uint32_t node, etch_arena
         return;
     }
     put_long(arena, out, n->bytes);
+    if (etch_node_moves(n->type))
+        return;
     if (n->type == ETCH_NODE_COLL) {
         ETCH_PUSH(arena, out, n->family);
         ETCH_PUSH(arena, out, n->collective);

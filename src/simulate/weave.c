@@ -69,7 +69,7 @@ static etch_sim_span lasts_of(const weaving *w, uint32_t index)
     uint32_t timed = w->program->prepared->detail[index], number;
     if (node->type == ETCH_NODE_COLL) {
         timed = etch_sim_collective(sim, node, group_of(w, node, &number)->spread);
-    } else if (node->type != ETCH_NODE_COMP) {
+    } else if (node->type != ETCH_NODE_COMP && !etch_node_moves(node->type)) {
         const uint32_t rank = sim->first_rank[w->class];
         const uint32_t peer = etch_peer_rank(sim->job, w->program->of->peers[node->peer], rank);
         timed = etch_sim_message(sim, node->bytes, etch_sim_path(sim, rank, peer));

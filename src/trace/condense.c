@@ -346,9 +346,10 @@ static void check_passed_over(condensing *c)
 
 /* ---- order of communication ---------------------------------------------------------------------------- */
 
-static bool takes_slot(uint8_t work)
+/* Memory nodes take the slot as well, and end by themselves: nobody waits for their turn. */
+static bool is_ordered(uint8_t work)
 {
-    return work == ETCH_WORK_COLLECTIVE || work == ETCH_WORK_SEND || work == ETCH_WORK_MEMORY;
+    return work == ETCH_WORK_COLLECTIVE || work == ETCH_WORK_SEND;
 }
 
 static void complain_unordered(condensing *c, uint32_t before, uint32_t index)
@@ -360,11 +361,11 @@ static void complain_unordered(condensing *c, uint32_t before, uint32_t index)
         return;
     name_node(c, before, &other);
     etch_find(c->d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_UNORDERED, name_node(c, index, &node),
-              "let each collective, send and memory node of a rank depend on the one before it",
+              "let each collective and send of a rank depend on the one before it",
               "it does not wait for %s, and may be issued before it", etch_node_text(other.ref, text));
 }
 
-/* Nodes that take the communication slot must form a chain: in an order with parents first, each must
+/* Collectives and sends must form a chain: in an order with parents first, each must
  * descend from the one before it. `latest` is, by node, 1 + the number of the last of them that it
  * descends from. */
 static etch_status check_chain(condensing *c)
@@ -376,7 +377,7 @@ static etch_status check_chain(condensing *c)
         return ETCH_ENOMEM;
     for (uint32_t i = 0; i < c->count; i++) {
         const uint32_t at = c->topological ? c->topological[i] : i;
-        if (takes_slot(p->work[at])) {
+        if (is_ordered(p->work[at])) {
             if (latest[at] != count)
                 complain_unordered(c, previous, at);
             latest[at] = ++count;

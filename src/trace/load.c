@@ -52,7 +52,7 @@ static uint64_t integer_of(const etch_trace_node *node, etch_chakra_attribute at
     return 0;
 }
 
-static etch_loaded_work work_of(etch_work work)
+static etch_loaded_work work_of(const etch_trace_node *node, etch_work work)
 {
     switch (work) {
     case ETCH_WORK_NOTHING:
@@ -68,7 +68,7 @@ static etch_loaded_work work_of(etch_work work)
     case ETCH_WORK_MEMORY:
         break;
     }
-    return ETCH_LOADED_MEMORY;
+    return node->type == ETCH_TYPE_MEM_LOAD ? ETCH_LOADED_LOADS : ETCH_LOADED_STORES;
 }
 
 static int by_number(const void *a, const void *b)
@@ -99,7 +99,7 @@ static void add_node(etch_arena *arena, const etch_rule_context *context, const 
             waits[left++] = waits[i];
     const bool computes = facts.work == ETCH_WORK_COMPUTE;
     const etch_loaded_node loaded = {.id = node->id,
-                                     .work = work_of(facts.work),
+                                     .work = work_of(node, facts.work),
                                      .collective = facts.collective,
                                      .flop = computes ? integer_of(node, ETCH_ATTRIBUTE_NUM_OPS) : 0,
                                      .bytes =

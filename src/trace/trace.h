@@ -184,8 +184,9 @@ typedef enum etch_loaded_work {
     /* passes in no time */
     ETCH_LOADED_NOTHING,
     ETCH_LOADED_COMPUTES,
-    /* of a memory that is not the rank's own */
-    ETCH_LOADED_MEMORY,
+    /* from a memory that is not the rank's own, and to it */
+    ETCH_LOADED_LOADS,
+    ETCH_LOADED_STORES,
     ETCH_LOADED_COLLECTIVE,
     ETCH_LOADED_SENDS,
     ETCH_LOADED_RECEIVES

@@ -14,7 +14,7 @@ TOKEN = re.compile(r"""
   | (?P<mark>->|\.\.|==|!=|<=|>=|//|[-+*/^=<>|%,.:()\[\]{}@~])
 """, re.X)
 KEYWORDS = set("as assume axis check cluster config device dim dtype else etch false for if import infer "
-               "mesh model module pad "
+               "mesh model module offload pad "
                "parallel param pin repeat shard stage sweep tag train true use weight where zero".split())
 CONTINUES = {",", "+", "-", "*", "/", "^", "="}  # a line that ends in one goes on
 

@@ -3,7 +3,7 @@ travels, by hand."""
 
 import math
 
-from etchtest import (GPT, LLAMA, MODELS, Case, ask, attribute, lower, main, messages, nameless, options,
+from etchtest import (GPT, LLAMA, MODELS, Case, ask, attribute, lower, main, messages,
                       succeed, traces, value)
 from test_numbers import GPT_DIMS, LLAMA_DIMS
 from test_routing import DIMS as MOE_DIMS
@@ -219,7 +219,7 @@ class Memory(Case):
                                    sum(e * n for e, _, n in llama_weights(v)),
                                    ask(spec, "memory(states)", plan=f"p{i}"), LLAMA_DIMS)
 
-    def test_what_is_offloaded_costs_nothing_else(self):
+    def test_what_is_offloaded_changes_no_other_costs(self):
         spec = self.write("offload.etch", f"""etch 1
 import "{LLAMA}"
 parallel here {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
@@ -227,14 +227,6 @@ parallel away {{ mesh [dp]; shard B @ dp; zero 1 @ dp; offload = (optimizer, mas
 """)
         for asked in ("traffic(step)", "comm(step)", "rank_flops(step)"):
             self.assertEqual(ask(spec, asked, plan="here"), ask(spec, asked, plan="away"))
-        sets = dict(layers=2, hidden=20, heads=4, kv_heads=2, head_dim=4, ffn=28, vocab=44, batch=8, seq=8,
-                    micro=2, dp=2)
-        told = [succeed("lower", spec, *options(None, plan, sets), "-o", self.scratch / plan).err
-                for plan in ("here", "away")]
-        self.assertEqual("", told[0])
-        self.assertIn("remark[E0715]", told[1])
-        one, other = (traces(self.scratch / plan) for plan in ("here", "away"))
-        self.assertEqual([nameless(one[rank]) for rank in one], [nameless(other[rank]) for rank in other])
 
 
 class Experts(Case):

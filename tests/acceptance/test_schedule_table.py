@@ -39,7 +39,7 @@ FEATURES = {
     "clip": ("", "clip = 1.0", {}, "llama"),
     "recompute": ("", "recompute = layer", {}, "llama"),
     "`recompute = layer(first = 3)`": ("recompute = layer(first = 3)", "", {}, "llama"),
-    "offload": ("offload = optimizer", "", {}, "llama"),
+    "offload": ("offload optimizer @ host", "", {}, "llama"),
     "frozen embedding": ("", "freeze = embed", {}, "llama"),
     "frozen layers": ("", "freeze = (embed, layer)", {}, "llama"),
     "m < p": ("", "", {"pp": 3, "micro": 2, "batch": 8}, "llama"),
@@ -98,7 +98,7 @@ class Table(Stages):
         """The folder of the traces, and None; or None, and how it is refused: the code and what is said."""
         folder = self.scratch / "out"
         done = run("lower", spec, "--plan", "pipe", "--run", "own", "--set", settings(sets), "-o", folder,
-                   "-q", "--force")
+                   "-q", "--force", "--astra-sim")
         said = re.search(r"error\[(E\d+)\]: (.*)", done.err)
         return (None, said.groups()) if done.status else (folder, None)
 

@@ -230,6 +230,7 @@ class Unused(Stages):
             if self.answers("lower", path, *how, "-o", folder).status != 0:
                 return False
             self.assertFine(folder)
+            (folder / "memory.json").write_text('{"memory-type": "PER_NPU_MEMORY_EXPANSION"}')
             self.assertIn("verdict   always", succeed("verify", folder).out)
             if spec.bound.get("pp", 1) > 1:
                 self.assertStages(folder, path, "p", spec.sets(), spec.bound)

@@ -50,7 +50,7 @@ parallel p {
   balance = «truth|false»
   ranks = «count|8»
   order = «order|(pp,dp,tp)»
-  offload = «offload|optimizer»
+  offload «offload|optimizer» @ host, ahead = «prefetch|1»
   for «selector|mlp» { shard «sharded|H» @ () }
 }
 parallel full {

@@ -237,6 +237,12 @@ def edge_to_itself(nodes):
 
 @breach("neither COMP_NODE nor COMM_COLL_NODE")
 @change(0)
+def metadata_node(nodes):
+    nodes[0].type = 1
+
+
+@breach("attribute num_ops does not belong here")
+@change(0)
 def memory_node(nodes):
     nodes[0].type = 2
 

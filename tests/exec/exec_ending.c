@@ -24,6 +24,7 @@ typedef struct instance {
     const etch_tensor *gradient;
     uint32_t number;    /* of the instance */
     uint32_t done;      /* axes over which it has been reduced */
+    bool is_loaded;     /* its states have come from the memory of the host, and have not gone back */
     size_t size, parts; /* elements on a rank, parts that they are updated in */
     flat ranks[MOST_RANKS];
     exec_change *change; /* its update, where that has parts */
@@ -388,9 +389,61 @@ static void check_gradient(const ending *e, const instance *x)
     compare(e, x, expected, false, x->gradient->name);
 }
 
+/* What a part of an update is, element by element: FLOP; tensors in f32 that it reads or writes, the gradient
+ * or what takes its place; whether it reads the weight, and writes it as well; states, read and written. */
+typedef struct rule {
+    const char *name;
+    uint32_t flop, singles, weight, states;
+    /* what products read or have made, in bf16 */
+    uint32_t factors;
+    /* of a state: bytes of an element, and elements that share a scale of 4 bytes; 0: none do */
+    uint32_t width, block;
+} rule;
+
+static const rule *rule_named(const char *name)
+{
+    static const rule rules[] = {
+        {"adamw", 12, 1, 2, 2, 0, 4, 0},        {"adamw_8bit", 20, 1, 2, 2, 0, 1, 2048},
+        {"sgd", 2, 1, 2, 0, 0, 4, 0},           {"sgd_momentum", 4, 1, 2, 1, 0, 4, 0},
+        {"lamb_norms", 14, 2, 1, 2, 0, 4, 0},   {"lamb", 2, 1, 2, 0, 0, 4, 0},
+        {"muon_momentum", 4, 1, 0, 1, 1, 4, 0}, {"muon", 3, 0, 2, 0, 1, 4, 0}};
+    uint32_t i = 0;
+    while (strcmp(rules[i].name, name) != 0)
+        EXEC_REQUIRE(++i < sizeof rules / sizeof *rules);
+    return &rules[i];
+}
+
+static const rule *rule_of(const end_work *work)
+{
+    return rule_named(etch_row_name(work->row));
+}
+
+/* The part of the weight's update that reads and writes states. */
+static const rule *rule_of_states(const ending *e, const etch_tensor *weight)
+{
+    const char *name = etch_row_name(etch_optimizer_of(e->ranks->placed->training, weight));
+    return rule_named(strcmp(name, "lamb") == 0   ? "lamb_norms"
+                      : strcmp(name, "muon") == 0 ? "muon_momentum"
+                                                  : name);
+}
+
+/* Bytes of states of so many elements of a weight that are in the memory of the host: moments, master copies
+ * in f32. */
+static size_t states_away(const ending *e, const etch_tensor *weight, size_t elements)
+{
+    const uint32_t away = e->ranks->placed->plan->offload.states;
+    const rule *r = rule_of_states(e, weight);
+    const size_t scales = r->block ? (elements + r->block - 1) / r->block : 0;
+    const bool master = e->ranks->placed->training->train.optimizer.master;
+    return (away & ETCH_OFFLOAD_MOMENTS ? r->states * (elements * r->width + 4 * scales) : 0) +
+           (away & ETCH_OFFLOAD_MASTER && master ? 4 * elements : 0);
+}
+
 /* Each rank changes its part of the weight against the gradient. */
 static void update(const ending *e, instance *x)
 {
+    if (!x->is_loaded && states_away(e, x->gradient->of, 1) > 0)
+        exec_fail(&e->ranks->env, "%s is updated without its states", x->gradient->of->name);
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         flat *f = &x->ranks[r];
         const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
@@ -402,6 +455,8 @@ static void update(const ending *e, instance *x)
 
 static void check_weight(const ending *e, const instance *x)
 {
+    if (x->is_loaded)
+        exec_fail(&e->ranks->env, "states of %s do not go back", x->gradient->of->name);
     const exec_array *old = weights_of(e, x);
     const exec_array *slope = expected_gradient(e, x);
     exec_array *expected = exec_array_like(e->arena, old);
@@ -460,31 +515,6 @@ static void run_share(const ending *e, const end_work *said)
                   exec_integer(said->bytes));
 }
 
-/* What a part of an update is, element by element: FLOP; tensors in f32 that it reads or writes, the gradient
- * or what takes its place; whether it reads the weight, and writes it as well; states, read and written. */
-typedef struct rule {
-    const char *name;
-    uint32_t flop, singles, weight, states;
-    /* what products read or have made, in bf16 */
-    uint32_t factors;
-    /* of a state: bytes of an element, and elements that share a scale of 4 bytes; 0: none do */
-    uint32_t width, block;
-} rule;
-
-static const rule *rule_of(const end_work *work)
-{
-    static const rule rules[] = {
-        {"adamw", 12, 1, 2, 2, 0, 4, 0},        {"adamw_8bit", 20, 1, 2, 2, 0, 1, 2048},
-        {"sgd", 2, 1, 2, 0, 0, 4, 0},           {"sgd_momentum", 4, 1, 2, 1, 0, 4, 0},
-        {"lamb_norms", 14, 2, 1, 2, 0, 4, 0},   {"lamb", 2, 1, 2, 0, 0, 4, 0},
-        {"muon_momentum", 4, 1, 0, 1, 1, 4, 0}, {"muon", 3, 0, 2, 0, 1, 4, 0}};
-    const char *name = etch_row_name(work->row);
-    uint32_t i = 0;
-    while (strcmp(rules[i].name, name) != 0)
-        EXEC_REQUIRE(++i < sizeof rules / sizeof *rules);
-    return &rules[i];
-}
-
 /* Of so many elements of a weight. Gradients are f32, and states unless the rule says otherwise, weights
  * bf16, a master copy f32, which is read instead of the weight, and written, too. */
 static size_t update_bytes(const ending *e, const rule *r, size_t elements)
@@ -519,6 +549,27 @@ static void check_update(const ending *e, const end_work *said)
     if (bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "%s of %zu elements: %u bytes are said, and %zu moved",
                   etch_row_name(said->row), elements, exec_integer(said->bytes), bytes);
+}
+
+/* States come from the memory of the host, where they are, or go back to it. */
+static void move_states(const ending *e, const end_work *said, bool loads)
+{
+    size_t bytes = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < e->all.count; i++) {
+        instance *x = &e->all.at[i];
+        if (!holds(said, x->gradient))
+            continue;
+        if (x->is_loaded == loads)
+            exec_fail(&e->ranks->env, "states of %s are %s", x->gradient->of->name,
+                      loads ? "loaded twice" : "stored, and are not there");
+        x->is_loaded = loads;
+        bytes += states_away(e, x->gradient->of, x->ranks[0].count);
+        any = true;
+    }
+    if (any && bytes != (size_t)runs_of(e, said->weight_group) * exec_integer(said->bytes))
+        exec_fail(&e->ranks->env, "%zu bytes of states are %s, %u are said", bytes,
+                  loads ? "loaded" : "stored", runs_of(e, said->weight_group) * exec_integer(said->bytes));
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
@@ -635,6 +686,9 @@ static void finish_stage(ending *e)
     exec_env *env = &e->ranks->env;
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         check_gradient(e, &e->all.at[i]);
+    const end_works loads = end_loads(placed), stores = end_stores(placed);
+    for (uint32_t i = 0; i < loads.count && !env->failure; i++)
+        move_states(e, &loads.at[i], true);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         prepare(e, &e->all.at[i]);
     check_updates(e, ETCH_END_PREPARE);
@@ -645,6 +699,8 @@ static void finish_stage(ending *e)
     check_updates(e, ETCH_END_UPDATE);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
         update(e, &e->all.at[i]);
+    for (uint32_t i = 0; i < stores.count && !env->failure; i++)
+        move_states(e, &stores.at[i], false);
     for (uint32_t i = 0; i < gathers.count && !env->failure; i++)
         run_bucket(e, &gathers.at[i]);
     for (uint32_t i = 0; i < e->all.count && !env->failure; i++)

@@ -279,6 +279,15 @@ static void write_options(composer *c)
         etch_buf_puts(&c->out, "  attend = ring\n");
 }
 
+/* Last of all: the rest of what a number makes stays as it is. */
+static void write_offload(composer *c)
+{
+    static const char *const states[] = {"optimizer", "master", "moments"};
+    const uint32_t which = exec_roll(c->dice, 3);
+    if (roll(c, 2))
+        etch_buf_printf(&c->out, "  offload %s @ host, ahead = %u\n", states[which], exec_roll(c->dice, 3));
+}
+
 /* ---- the spec ------------------------------------------------------------------------------------------ */
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -375,6 +384,7 @@ static exec_combination combine(etch_arena *arena, uint64_t seed, bool padded)
     find_sizes(&c, sizes);
     if (padded)
         write_pads(&c, sizes);
+    write_offload(&c);
     etch_buf_puts(&c.out, "}\n");
     exec_combination made = {.family = c.family, .ranks = product(&c, UINT32_MAX)};
     for (uint32_t r = 0; r < ROLES; r++)

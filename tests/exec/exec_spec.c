@@ -711,6 +711,7 @@ static void write_scopes(const writer *w, etch_buf *out, const etch_plan *plan, 
 
 static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
 {
+    static const char *const states[] = {NULL, "master", "moments", "optimizer"};
     etch_buf_printf(out, "parallel %s {\n  mesh [", plan->name);
     for (uint32_t a = 0; a < plan->mesh.count; a++)
         etch_buf_printf(out, "%s%s = %s", a ? ", " : "", plan->mesh.at[a].name,
@@ -729,6 +730,9 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
         etch_buf_puts(out, "  balance = false\n");
     if (plan->rings)
         etch_buf_puts(out, "  attend = ring\n");
+    if (plan->offload.states)
+        etch_buf_printf(out, "  offload %s @ host, ahead = %u\n", states[plan->offload.states],
+                        (unsigned)plan->offload.ahead);
     if (plan->keep_gathers)
         etch_buf_puts(out, "  keep = gathers\n");
     write_scopes(w, out, plan, 0);

@@ -146,7 +146,7 @@ static const struct keyword {
     {"model", MODEL}, {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
     {"pin", PIN},     {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"sweep", SWEEP},
     {"tag", TAG},     {"train", TRAIN},   {"true", TRUE_},    {"use", USE},           {"weight", WEIGHT},
-    {"where", WHERE}, {"zero", ZERO},     {"device", DEVICE}, {"cluster", CLUSTER},
+    {"where", WHERE}, {"zero", ZERO},     {"device", DEVICE}, {"cluster", CLUSTER},   {"offload", OFFLOAD},
 };
 
 static int scan_word(oracle *o, int *value)

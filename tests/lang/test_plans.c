@@ -243,7 +243,7 @@ END_TEST
 #define SLOTS                                                                                             \
     "  help a slot is one action, or the forward one of a microbatch and after & one that takes another " \
     "microbatch back: F3&B1\n"
-#define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
+#define OFFLOAD "  help write offload optimizer @ host, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)

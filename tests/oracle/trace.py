@@ -21,12 +21,13 @@ import sys
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "emit" / "chakra.proto"
-COMP, SEND, RECV, COLL = 4, 5, 6, 7
+LOAD, STORE, COMP, SEND, RECV, COLL = 2, 3, 4, 5, 6, 7
 MESSAGES = {SEND: "send", RECV: "recv"}
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
 # The attributes of a node: exactly these, each as a value of exactly this kind.
 ATTRIBUTES = {
     COMP: {"is_cpu_op": "bool_val", "num_ops": "int64_val", "tensor_size": "uint64_val"},
+    **dict.fromkeys((LOAD, STORE), {"is_cpu_op": "bool_val", "tensor_size": "uint64_val"}),
     COLL: {"is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val",
            "pg_name": "string_val"},
     **dict.fromkeys(MESSAGES, {"is_cpu_op": "bool_val", "comm_size": "int64_val", "comm_src": "int32_val",
@@ -140,12 +141,16 @@ def read_node(raw):
     parsed = canonical(NodeMessage, raw)
     if parsed.type not in ATTRIBUTES:
         raise Broken(f"type {parsed.type} is neither COMP_NODE nor COMM_COLL_NODE, COMM_SEND_NODE, "
-                     f"COMM_RECV_NODE")
+                     f"COMM_RECV_NODE, MEM_LOAD_NODE, MEM_STORE_NODE")
     tensors = parsed.HasField("inputs") or parsed.HasField("outputs")
     if parsed.start_time_micros or parsed.duration_micros or tensors:
         raise Broken("fields are set that have no meaning here")
     values = attributes_of(parsed)
     node = Node(parsed.id, parsed.type, check_deps(parsed), None, None, None, None, None, None)
+    if parsed.type in (LOAD, STORE):
+        if values["tensor_size"] < 1:
+            raise Broken("tensor_size is less than 1")
+        return node._replace(tensor_size=values["tensor_size"])
     if parsed.type == COMP:
         if values["num_ops"] < 1:
             raise Broken("num_ops is less than 1")
@@ -500,13 +505,18 @@ def group_axes(manifest):
 
 def rank_totals(nodes, axes, messages):
     """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes,
-    comm_size))."""
+    comm_size), (loads, bytes of them, stores, bytes))."""
     comm = collections.defaultdict(lambda: [0, 0])
     num_ops = tensor_size = 0
+    host = {LOAD: [0, 0], STORE: [0, 0]}
     for node in nodes:
         if node.type == COMP:
             num_ops += node.num_ops
             tensor_size += node.tensor_size
+            continue
+        if node.type in (LOAD, STORE):
+            host[node.type][0] += 1
+            host[node.type][1] += node.tensor_size
             continue
         key = messages[node.message[:2]] if node.message else (node.collective, axes[node.group])
         if MESSAGES.get(node.type) == "recv":
@@ -515,7 +525,7 @@ def rank_totals(nodes, axes, messages):
         row[0] += 1
         row[1] += node.comm_size
     rows = tuple(sorted((collective, axis, *row) for (collective, axis), row in comm.items()))
-    return len(nodes), num_ops, tensor_size, rows
+    return len(nodes), num_ops, tensor_size, rows, (*host[LOAD], *host[STORE])
 
 
 def stage_totals(stage):
@@ -524,7 +534,9 @@ def stage_totals(stage):
                          int(row["bytes"]) + int(row["bytes_padding"]))
                         for row in stage["comm"]))
     return (stage["nodes"], int(stage["flop"]) + int(stage["flop_padding"]),
-            int(stage["bytes"]) + int(stage["bytes_padding"]), rows)
+            int(stage["bytes"]) + int(stage["bytes_padding"]), rows,
+            tuple(int(stage.get("host", {}).get(key, 0))
+                  for key in ("loads", "bytes_loaded", "stores", "bytes_stored")))
 
 
 def check_totals(manifest, traces):
@@ -621,9 +633,10 @@ def totals(folder):
     for rank in sorted(content.traces):
         ranks[rank_totals(content.traces[rank], axes, messages)].append(rank)
     rows = []
-    for (nodes, num_ops, tensor_size, comm), members in ranks.items():
+    for (nodes, num_ops, tensor_size, comm, host), members in ranks.items():
         rows.append({"ranks": members, "nodes": nodes, "num_ops": num_ops, "tensor_size": tensor_size,
-                     "comm": [dict(zip(("collective", "axes", "nodes", "comm_size"), row)) for row in comm]})
+                     "comm": [dict(zip(("collective", "axes", "nodes", "comm_size"), row)) for row in comm],
+                     "host": dict(zip(("loads", "bytes_loaded", "stores", "bytes_stored"), host))})
     return rows
 
 

@@ -13,12 +13,14 @@ import heapq
 import math
 from fractions import Fraction
 
-COMP, SEND, RECV, COLL = 4, 5, 6, 7
+LOAD, STORE, COMP, SEND, RECV, COLL = 2, 3, 4, 5, 6, 7
 PICO = 10**12
 
 Machine = collections.namedtuple("Machine",
-                                 "peak bandwidth levels all attention launch slowdown passes eager",
-                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1), Fraction(0), False))
+                                 "peak bandwidth levels all attention launch slowdown passes eager "
+                                 "host",
+                                 defaults=(Fraction(1), Fraction(1), 0, Fraction(1), Fraction(0), False,
+                                           None))
 
 
 def rounded(seconds):
@@ -82,6 +84,11 @@ def collective(machine, node, ranks):
 def message(machine, node):
     _, bandwidth, latency = machine.levels[path(machine, node.message[0], node.message[1])]
     return (latency + Fraction(node.comm_size) / bandwidth) * machine.all
+
+
+def move(machine, node):
+    """To the memory of the host, or from it."""
+    return Fraction(node.tensor_size) / machine.host * machine.all
 
 
 def computation(machine, node, slow=1):
@@ -206,8 +213,9 @@ class Events:
 
     def begin(self, rank, node):
         found = self.ranks[rank].nodes[node]
-        if found.type == COMP:
-            self.start([(rank, node)], self.lasts(rank, node))
+        if found.type in (COMP, LOAD, STORE):
+            self.start([(rank, node)], self.lasts(rank, node) if found.type == COMP
+                       else min(rounded(move(self.machine, found))))
             return True
         if node in self.ranks[rank].waiting:
             return False

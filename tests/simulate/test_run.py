@@ -147,6 +147,46 @@ class Runs(Case):
             Schedule(self, folder, answer, machine.launch).check()
 
 
+    def test_host(self):
+        """States go to the memory of the host and back. In one stream communication and they wait for each
+        other; else each direction has a stream of its own, and no rank waits for another one's."""
+        chance = random.Random(SEED)
+        spec = self.write("away.etch", f"""etch 1
+import "{LLAMA}"
+parallel near {{ mesh [dp, tp]; shard B @ dp, F @ tp; zero 1 @ dp; offload optimizer @ host }}
+parallel far  {{ mesh [pp, dp]; shard B @ dp; zero 1 @ dp; stage (embed, layer, head) @ pp
+  offload moments @ host, ahead = 3 }}
+""")
+        for number in range(ROUNDS // 4):
+            plan, axes = (("near", dict(dp=4, tp=2)), ("far", dict(pp=2, dp=4)))[number % 2]
+            values = random_values(chance, LLAMA, axes)
+            machine, text = random_machine(chance)
+            machine = machine._replace(host=chance.randint(1, 90) * 10**9)
+            text = text.replace("bandwidth", f"host = {machine.host // 10**9} GB/s, bandwidth", 1)
+            self.machine = self.write("machine.etch", text)
+            answer = self.simulate(spec, plan, values, "--streams", "one", "--times", "--stack", "any")
+            folder = trace.read(lower(self.scratch / "out", spec, plan=plan, sets=values, more=LOWERED))
+            events = plain.Events(machine, folder, lambda rank, node: answer["classes"][
+                answer["class_of"][rank]]["lasts"][node])
+            self.assertEqual(events.run(), answer["step_ps"], self.about)
+            for (rank, node), begins in events.begins.items():
+                self.assertEqual(answer["classes"][answer["class_of"][rank]]["begins"][node], begins)
+            answer = self.simulate(spec, plan, values, "--times", "--stack", "any")
+            for rank, nodes in folder.traces.items():
+                one = answer["classes"][answer["class_of"][rank]]
+                ends = [begins + lasts for begins, lasts in zip(one["begins"], one["lasts"])]
+                for kind in (plain.LOAD, plain.STORE):
+                    moves = [node for node in nodes if node.type == kind]
+                    self.assertTrue(moves)
+                    for before, node in zip([None, *moves], moves):
+                        waits = [ends[dep] for dep in node.deps] + ([ends[before.id]] if before else [])
+                        waits.append(machine.launch * (node.id + 1))
+                        self.assertEqual(max(waits), one["begins"][node.id])
+                        self.assertIn(one["lasts"][node.id], plain.rounded(plain.move(machine, node)))
+            brief = run("query", spec, "time(step)", "--plan", plan, "--set", settings(values), "--machine",
+                        self.machine, "--granularity", "op", "--stack", "any", "-q")
+            self.assertEqual(0, brief.status, brief)
+
     def test_fitted_kernels(self):
         """Every node of a step within a node, against the formulas of the tests of kernels."""
         values = dict(layers=1, hidden=1024, heads=8, kv_heads=8, head_dim=128, ffn=4096, vocab=2048, batch=2,

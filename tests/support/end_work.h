@@ -30,6 +30,7 @@ static inline void end_work_add(const etch_placed *placed, end_work *work, const
     work->bytes = end_work_plus(sym, work->bytes, c, c->read);
     work->bytes = end_work_plus(sym, work->bytes, c, c->written);
     work->bytes = end_work_plus(sym, work->bytes, c, c->payload);
+    work->bytes = end_work_plus(sym, work->bytes, c, c->moved);
 }
 
 /* In the order of the end; of the norm one for each group. */
@@ -78,6 +79,16 @@ static inline end_works end_norms(const etch_placed *placed)
 static inline end_works end_updates(const etch_placed *placed)
 {
     return end_works_of(placed, ETCH_END_UPDATE);
+}
+
+static inline end_works end_loads(const etch_placed *placed)
+{
+    return end_works_of(placed, ETCH_END_LOAD);
+}
+
+static inline end_works end_stores(const etch_placed *placed)
+{
+    return end_works_of(placed, ETCH_END_STORE);
 }
 
 static inline end_works end_gathers(const etch_placed *placed)

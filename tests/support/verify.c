@@ -30,6 +30,8 @@ static const char *const end_roles[] = {[ETCH_END_NONE] = "step",
                                         [ETCH_END_SHARE_PREPARED] = "share of the update",
                                         [ETCH_END_REFINE] = "second part of the update",
                                         [ETCH_END_SHARE_REFINED] = "second share of the update",
+                                        [ETCH_END_LOAD] = "load",
+                                        [ETCH_END_STORE] = "store",
                                         [ETCH_END_GATHER] = "end's gather"};
 
 const char *verify_task_name(const verifying *v, const etch_step_task *task)
@@ -69,6 +71,8 @@ static const char *wrong_axes(const verifying *v, const etch_step_task *task)
     const uint32_t mesh = verify_mesh_axes(v), stages = etch_stage_axes(v->placed);
     if (task->kind == ETCH_TASK_COMPUTE)
         return task->axes ? "computes over axes" : NULL;
+    if (task->kind == ETCH_TASK_LOAD || task->kind == ETCH_TASK_STORE)
+        return task->axes ? "is over axes" : NULL;
     if (task->axes == 0)
         return "is over no axes";
     if (task->axes & ~mesh)
@@ -132,6 +136,10 @@ static bool check_sums(verifying *v, const etch_step_task *task)
         add_term(v, &bytes, often, c->read);
         add_term(v, &bytes, often, c->written);
         add_term(v, &bytes, often, c->payload);
+        add_term(v, &bytes, often, c->moved);
+        if ((c->moved != NULL) != (task->kind == ETCH_TASK_LOAD || task->kind == ETCH_TASK_STORE))
+            return verify_wrong(v, "%s %s", verify_task_name(v, task),
+                                c->moved ? "moves bytes" : "moves nothing");
         if (c->payload && task->kind == ETCH_TASK_COMPUTE)
             return verify_wrong(v, "%s computes and has a payload", verify_task_name(v, task));
     }

@@ -9,9 +9,10 @@ typedef struct weight_end {
     uint32_t place;             /* in the order of the groups, from 1 */
     uint32_t adds;              /* of the training graph, to its gradient */
     uint32_t reduced, gathered; /* axes */
-    uint32_t shared, norms, updates;
-    uint32_t parts; /* of its update before the last one */
-    uint32_t told;  /* axes over whose ranks something is shared after the first of these */
+    uint32_t shared, norms, updates, loads, stores;
+    uint32_t parts;   /* of its update before the last one */
+    uint32_t told;    /* axes over whose ranks something is shared after the first of these */
+    etch_expr loaded; /* bytes */
 } weight_end;
 
 typedef struct ending {
@@ -137,11 +138,15 @@ static bool check_end_task(const ending *e, const etch_step_task *task)
     verifying *v = e->v;
     const bool computes = task->end == ETCH_END_NORM || task->end == ETCH_END_UPDATE ||
                           task->end == ETCH_END_PREPARE || task->end == ETCH_END_REFINE;
+    const bool loads = task->end == ETCH_END_LOAD, stores = task->end == ETCH_END_STORE;
+    const etch_task_kind kind = computes ? ETCH_TASK_COMPUTE
+                                : loads  ? ETCH_TASK_LOAD
+                                : stores ? ETCH_TASK_STORE
+                                         : ETCH_TASK_COLLECTIVE;
     const bool of_all = task->end == ETCH_END_NORM || task->end == ETCH_END_NORM_REDUCE;
     if (task->end == ETCH_END_NONE || task->kernel)
         return verify_wrong(v, "%s is among the tasks of the end", verify_task_name(v, task));
-    if (task->kind != (computes ? ETCH_TASK_COMPUTE : ETCH_TASK_COLLECTIVE) ||
-        task->phase != (computes ? ETCH_OPTIMIZER : ETCH_SYNC))
+    if (task->kind != kind || task->phase != (kind == ETCH_TASK_COLLECTIVE ? ETCH_SYNC : ETCH_OPTIMIZER))
         return verify_wrong(v, "%s is of the wrong kind or phase", verify_task_name(v, task));
     if (of_all != !task->group)
         return verify_wrong(v, "%s is of the wrong weight group", verify_task_name(v, task));
@@ -199,6 +204,14 @@ static bool note_contribution(const ending *e, const etch_step_task *task, const
     case ETCH_END_UPDATE:
         end->updates++;
         return true;
+    case ETCH_END_LOAD:
+        end->loads++;
+        end->loaded = c->moved;
+        return true;
+    case ETCH_END_STORE:
+        end->stores++;
+        return verify_same(e->v, c->moved, end->loaded) ||
+               verify_wrong(e->v, "of %s other bytes are stored than are loaded", c->tensor->name);
     case ETCH_END_PREPARE:
     case ETCH_END_REFINE:
         end->parts++;
@@ -317,6 +330,10 @@ static bool check_weight(const ending *e, const etch_tensor *weight)
     if (end->told & ~(parts | sharding_axes(placed, weight)))
         return verify_wrong(v, "the update of %s is shared over %s, which do not divide it", name,
                             etch_axes_label(placed, end->told));
+    const bool away = !etch_is_zero(etch_offloaded_bytes(placed, weight));
+    if (end->loads != away || end->stores != away)
+        return verify_wrong(v, "states of %s are loaded %u times and stored %u times", name,
+                            (unsigned)end->loads, (unsigned)end->stores);
     return end->gathered == gathered ||
            verify_wrong(v, "weight %s is gathered over %s and updated in parts over %s", name,
                         etch_axes_label(placed, end->gathered), etch_axes_label(placed, gathered));

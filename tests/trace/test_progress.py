@@ -123,6 +123,19 @@ def worst(eager, rendezvous):
     return "always" if {eager, rendezvous} == {"always"} else "timing"
 
 
+def add_memory(chance, nodes):
+    """The same nodes, and up to three memory nodes among them, that wait for any and that any wait for."""
+    for _ in range(chance.randrange(1, 4)):
+        at = chance.randrange(len(nodes) + 1)
+        moved = [node._replace(deps=[dep + (dep >= at) for dep in node.deps]) for node in nodes]
+        deps = sorted(chance.sample(range(at), chance.randrange(min(at, 2) + 1)))
+        nodes = [*moved[:at], progress.Node(deps, "memory", None), *moved[at:]]
+        if at + 1 < len(nodes) and chance.random() < 0.7:
+            waits = chance.randrange(at + 1, len(nodes))
+            nodes[waits] = nodes[waits]._replace(deps=sorted({*nodes[waits].deps, at}))
+    return nodes
+
+
 class Progress(unittest.TestCase):
     def check(self, rendezvous):
         chance, seen = random.Random(17 + rendezvous), collections.Counter()
@@ -156,6 +169,27 @@ class Progress(unittest.TestCase):
         self.assertGreater(seen["stalls", True, False], CASES // 20, seen)
         self.assertGreater(seen["timing", False, True], CASES // 20, seen)
         self.assertGreater(seen["timing", True, True], 2, seen)
+
+    def test_memory(self):
+        """Memory nodes that nothing orders change no verdict: they end by themselves."""
+        chance, seen = random.Random(29), collections.Counter()
+        folder = pathlib.Path("traces")
+        for rendezvous in (False, True) * (CASES // 10):
+            programs = draw_programs(chance)
+            protocol = "--rendezvous" if rendezvous else "--eager"
+            write(folder, programs)
+            before, codes = verdict(folder, protocol)
+            if before["verdict"] == "timing":
+                continue
+            free = [add_memory(chance, nodes) for nodes in programs]
+            search = progress.Search(free, GROUPS, rendezvous)
+            write(folder, free)
+            told, codes = verdict(folder, protocol)
+            with self.subTest(programs=free, rendezvous=rendezvous, codes=codes):
+                self.assertEqual(before["verdict"], told["verdict"])
+                self.assertEqual(told["verdict"] == "stalls", search.can_stall)
+            seen[told["verdict"]] += 1
+        self.assertGreater(min(seen["always"], seen["stalls"]), 3, seen)
 
     def test_eager(self):
         self.check(False)

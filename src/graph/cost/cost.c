@@ -248,8 +248,8 @@ static void push_as(const listing *l, const etch_cost *like, etch_measure measur
 static uint32_t measures_of(const etch_step_contribution *c)
 {
     return (c->payload ? 1u << ETCH_COMM | 1u << ETCH_WIRE : 0) |
-           (c->read || c->written ? 1u << ETCH_TRAFFIC : 0) | (c->cached ? 1u << ETCH_CACHED : 0) |
-           (c->flop ? 1u << ETCH_RANK_FLOPS : 0);
+           (c->read || c->written ? 1u << ETCH_TRAFFIC : 0) | (c->moved ? 1u << ETCH_HOST_TRAFFIC : 0) |
+           (c->cached ? 1u << ETCH_CACHED : 0) | (c->flop ? 1u << ETCH_RANK_FLOPS : 0);
 }
 
 /* One contribution to the step of a rank. */
@@ -267,6 +267,8 @@ static void list_contribution(void *data, const etch_step_task *task, const etch
             push_as(l, &item, ETCH_WIRE,
                     etch_mul(l->sym, c->payload, ring_share(l->sym, task->collective, item.ranks)));
     }
+    item.read = task->kind == ETCH_TASK_LOAD ? c->moved : etch_int(l->sym, 0);
+    push_as(l, &item, ETCH_HOST_TRAFFIC, c->moved);
     item.read = c->written && !c->read ? etch_int(l->sym, 0) : c->read;
     if (is_asked(l, ETCH_TRAFFIC))
         push_as(l, &item, ETCH_TRAFFIC, c->written ? etch_add(l->sym, item.read, c->written) : c->read);

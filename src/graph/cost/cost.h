@@ -59,6 +59,8 @@ typedef enum etch_measure {
     ETCH_COMM,
     /* bytes of one rank that a ring sends */
     ETCH_WIRE,
+    /* bytes between the memories of one rank's host and device */
+    ETCH_HOST_TRAFFIC,
     /* bytes that the caches of one rank hold when the run has ended */
     ETCH_CACHED,
     /* bytes that one microbatch keeps for backward, whole job */
@@ -83,6 +85,10 @@ typedef enum etch_memory {
     ETCH_MEMORY_ACTIVATIONS,
     /* the most that is there beside that while a layer is worked on */
     ETCH_MEMORY_WORKSPACE,
+    /* room for what comes from the host's memory, and goes back */
+    ETCH_MEMORY_STAGING,
+    /* what is in the memory of the host */
+    ETCH_MEMORY_HOST,
     ETCH_MEMORY_COUNT
 } etch_memory;
 
@@ -93,7 +99,7 @@ const char *etch_memory_name(etch_memory memory);
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
-    /* traffic: of `each`, what is read; the rest is written */
+    /* traffic: of `each`, what is read, of the host's memory what is loaded; the rest is written */
     etch_expr read;
     etch_phase phase;
     /* op; NULL for params; saved: what it is kept for */
@@ -129,8 +135,8 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS, ETCH_SAVED). `training` without a backward pass:
  * forward only. */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL:
- * of the only one. */
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_HOST_TRAFFIC, ETCH_CACHED)
+ * of a stage; NULL: of the only one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 /* Of them, those of the measures with a bit in `measures` (1u << ETCH_COMM). Items of ETCH_COUNTED_MEASURES
  * need counted kernels. */

@@ -16,6 +16,10 @@ etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, e
  * `stage`, which that is, and `values`: as etch_placed_workspace takes them. */
 etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *view,
                                const etch_stage_place *place, const etch_valuation *values);
+/* The most bytes of states of the optimizer on the device of a stage (`view` NULL: of all) at a time, of
+ * those that are in the memory of the host: of weight groups that are updated one after the other as many as
+ * are loaded ahead, the one that is updated, and the one before it, which is stored. */
+etch_expr etch_staging_bytes(const etch_placed *placed, const etch_stage_view *view);
 /* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
 etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 

@@ -21,7 +21,8 @@ const char *etch_memory_name(etch_memory memory)
     static const char *const names[] = {
         [ETCH_MEMORY_WEIGHTS] = "weights",         [ETCH_MEMORY_GRADS] = "grads",
         [ETCH_MEMORY_MASTER] = "master",           [ETCH_MEMORY_MOMENTS] = "moments",
-        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "workspace"};
+        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "workspace",
+        [ETCH_MEMORY_STAGING] = "staging",         [ETCH_MEMORY_HOST] = "host"};
     return (unsigned)memory < ETCH_MEMORY_COUNT ? names[memory] : NULL;
 }
 
@@ -95,13 +96,29 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
     if (!l->training->train.optimizer.row)
         return;
-    const uint32_t away = l->placed->plan->offloaded;
-    if (!(away & ETCH_OFFLOAD_MASTER))
-        push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
+    const uint32_t away = l->placed->plan->offload.states;
+    const uint32_t lasting = away & ETCH_OFFLOAD_MASTER ? etch_lasting_master_bytes(l->training) : 0;
+    push_bytes(l, weight, copies, ETCH_MEMORY_HOST, etch_offloaded_bytes(l->placed, weight));
+    push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training) - lasting);
     if (!(away & ETCH_OFFLOAD_MOMENTS))
         push_bytes(l, weight, copies, ETCH_MEMORY_MOMENTS,
                    etch_moment_bytes(l->training, etch_optimizer_of(l->training, weight),
                                      held_elements(l, weight, ETCH_MEMORY_MOMENTS)));
+}
+
+/* Room for states of the optimizer on their way between host and device. */
+static void list_staging(const listing *l)
+{
+    const etch_cost staging = {
+        .measure = ETCH_HELD,
+        .memory = ETCH_MEMORY_STAGING,
+        .phase = ETCH_OPTIMIZER,
+        .each = etch_staging_bytes(l->placed, l->stage),
+        .times = etch_int(l->sym, 1),
+        .scope = l->training->graph->scopes.at[0],
+        .span = l->placed->plan->offload.span,
+    };
+    push(l, staging);
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------- */
@@ -292,6 +309,7 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
     };
     for (uint32_t i = 0; i < graph->weights.count; i++)
         list_weight(&l, graph->weights.at[i]);
+    list_staging(&l);
     if (placed->backward)
         list_saved(&l);
     if (placed->backward && has_halves(&l)) {

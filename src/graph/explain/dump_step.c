@@ -32,12 +32,16 @@ static void put_contributions(const dump *d, const etch_step_task *task)
 /* "backward compute (einsum, add): flop .., bytes .."; "forward all_reduce over tp (all_reduce): bytes .." */
 static void put_task(const dump *d, const etch_step_task *task, int indent)
 {
+    const bool moves = task->kind == ETCH_TASK_LOAD || task->kind == ETCH_TASK_STORE;
     static const char *const when[] = {[ETCH_EACH_MICROBATCH] = "",
                                        [ETCH_FIRST_MICROBATCH] = " with the first microbatch",
                                        [ETCH_ONCE_A_STEP] = " once a step"};
     etch_buf_printf(d->out, "%*s%s %s", indent, "", etch_phase_name(task->phase),
-                    task->kind == ETCH_TASK_COMPUTE ? "compute" : etch_collective_name(task->collective));
-    if (task->kind != ETCH_TASK_COMPUTE)
+                    task->kind == ETCH_TASK_COMPUTE ? "compute"
+                    : task->kind == ETCH_TASK_LOAD  ? "load from the host"
+                    : task->kind == ETCH_TASK_STORE ? "store to the host"
+                                                    : etch_collective_name(task->collective));
+    if (task->kind != ETCH_TASK_COMPUTE && !moves)
         etch_buf_printf(d->out, " over %s", etch_axes_label(d->placed, task->axes));
     if (task->kind != ETCH_TASK_MESSAGE)
         put_contributions(d, task);

@@ -171,8 +171,23 @@ typedef enum etch_bucketing {
 /* The defaults of PyTorch's DistributedDataParallel. */
 enum { ETCH_DDP_FIRST_BUCKET = 1 << 20, ETCH_DDP_BUCKET = 25 << 20 };
 
-/* States of the optimizer that are kept in the memory of the host instead of the device's. */
+/* ---- offload ------------------------------------------------------------------------------------------- */
+
+/* States of the optimizer: copies of the weights, and what else it keeps. */
 enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
+
+/* Weight groups that are loaded ahead when a plan does not say. */
+enum { ETCH_OFFLOAD_AHEAD = 1 };
+
+/* `offload optimizer @ host, ahead = 1`: what is in the memory of the host instead of the device's. */
+typedef struct etch_offload {
+    /* bits: ETCH_OFFLOAD_.. */
+    uint32_t states;
+    /* how many weight groups before the one that is updated states are loaded */
+    uint64_t ahead;
+    /* where the plan says so; nowhere when it does not */
+    etch_span span;
+} etch_offload;
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
@@ -232,10 +247,7 @@ typedef struct etch_plan {
     bool reduce_each;
     /* where the plan says so; nowhere when it does not */
     etch_span reduce_span;
-    /* bits: ETCH_OFFLOAD_.. */
-    uint32_t offloaded;
-    /* as reduce_span */
-    etch_span offload_span;
+    etch_offload offload;
     /* ranks that share causal queries have contiguous parts of them, of unequal work */
     bool contiguous;
     /* as reduce_span */

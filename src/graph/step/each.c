@@ -151,6 +151,17 @@ static void visit_end(const walk *w)
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
+etch_expr etch_step_group_runs(const etch_step_program *program, const etch_stage_view *view,
+                               const etch_step_task *task)
+{
+    const etch_placed *placed = program->placed;
+    const walk w = {.program = program,
+                    .stages = placed->stages,
+                    .view = placed->stages ? view : NULL,
+                    .sym = placed->training->graph->sym};
+    return groups_of(&w, task->end, task->group);
+}
+
 void etch_step_each(const etch_step_program *program, const etch_stage_view *view, etch_step_visitor *visit,
                     void *data)
 {

@@ -107,6 +107,7 @@ static void contribute(const ending *e, etch_step_task *task, etch_step_contribu
     task->bytes = plus(e, task->bytes, often, c.read);
     task->bytes = plus(e, task->bytes, often, c.written);
     task->bytes = plus(e, task->bytes, often, c.payload);
+    task->bytes = plus(e, task->bytes, often, c.moved);
 }
 
 /* Weight `i` of a group, if it has a gradient: so much for each element that a rank updates. */
@@ -372,7 +373,8 @@ static void add_shares(const ending *e, const etch_weight_group *group, uint32_t
     }
 }
 
-static void add_updates(const ending *e)
+/* Each part of all groups, before the next one begins. */
+static void add_parts(const ending *e)
 {
     for (uint32_t part = 0; part <= ETCH_LAST_PART; part++) {
         for (uint32_t i = 0; i < e->placed->weight_groups.count; i++)
@@ -382,7 +384,34 @@ static void add_updates(const ending *e)
     }
 }
 
+/* States that are in the memory of the host come for the update of a group, and go back. */
+static void add_transfer(const ending *e, const etch_weight_group *group, etch_task_kind kind)
+{
+    etch_step_task *task = new_task(e, kind == ETCH_TASK_LOAD ? ETCH_END_LOAD : ETCH_END_STORE, group);
+    task->kind = kind;
+    for (uint32_t i = 0; i < group->weights.count; i++) {
+        etch_step_contribution c = of_weight(e, group, i, e->training->train.optimizer.row);
+        if (!c.gradient)
+            continue;
+        c.moved = etch_offloaded_bytes(e->placed, c.tensor);
+        if (!etch_is_zero(c.moved))
+            contribute(e, task, c);
+    }
+    push(e, task);
+}
+
 /* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static void add_updates(const ending *e)
+{
+    etch_weight_group *const *groups = e->placed->weight_groups.at;
+    const uint32_t count = e->placed->weight_groups.count;
+    for (uint32_t i = 0; i < count; i++)
+        add_transfer(e, groups[i], ETCH_TASK_LOAD);
+    add_parts(e);
+    for (uint32_t i = 0; i < count; i++)
+        add_transfer(e, groups[i], ETCH_TASK_STORE);
+}
 
 static void add_all(const ending *e)
 {

@@ -62,6 +62,8 @@ uint32_t etch_weight_copy_bytes(const etch_training *training);
 /* Bytes that the optimizer keeps: of one element, copies that it works on; of so many that a rank has of a
  * weight, all else. */
 uint32_t etch_master_bytes(const etch_training *training);
+/* Of them, those that the next step reads: all but copies of gradients. */
+uint32_t etch_lasting_master_bytes(const etch_training *training);
 etch_expr etch_moment_bytes(const etch_training *training, const etch_row *optimizer, etch_expr elements);
 /* FLOP of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES long. */
 uint32_t etch_clip_flop(const etch_training *training);

@@ -13,7 +13,10 @@ typedef enum etch_task_kind {
     ETCH_TASK_COMPUTE,
     ETCH_TASK_COLLECTIVE,
     /* one stage sends it, the next one in the direction of the pass receives it */
-    ETCH_TASK_MESSAGE
+    ETCH_TASK_MESSAGE,
+    /* from the memory of the host to the device's, and back */
+    ETCH_TASK_LOAD,
+    ETCH_TASK_STORE
 } etch_task_kind;
 
 /* ---- what a node is for its time ----------------------------------------------------------------------- */
@@ -59,6 +62,8 @@ typedef enum etch_end_role {
     ETCH_END_NORM,
     /* and its sum over all ranks */
     ETCH_END_NORM_REDUCE,
+    /* states of the optimizer that are in the memory of the host come for their update */
+    ETCH_END_LOAD,
     /* the optimizer, where an update has parts: what it does first, and what ranks that have parts of a
      * weight share then; the same once more */
     ETCH_END_PREPARE,
@@ -67,6 +72,8 @@ typedef enum etch_end_role {
     ETCH_END_SHARE_REFINED,
     /* and the last part */
     ETCH_END_UPDATE,
+    /* and go back */
+    ETCH_END_STORE,
     /* weights that ranks have updated in parts */
     ETCH_END_GATHER
 } etch_end_role;
@@ -101,6 +108,8 @@ typedef struct etch_step_contribution {
     etch_expr read, written;
     /* bytes that the rank puts into the collective, or into the message */
     etch_expr payload;
+    /* bytes that are loaded, or stored */
+    etch_expr moved;
     /* of a message: what not all messages there have; NULL: what all have */
     const etch_crossing *crossing;
     /* bytes that outlive the run */
@@ -123,7 +132,7 @@ typedef struct etch_step_task {
     etch_provenance provenance;
     /* of one run; */
     etch_expr flop;
-    /* read plus written, or the payload */
+    /* read plus written, the payload, or what is moved */
     etch_expr bytes;
     /* its steps; NULL: of the end, or a message */
     const etch_kernel *kernel;
@@ -200,5 +209,10 @@ typedef void etch_step_visitor(void *data, const etch_step_task *task,
  * then); NULL: there is one stage, which sends no messages. */
 void etch_step_each(const etch_step_program *program, const etch_stage_view *view, etch_step_visitor *visit,
                     void *data);
+
+/* For how many weight groups the stage runs a task of the end that is of one, which is no reduction. `view`:
+ * as above. */
+etch_expr etch_step_group_runs(const etch_step_program *program, const etch_stage_view *view,
+                               const etch_step_task *task);
 
 #endif

@@ -84,5 +84,12 @@ uint32_t etch_zero_divides(const struct etch_placed *placed, const struct etch_t
  * included. */
 etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch_tensor *weight,
                              etch_holding what);
+/* Bytes of what the optimizer keeps of one copy of the weight in the memory of the host; a copy of a
+ * gradient is made anew in each step, and stays on the device. */
+etch_expr etch_offloaded_bytes(const struct etch_placed *placed, const struct etch_tensor *weight);
+/* Does the plan put states into the memory of the host that the training does not have? And a remark on
+ * it. */
+bool etch_offload_is_idle(const struct etch_placed *placed);
+void etch_remark_idle_offload(const struct etch_placed *placed);
 
 #endif

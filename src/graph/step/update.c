@@ -12,12 +12,17 @@ uint32_t etch_weight_copy_bytes(const etch_training *training)
     return etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
 }
 
+uint32_t etch_lasting_master_bytes(const etch_training *training)
+{
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    return ((uint32_t)optimizer->master + optimizer->ema) * etch_weight_copy_bytes(training);
+}
+
 uint32_t etch_master_bytes(const etch_training *training)
 {
-    const etch_dtypes *dtypes = &training->graph->dtypes;
-    const etch_optimizer *optimizer = &training->train.optimizer;
-    return ((uint32_t)optimizer->master + optimizer->ema) * etch_weight_copy_bytes(training) +
-           (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
+    const bool copies = training->train.optimizer.main_grads;
+    return etch_lasting_master_bytes(training) +
+           (copies ? etch_dtype_bytes(training->graph->dtypes.optim) : 0);
 }
 
 etch_expr etch_moment_bytes(const etch_training *training, const etch_row *row, etch_expr elements)

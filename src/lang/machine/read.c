@@ -15,13 +15,14 @@ static const etch_machine_field device_fields[] = {
     {"other", ETCH_OF_FLOP_A_SECOND, false},      {"memory", ETCH_OF_BYTES, false},
     {"bandwidth", ETCH_OF_BYTES_A_SECOND, false}, {"clock", ETCH_OF_FREQUENCY, false},
     {"slowdown", ETCH_OF_NOTHING, false},         {"passes", ETCH_OF_NOTHING, false},
+    {"host", ETCH_OF_BYTES_A_SECOND, false},
 };
 enum { DEVICE_FIELDS = sizeof device_fields / sizeof *device_fields };
 
 static const char *device_line_at(uint32_t index)
 {
     static const char *const lines[] = {"products", "other",    "memory", "bandwidth", "array",
-                                        "clock",    "slowdown", "passes", "fit"};
+                                        "clock",    "slowdown", "passes", "host",      "fit"};
     return index < sizeof lines / sizeof *lines ? lines[index] : NULL;
 }
 
@@ -104,7 +105,8 @@ static void check_factor(etch_machine_reader *reader, const etch_ast_def *def, e
 static void read_device_number(etch_machine_reader *reader, const etch_ast_def *def, etch_device *device)
 {
     etch_decimal *const into[DEVICE_FIELDS] = {&device->other, &device->memory,   &device->bandwidth,
-                                               &device->clock, &device->slowdown, &device->passes};
+                                               &device->clock, &device->slowdown, &device->passes,
+                                               &device->host};
     for (uint32_t i = 0; i < DEVICE_FIELDS; i++) {
         if (strcmp(device_fields[i].name, def->name.text) != 0)
             continue;

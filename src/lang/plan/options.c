@@ -64,66 +64,6 @@ void etch_plan_read_attend(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "heads that are divided in their place are a scope: for core { shard S @ (), K @ cp }");
 }
 
-/* ---- offload ------------------------------------------------------------------------------------------- */
-
-/* What a rank holds, by the names of memory(C). */
-static const struct held {
-    const char *name;
-    /* 0: the passes need it all the time */
-    uint32_t bits;
-} held[] = {{"master", ETCH_OFFLOAD_MASTER},
-            {"moments", ETCH_OFFLOAD_MOMENTS},
-            {"optimizer", ETCH_OFFLOAD_MASTER | ETCH_OFFLOAD_MOMENTS},
-            {"weights", 0},
-            {"grads", 0},
-            {"activations", 0},
-            {"cache", 0}};
-enum { HELD_COUNT = sizeof held / sizeof *held };
-
-static void refuse_offload(etch_plan_builder *b, const etch_ast_expr *value, bool known)
-{
-    const char *names[HELD_COUNT];
-    for (uint32_t i = 0; i < HELD_COUNT; i++)
-        names[i] = held[i].name;
-    etch_diag *diag;
-    if (known)
-        diag = etch_error(b->spec->diags, ETCH_E_PLAN_LATER, value->span,
-                          "offloading '%s' is part of the language but is not given meaning yet",
-                          value->name.text);
-    else
-        diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, value->span,
-                          "offload lists what the optimizer keeps in the memory of the host");
-    if (!known && value->kind == ETCH_AST_NAME)
-        etch_suggest_name(diag, value->name.text, names, HELD_COUNT);
-    etch_help(diag, "write offload = optimizer, or master or moments, which are parts of it");
-}
-
-static uint32_t bits_of(etch_plan_builder *b, const etch_ast_expr *value)
-{
-    for (uint32_t i = 0; i < HELD_COUNT; i++)
-        if (is_word(value, held[i].name)) {
-            if (!held[i].bits)
-                refuse_offload(b, value, true);
-            return held[i].bits;
-        }
-    if (value->kind != ETCH_AST_BROKEN && !is_word(value, "none"))
-        refuse_offload(b, value, false);
-    return 0;
-}
-
-void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def)
-{
-    const etch_ast_expr *value = def->value;
-    b->plan->offload_span = def->span;
-    b->plan->offloaded = 0;
-    if (value->kind != ETCH_AST_TUPLE) {
-        b->plan->offloaded = bits_of(b, value);
-        return;
-    }
-    for (uint32_t i = 0; i < value->items.count; i++)
-        b->plan->offloaded |= bits_of(b, value->items.at[i]);
-}
-
 bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier)
 {
     if (earlier.end == 0)

@@ -222,21 +222,20 @@ static void read_attend(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_attend(b, def);
 }
 
-static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
-{
-    if (etch_plan_is_first(b, def, b->plan->offload_span))
-        etch_plan_read_offload(b, def);
-}
-
 /* Options that have a meaning in a plan; `recompute` has one in scopes, too. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {
-    {"attend", read_attend}, {"balance", read_balance}, {"bucket", read_bucket},
-    {"keep", read_keep},     {"offload", read_offload}, {"order", read_order},
-    {"ranks", read_ranks},   {"recompute", NULL},       {"reduce", read_reduce}};
+static const plan_option plan_options[] = {{"attend", read_attend},
+                                           {"balance", read_balance},
+                                           {"bucket", read_bucket},
+                                           {"keep", read_keep},
+                                           {"offload", etch_plan_read_offload},
+                                           {"order", read_order},
+                                           {"ranks", read_ranks},
+                                           {"recompute", NULL},
+                                           {"reduce", read_reduce}};
 
 const char *etch_plan_option_at(uint32_t index)
 {
@@ -373,6 +372,12 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         else
             read_stage(b, line);
         break;
+    case ETCH_AST_OFFLOAD:
+        if (place > 0)
+            refuse_in_scope(b, &line->defs.at[0]);
+        else
+            etch_plan_read_offload_line(b, line);
+        break;
     case ETCH_AST_SCOPE:
         read_scope(b, line, place);
         break;
@@ -464,6 +469,7 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             break;
         case ETCH_AST_MESH:
         case ETCH_AST_AXIS:
+        case ETCH_AST_OFFLOAD:
             if (in_scope)
                 return true;
             break;

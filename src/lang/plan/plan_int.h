@@ -55,6 +55,14 @@ void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uin
 /* The schedule `list("F0 B0", ..)`, and the chunks of each of its stages. NULL after an error. */
 const etch_schedule *etch_plan_read_listed(etch_spec *spec, const etch_ast_expr *value, etch_expr *chunks);
 
+/* ---- offload.c ---- */
+
+/* `offload = (optimizer, master)`, or `none`; and the line `offload optimizer @ host, ahead = 1`. */
+void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
+void etch_plan_read_offload_line(etch_plan_builder *b, const etch_ast_line *line);
+/* Options of the line by index; NULL past the end. */
+const char *etch_offload_option_at(uint32_t index);
+
 /* ---- pad.c ---- */
 
 /* `V = 128*tp` of a pad line. */
@@ -98,8 +106,6 @@ bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uin
 const etch_ast_def *etch_plan_set_of(const etch_spec *spec, const char *option);
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
-/* `offload = (optimizer, master)`, or `none`. */
-void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 /* `attend = ring` or `gather`. */
 void etch_plan_read_attend(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */

@@ -333,6 +333,10 @@ static void dump_line(const etch_ast_line *line, unsigned depth, etch_buf *out)
         etch_buf_puts(out, " ");
         dump_names("@", &line->mesh.axes, out);
         break;
+    case ETCH_AST_OFFLOAD:
+        etch_buf_puts(out, "(move ");
+        dump_names("@", &line->mesh.axes, out);
+        break;
     case ETCH_AST_SCOPE:
         etch_buf_puts(out, "(for ");
         dump_names("", &line->what, out);

@@ -88,6 +88,17 @@ static void parse_zero(etch_parser *p, etch_ast_line *line)
     parse_target(p, line, "zero 3 @ dp");
 }
 
+/* EXPR @ host, key = value, ... */
+static void parse_offload(etch_parser *p, etch_ast_line *line, const etch_token *keyword)
+{
+    etch_ast_def what = {.name = {etch_parse_text(p, keyword), keyword->span}, .span = p->token.span};
+    line->kind = ETCH_AST_OFFLOAD;
+    what.value = etch_parse_expr(p);
+    what.span = etch_parse_since(p, what.span);
+    ETCH_PUSH(p->arena, &line->defs, what);
+    parse_target(p, line, "offload optimizer @ host");
+}
+
 static void parse_scope(etch_parser *p, etch_ast_line *line)
 {
     line->kind = ETCH_AST_SCOPE;
@@ -100,7 +111,11 @@ static void parse_plan_line(etch_parser *p, void *into)
 {
     etch_ast_lines *lines = into;
     etch_ast_line line = {.span = p->token.span, .kind = ETCH_AST_OPTIONS};
-    etch_token_kind keyword = etch_parse_keyword(p, ETCH_LINE_PLAN, "in a 'parallel' block");
+    const etch_token first = p->token;
+    const bool is_option =
+        first.kind == ETCH_TOKEN_OFFLOAD && etch_lexer_peek(&p->lexer) == ETCH_TOKEN_ASSIGN;
+    etch_token_kind keyword =
+        is_option ? ETCH_TOKEN_NONE : etch_parse_keyword(p, ETCH_LINE_PLAN, "in a 'parallel' block");
     if (keyword != ETCH_TOKEN_NONE) {
         etch_parse_advance(p);
     }
@@ -132,6 +147,9 @@ static void parse_plan_line(etch_parser *p, void *into)
         line.kind = ETCH_AST_STAGE;
         line.what = parse_selectors(p);
         parse_target(p, &line, "stage (embed, layer, head) @ pp");
+        break;
+    case ETCH_TOKEN_OFFLOAD:
+        parse_offload(p, &line, &first);
         break;
     case ETCH_TOKEN_FOR:
         parse_scope(p, &line);

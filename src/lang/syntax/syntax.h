@@ -221,6 +221,8 @@ typedef enum etch_ast_line_kind {
     ETCH_AST_ZERO,
     /* what @ mesh, defs */
     ETCH_AST_STAGE,
+    /* the value of defs[0] @ mesh, the other defs */
+    ETCH_AST_OFFLOAD,
     /* for what { lines } */
     ETCH_AST_SCOPE,
     /* of a device or cluster: what (up to two words), defs */

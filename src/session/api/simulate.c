@@ -76,10 +76,12 @@ static etch_simulation_node node_of(const etch_job *job, const etch_simulated *f
     etch_simulation_node out = {.name = p->names + node->name,
                                 .phase = value[ETCH_ANNOTATION_PHASE].text,
                                 .op = value[ETCH_ANNOTATION_OP_TYPE].text,
-                                .work = node->type == ETCH_NODE_COMP   ? ETCH_STEP_COMPUTES
-                                        : node->type == ETCH_NODE_COLL ? ETCH_STEP_MEETS
-                                        : node->type == ETCH_NODE_SEND ? ETCH_STEP_SENDS
-                                                                       : ETCH_STEP_RECEIVES,
+                                .work = node->type == ETCH_NODE_COMP    ? ETCH_STEP_COMPUTES
+                                        : node->type == ETCH_NODE_COLL  ? ETCH_STEP_MEETS
+                                        : node->type == ETCH_NODE_SEND  ? ETCH_STEP_SENDS
+                                        : node->type == ETCH_NODE_LOAD  ? ETCH_STEP_LOADS
+                                        : node->type == ETCH_NODE_STORE ? ETCH_STEP_STORES
+                                                                        : ETCH_STEP_RECEIVES,
                                 .axes = from->message_label,
                                 .flop = node->type == ETCH_NODE_COMP ? node->flop : 0,
                                 .bytes = node->bytes,
@@ -87,6 +89,8 @@ static etch_simulation_node node_of(const etch_job *job, const etch_simulated *f
                                 .layer = -1};
     if (node->type == ETCH_NODE_COLL)
         out.axes = from->family_label[node->family];
+    if (etch_node_moves(node->type))
+        out.axes = node->type == ETCH_NODE_LOAD ? from->load_label : from->store_label;
     const etch_peer peer = message ? p->peers[node->peer] : (etch_peer){0};
     out.peer = peer.offset;
     if (peer.shift) {

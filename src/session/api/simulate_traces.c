@@ -19,6 +19,7 @@ typedef struct loading {
     ETCH_VEC(uint64_t) hashes;
     ETCH_VEC(etch_workload) workloads;
     uint32_t rank;
+    bool uses_host;
 } loading;
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
@@ -129,8 +130,11 @@ static bool fill_node(loading *l, const etch_loaded_node *from, etch_peer *peers
 {
     to->bytes = from->bytes;
     switch (from->work) {
-    case ETCH_LOADED_MEMORY:
-        return refuse(l, from, "a run does not model memory that is not the device's own");
+    case ETCH_LOADED_LOADS:
+    case ETCH_LOADED_STORES:
+        to->type = from->work == ETCH_LOADED_LOADS ? ETCH_NODE_LOAD : ETCH_NODE_STORE;
+        l->uses_host = true;
+        return true;
     case ETCH_LOADED_NOTHING:
     case ETCH_LOADED_COMPUTES:
         if (from->microseconds > INT64_MAX / 1000000)
@@ -317,6 +321,7 @@ static void fill_job(loading *l, uint32_t *class_of)
                          .stages = stages,
                          .stage_count = l->programs.count,
                          .work_share_count = 1,
+                         .uses_host = l->uses_host,
                          .model = etch_copy_string(l->arena, slash ? slash + 1 : l->folder.name),
                          .message_label = "messages"};
 }

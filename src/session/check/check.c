@@ -153,18 +153,16 @@ static void list_absences(checking *c, const etch_plan *plan)
     }
 }
 
-/* What only its placement shows that a plan of a file for many models is not for this one. */
-static void list_idle_rings(checking *c, const etch_compiled *p)
+/* What only its placement shows that a plan of a file for many models is not for this one; said at `line`. */
+static void list_idle(checking *c, const etch_plan *plan, const char *lack, etch_span line)
 {
-    static const char lack[] = "attention that goes round";
-    const etch_plan *plan = p->plan;
-    if (!p->placed->has_idle_rings || !plan->shared || c->session->options.plan)
+    if (!plan->shared || c->session->options.plan)
         return;
     for (uint32_t i = 0; i < c->absences.count; i++)
-        if (c->absences.at[i].text == lack && strcmp(c->absences.at[i].plan, plan->name) == 0)
+        if (strcmp(c->absences.at[i].text, lack) == 0 && strcmp(c->absences.at[i].plan, plan->name) == 0)
             return;
     ETCH_PUSH(c->session->arena, &c->absences,
-              (etch_absence){plan->name, lack, etch_locate(c->session, plan->attend_span)});
+              (etch_absence){plan->name, lack, etch_locate(c->session, line)});
 }
 
 static void list_requirements(checking *c, etch_compiled *p)
@@ -256,7 +254,10 @@ static void check_run(checking *c, const char *run)
         if (p)
             etch_compiled_allow(session, p);
         if (p && place(c, p) && concerns(c, p)) {
-            list_idle_rings(c, p);
+            if (p->placed->has_idle_rings)
+                list_idle(c, p->plan, "attention that goes round", p->plan->attend_span);
+            if (etch_offload_is_idle(p->placed))
+                list_idle(c, p->plan, "states of the optimizer", p->plan->offload.span);
             list_requirements(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_compiled_lower(session, p, NULL, &job);

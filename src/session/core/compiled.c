@@ -259,6 +259,8 @@ bool etch_compiled_place(etch_session *session, etch_compiled *p)
             etch_compiled_lost(session);
         else if (p->placed->has_idle_rings && p->plan->shared && session->options.plan)
             etch_remark_idle_rings(p->placed); /* of a file for many models: where the plan is asked for */
+        if (p->placed && etch_offload_is_idle(p->placed) && (!p->plan->shared || session->options.plan))
+            etch_remark_idle_offload(p->placed);
     }
     return p->placed != NULL;
 }

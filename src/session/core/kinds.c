@@ -69,9 +69,8 @@ const char *etch_memory_kind_name(etch_memory_kind kind)
 
 const char *etch_simulation_work_name(etch_simulation_work work)
 {
-    static const char *const names[ETCH_STEP_WORKS] = {[ETCH_STEP_COMPUTES] = "compute",
-                                                       [ETCH_STEP_MEETS] = "collective",
-                                                       [ETCH_STEP_SENDS] = "send",
-                                                       [ETCH_STEP_RECEIVES] = "receive"};
+    static const char *const names[ETCH_STEP_WORKS] = {
+        [ETCH_STEP_COMPUTES] = "compute", [ETCH_STEP_MEETS] = "collective", [ETCH_STEP_SENDS] = "send",
+        [ETCH_STEP_RECEIVES] = "receive", [ETCH_STEP_LOADS] = "load",       [ETCH_STEP_STORES] = "store"};
     return NAME_AT(names, work, ETCH_STEP_WORKS);
 }

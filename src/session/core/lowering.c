@@ -96,6 +96,12 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
                                      .nodes = c->count};
     }
     stage.comm = comm;
+    stage.loads = total->loads.count;
+    stage.loaded = total_text(session, total->loads.bytes);
+    stage.loaded_human = human(session, stage.loaded, ETCH_UNIT_BYTES);
+    stage.stores = total->stores.count;
+    stage.stored = total_text(session, total->stores.bytes);
+    stage.stored_human = human(session, stage.stored, ETCH_UNIT_BYTES);
     return stage;
 }
 
@@ -196,16 +202,6 @@ static bool read_style(etch_session *session, const etch_output_options *options
     return true;
 }
 
-/* Formats of traces have accesses to memory, but not when a host sends and takes back what. */
-static void remark_offloaded(etch_session *session, const etch_compiled *p)
-{
-    if (!p->plan->offloaded || !p->placed->backward || !p->training->train.optimizer.row)
-        return;
-    etch_remark(
-        session->diags, ETCH_E_OUTPUT_HOST, p->plan->offload_span,
-        "traces do not have what goes to the memory of the host and back: offload changes memory(C) alone");
-}
-
 static etch_status lower_session(void *data)
 {
     lowering *l = data;
@@ -249,10 +245,8 @@ static etch_status lower_session(void *data)
     l->report = summarize(l, job);
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
                         : etch_emit(session->mem, job, &options, session->diags, &result);
-    if (status == ETCH_OK) {
+    if (status == ETCH_OK)
         add_result(l->report, &result);
-        remark_offloaded(session, p);
-    }
     return status;
 }
 

@@ -10,6 +10,8 @@ enum {
     MOMENTS = 1 << ETCH_MEMORY_MOMENTS,
     ACTIVATIONS = 1 << ETCH_MEMORY_ACTIVATIONS,
     WORKSPACE = 1 << ETCH_MEMORY_WORKSPACE,
+    STAGING = 1 << ETCH_MEMORY_STAGING,
+    HOST = 1 << ETCH_MEMORY_HOST,
     STATES = WEIGHTS | GRADS | MASTER | MOMENTS
 };
 
@@ -22,9 +24,11 @@ static const etch_memory_class classes[] = {
     {"states", STATES, false, true, "weights, grads and optimizer"},
     {"activations", ACTIVATIONS, false, false, "what is kept for backward, of all microbatches under way"},
     {"workspace", WORKSPACE, false, false, "the most that is there besides while the passes run"},
+    {"staging", STAGING, false, false, "room for what comes from the memory of the host, and goes back"},
     {"cache", 0, true, true, "what caches hold when a served model has run"},
-    {"peak", STATES | ACTIVATIONS | WORKSPACE, true, false,
-     "the sum of states, activations, workspace and cache"},
+    {"peak", STATES | ACTIVATIONS | WORKSPACE | STAGING, true, false,
+     "the sum of states, activations, workspace, staging and cache"},
+    {"host", HOST, false, true, "what is in the memory of the host instead"},
 };
 enum { CLASS_COUNT = sizeof classes / sizeof *classes };
 

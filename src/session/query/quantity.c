@@ -38,7 +38,7 @@ static const etch_quantity_row rows[] = {
     {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, ETCH_UNIT_FLOP, "work of one rank",
      ETCH_NOT_TIMED},
     {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, ETCH_UNIT_BYTES,
-     "memory that one rank reads and writes", ETCH_NOT_TIMED},
+     "memory that one rank reads and writes; traffic(host): what goes to its host and back", ETCH_NOT_TIMED},
     {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, ETCH_UNIT_BYTES, "of it, what is read",
      ETCH_NOT_TIMED},
     {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, ETCH_UNIT_BYTES,
@@ -134,6 +134,8 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
+    /* that of the row, unless the quantity is of the host's memory */
+    etch_measure measure;
     /* of FLOP */
     etch_count count;
     const etch_op_roles *roles;
@@ -216,6 +218,12 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
     return fine;
 }
 
+/* `traffic(host)`: in all phases, what goes between the memories of host and device. */
+static bool is_of_host(const etch_quantity *q, const etch_quantity_row *row)
+{
+    return row->measure == ETCH_TRAFFIC && q->first && strcmp(q->first, "host") == 0;
+}
+
 static bool find_phases(etch_session *session, const etch_quantity *q, filter *f)
 {
     const char *names[ETCH_PHASE_COUNT + 3];
@@ -224,6 +232,11 @@ static bool find_phases(etch_session *session, const etch_quantity *q, filter *f
     names[ETCH_PHASE_COUNT] = "step";
     names[ETCH_PHASE_COUNT + 1] = "dgrad";
     names[ETCH_PHASE_COUNT + 2] = "wgrad";
+    if (is_of_host(q, f->row)) {
+        f->measure = ETCH_HOST_TRAFFIC;
+        f->phases = (1u << ETCH_PHASE_COUNT) - 1;
+        return true;
+    }
     if (q->first) {
         for (unsigned i = 0; i < ETCH_PHASE_COUNT; i++) {
             if (strcmp(names[i], q->first) == 0) {
@@ -331,7 +344,7 @@ static bool find_axes(etch_session *session, const etch_quantity *q, const etch_
 static bool counts(etch_session *session, const etch_compiled *p, const filter *f, const etch_cost *cost)
 {
     const bool cached = f->held && f->held->cache && cost->measure == ETCH_CACHED;
-    if ((cost->measure != f->row->measure && !cached) || (f->part && !etch_selected_holds(f->part, cost)))
+    if ((cost->measure != f->measure && !cached) || (f->part && !etch_selected_holds(f->part, cost)))
         return false;
     if (f->row->subject == ETCH_OF_PART && cost->tensor->buffer && !f->buffers)
         return false;
@@ -566,7 +579,7 @@ etch_expr etch_held_amount(void *data, etch_expr amount)
 static const etch_cost_list *items_of(etch_session *session, etch_compiled *p, const filter *f,
                                       const etch_stage_item *stage)
 {
-    const etch_measure measure = f->row->measure;
+    const etch_measure measure = f->measure;
     const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
     if (!held)
         return etch_compiled_stage_costs(session, p, stage ? stage->view : NULL, 1u << measure);
@@ -607,7 +620,7 @@ static bool pick_stages(etch_session *session, etch_compiled *p, const etch_quan
 etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
                                   etch_shares *out)
 {
-    filter f = {.row = row, .op = q->op, .buffers = q->buffers};
+    filter f = {.row = row, .measure = row->measure, .op = q->op, .buffers = q->buffers};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f)) ||
         (row->subject == ETCH_OF_CLASS && !(f.held = etch_memory_class_of(session, q))) ||

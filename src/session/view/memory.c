@@ -44,7 +44,7 @@ static bool is_constant(const etch_cost *cost)
 {
     return cost->measure == ETCH_CACHED ||
            (cost->measure == ETCH_HELD && cost->memory != ETCH_MEMORY_ACTIVATIONS &&
-            cost->memory != ETCH_MEMORY_WORKSPACE);
+            cost->memory != ETCH_MEMORY_WORKSPACE && cost->memory != ETCH_MEMORY_HOST);
 }
 
 static etch_memory_item item_of(const showing *s, etch_memory_kind kind, const etch_tensor *tensor,
@@ -117,9 +117,8 @@ static void copy_slots(const showing *s, const etch_curve *curve, etch_memory_st
 {
     etch_memory_slot *slots = ETCH_NEW_ARRAY(s->session->arena, curve->action_count, etch_memory_slot);
     for (uint32_t i = 0; i < curve->action_count; i++)
-        slots[i] =
-            (etch_memory_slot){curve->actions[i].kind, curve->actions[i].chunk, curve->actions[i].microbatch,
-                               curve->actions[i].overlaps};
+        slots[i] = (etch_memory_slot){curve->actions[i].kind, curve->actions[i].chunk,
+                                      curve->actions[i].microbatch, curve->actions[i].overlaps};
     out->slots = slots;
     out->slot_count = curve->action_count;
 }
@@ -168,10 +167,9 @@ static void report_open(const showing *s, const etch_stage_item *stage)
 
 static etch_status report_long(const showing *s)
 {
-    etch_diag *diag =
-        etch_error(s->session->diags, ETCH_E_SHOW_TOO_LARGE, (etch_span){0, 0},
-                   "memory over time has more than %d rows: iterations of microbatches",
-                   (int)MOST_CURVE_ROWS);
+    etch_diag *diag = etch_error(s->session->diags, ETCH_E_SHOW_TOO_LARGE, (etch_span){0, 0},
+                                 "memory over time has more than %d rows: iterations of microbatches",
+                                 (int)MOST_CURVE_ROWS);
     etch_help(diag, "ask for one stage with --stage, or for fewer microbatches");
     return ETCH_ELIMIT;
 }
