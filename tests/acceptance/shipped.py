@@ -16,7 +16,7 @@ SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layer
              teacher_layers=2, teacher_hidden=32, teacher_heads=8, teacher_kv_heads=4, teacher_head_dim=4,
              teacher_ffn=48,
              image_layers=2, image_hidden=32, image_heads=4, image_head_dim=8, image_ffn=48,
-             new=8, gen=4, inner=128, m_heads=8, m_state=16, state=16, m_groups=4, conv=4,
+             narrow=16, new=8, gen=4, inner=128, m_heads=8, m_state=16, state=16, m_groups=4, conv=4,
              chunk=8,
              dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1, rep=2, part=2)
 

@@ -152,6 +152,13 @@ def llava(width=1024, places=577):
     return images + linear(width, 4096) + linear(4096, 4096) + llama(32, 4096, 32, 32, 11008, 32064)
 
 
+def albert(width):
+    """Embeddings of 128, one layer for all, a product of what stands for the text, and two heads."""
+    words = (30000 + 512 + 2) * 128 + layer_norm(128) + linear(128, width)
+    heads = linear(width, 128) + layer_norm(128) + 30000 + linear(width, 2)
+    return words + gpt_block(width, 4 * width) + linear(width, width) + heads
+
+
 def minimax():
     """Of 80 layers 70 have lightning attention with a gate and a norm, 10 softmax; 32 experts in each."""
     lightning = 5 * 6144 * 64 * 128 + 64 * 128
@@ -185,6 +192,7 @@ COUNTS = {
     "kimi_k2": {"kimi_k2": deepseek(61, 1, 7168, 64, 1536, 18432, 384, 2048, 1, 163840, True)},
     "glm4_moe": {"glm4_5": glm(92, 3, 5120, 12288, 160, 1536, True),
                  "glm4_5_air": glm(46, 1, 4096, 10944, 128, 1408, False)},
+    "albert": {"albert_base_v2": albert(768), "albert_xxlarge_v2": albert(4096)},
     "minimax": {"minimax_text_01": minimax()},
     "llama4": {"llama4_scout": llama4(16, 1), "llama4_maverick": llama4(128, 2)},
     "bert": {"bert_base_uncased": bert(12, 768), "bert_large_uncased": bert(24, 1024)},

@@ -52,8 +52,8 @@ EXPANDED = {"deepseek_v2.etch": lambda v: latent(v.layers, v),
             "kimi_k2.etch": lambda v: latent(v.layers + v.mtp, v),
             "bloom.etch": lambda v: v.layers * v.heads}
 # They see all positions, train on pairs of sequences, attend in chunks, or begin with an image.
-NO_DECODERS = {"bert.etch", "clip.etch", "dit.etch", "dit_blocks.etch", "dpo.etch", "llama4.etch",
-               "llava.etch", "vit.etch"}
+NO_DECODERS = {"albert.etch", "bert.etch", "clip.etch", "dit.etch", "dit_blocks.etch", "dpo.etch",
+               "llama4.etch", "llava.etch", "vit.etch"}
 
 
 class Serving(Case):

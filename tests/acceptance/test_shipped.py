@@ -9,7 +9,7 @@ import re
 from etchtest import MODELS, Case, main, run, settings, succeed
 from shipped import SMALL, axes_of, params_of, runs_of, specs_of
 SPECS = specs_of(MODELS)
-SEVERAL_LOSSES = ("bert",)  # of words and of texts, which are not as many
+SEVERAL_LOSSES = ("bert", "albert")  # of words and of texts, which are not as many
 
 
 def listing(spec):

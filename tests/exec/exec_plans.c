@@ -338,7 +338,7 @@ static void write_pads(composer *c, uint32_t sizes[SIZES])
     write_pad(c, sizes, 'b', (const char *const[2]){"B"});
     write_pad(c, sizes, 's', f->seqs);
     write_pad(c, sizes, 'h', (const char *const[2]){f->heads, f->tower ? "A" : NULL}); /* A: its own heads */
-    write_pad(c, sizes, 'f', (const char *const[2]){f->inner});
+    write_pad(c, sizes, 'f', (const char *const[2]){f->inner, f->shared});
     write_pad(c, sizes, 'v', (const char *const[2]){f->tables ? NULL : "V"});
     write_pad(c, sizes, 'g', (const char *const[2]){f->groups});
 }

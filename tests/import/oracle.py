@@ -488,6 +488,23 @@ def bert(given):
     yield from linear("cls.seq_relationship", 2, h)
 
 
+def albert(given):
+    c = Config(given, vocab_size=30000, embedding_size=128, hidden_size=4096, num_hidden_layers=12,
+               intermediate_size=16384, max_position_embeddings=512, type_vocab_size=2)
+    h, e = c.hidden_size, c.embedding_size
+    for name, rows in (("word", c.vocab_size), ("position", c.max_position_embeddings),
+                       ("token_type", c.type_vocab_size)):
+        yield f"{name}_embeddings.weight", (rows, e)
+    yield from layer_norm("embeddings.LayerNorm", e)
+    yield from linear("encoder.embedding_hidden_mapping_in", h, e)
+    yield from encoder_layers("albert_layer_groups.0.albert_layers", 1, h, c.intermediate_size)
+    yield from linear("pooler", h, h)
+    yield "predictions.bias", (c.vocab_size,)
+    yield from linear("predictions.dense", e, h)
+    yield from layer_norm("predictions.LayerNorm", e)
+    yield from linear("sop_classifier.classifier", 2, h)
+
+
 def images(c, prefix, layers):
     """A token for the whole, squares of an image, and layers."""
     h, patch = c.hidden_size, c.patch_size
@@ -582,7 +599,8 @@ FAMILIES = {"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwe
             "olmo2": olmo2, "gpt2": gpt2, "gpt_oss": gpt_oss, "deepseek_v3": deepseek_v3, "mamba2": mamba2,
             "t5": t5, "falcon": falcon, "phi3": phi3, "bloom": bloom, "gpt_neox": gpt_neox,
             "deepseek_v2": deepseek_v2, "kimi_k2": deepseek_v3, "glm4_moe": glm4_moe, "llama4_text": llama4,
-            "llama4": llama4, "bert": bert, "vit": vit, "whisper": whisper, "nemotron_h": nemotron_h,
+            "llama4": llama4, "albert": albert, "bert": bert,
+            "vit": vit, "whisper": whisper, "nemotron_h": nemotron_h,
             "clip": clip, "llava": llava}
 
 

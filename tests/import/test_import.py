@@ -121,7 +121,8 @@ class Published(Import):
 
     def test_lowered(self):
         """What is imported is a whole spec: a step of it becomes traces."""
-        lengths = {"t5": None, "clip": None, "vit": None, "whisper": None, None: None, "bert": 256}
+        lengths = {"t5": None, "clip": None, "vit": None, "whisper": None, None: None, "bert": 256,
+                   "albert": 256}
         for path in sorted(CONFIGS.glob("*.json")):
             fields = json.loads(path.read_text(encoding="utf-8"))
             length = lengths.get(fields.get("model_type"), 1024)
@@ -466,6 +467,8 @@ class Refused(Import):
                 ("glm4_5", {"attention_bias": ...}, "left out, which means false"),
                 ("bert_base_uncased", {"position_embedding_type": "relative_key"}, "learned positions"),
                 ("bert_base_uncased", {"architectures": ["BertForQuestionAnswering"]}, "another head"),
+                ("albert_base_v2", {"num_hidden_groups": 2}, "one set of weights for all layers"),
+                ("albert_base_v2", {"inner_group_num": 2}, "one layer in that set"),
                 ("vit_b_16", {"qkv_bias": False}, "has biases"),
                 ("whisper_tiny", {"activation_function": "relu"}, "computes gelu"),
                 ("llava_1_5_7b", {"vision_feature_layer": -1}, "last layer but one"),

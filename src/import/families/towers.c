@@ -27,6 +27,32 @@ static const etch_field_row bert[] = {
     ETCH_NO_FIELD,
 };
 
+static const etch_field_row albert[] = {
+    ETCH_LAYERS("num_hidden_layers", "layers", "12"),
+    ETCH_SIZE("hidden_size", "hidden", "4096"),
+    ETCH_SIZE("embedding_size", "narrow", "128"),
+    ETCH_SIZE("num_attention_heads", "heads", "64"),
+    ETCH_SIZE("intermediate_size", "ffn", "16384"),
+    ETCH_SIZE("vocab_size", "vocab", "30000"),
+    ETCH_SIZE("max_position_embeddings", "positions", "512"),
+    ETCH_SIZE("type_vocab_size", "segments", "2"),
+    ETCH_FITS("num_hidden_groups", "1", "1", "has one set of weights for all layers"),
+    ETCH_FITS("inner_group_num", "1", "1", "has one layer in that set"),
+    ETCH_FITS("hidden_act", GELU, "gelu_new", "computes gelu in its MLP"),
+    ETCH_FITS("position_embedding_type", "absolute", "absolute", "has learned positions"),
+    ETCH_FITS("tie_word_embeddings", "true", "true", "has no head but the embedding"),
+    ETCH_FITS("is_decoder", "false", "false", "lets tokens see all others"),
+    ETCH_WARN("hidden_dropout_prob", "0", "0", HAS_DROPOUT),
+    ETCH_WARN("attention_probs_dropout_prob", "0", "0", HAS_DROPOUT),
+    ETCH_ANY("classifier_dropout_prob"),
+    /* of a code before the published one */
+    ETCH_FITS("net_structure_type", "0", "0", "has layers one behind the other"),
+    ETCH_FITS("num_memory_blocks", "0", "0", "has no memory beside its layers"),
+    ETCH_FITS("gap_size", "0", "0", "has layers one behind the other"),
+    ETCH_FITS("down_scale_factor", "1", "1", "has layers of one width"),
+    ETCH_NO_FIELD,
+};
+
 static const etch_field_row vit[] = {
     ETCH_LAYERS("num_hidden_layers", "layers", "12"),
     ETCH_SIZE("hidden_size", "hidden", "768"),
@@ -184,6 +210,14 @@ static const etch_import_family families[] = {
         .file = "bert.etch",
         .model = "bert",
         .fields = {bert},
+        .bindings = {ETCH_BIND("head_dim", "hidden_size / num_attention_heads")},
+    },
+    {
+        .types = "albert",
+        .architectures = "AlbertForPreTraining AlbertForMaskedLM",
+        .file = "albert.etch",
+        .model = "albert",
+        .fields = {albert},
         .bindings = {ETCH_BIND("head_dim", "hidden_size / num_attention_heads")},
     },
     {
