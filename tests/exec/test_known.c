@@ -515,6 +515,23 @@ static const live_case cases[] = {
           "  l[] = z * c  tag loss\n"
           "}\n" TRAIN ", recompute = needed(body) }\n",
      "shard B @ dp\nstage (layer) @ pp", SAVED, 1, 0},
+    {"a sum that iterations carry from outside is made, though a sum reads it as a term",
+     HEAD "dim B = 8, F = 8, H = 4, V = 8\n"
+          "model m(x[V,B,F], c[B,F,H]) -> l[] {\n"
+          "  weight u[F], w[V,H]\n"
+          "  p[B,F,H] = x * w\n"
+          "  b[B,F,H] = p + u\n"
+          "  s[B,F,H] = p + c - b\n"
+          "  repeat 1 as outer {\n"
+          "    t = s\n"
+          "    repeat 1 as inner {\n"
+          "      t = b\n"
+          "    }\n"
+          "    r[B,H] = max(t, over = F)\n"
+          "  }\n"
+          "  l[] = s * c  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard V @ tp", WORKSPACE, 0, 768},
     {"each unit gathers a weight that it reads, one for nobody, too",
      HEAD "dim B = 8, S = 8, H = 4\n"
           "model m(x[B,S,H]) -> l[] {\n"

@@ -22,8 +22,20 @@ static bool same_pass(const etch_tensor *tensor, const etch_op *op)
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
+/* Iterations may carry what stands before the loop, as it is. */
+static void add_carried_from_outside(etch_placer *p, const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->carries.count; i++) {
+            const etch_tensor *out = loop->bodies.at[k]->carries.at[i].out;
+            if (out->region != loop->bodies.at[k])
+                p->uses[out->id].count += 2;
+        }
+}
+
 static void add_carried(etch_placer *p, const etch_loop *loop)
 {
+    add_carried_from_outside(p, loop);
     for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[k];
         p->uses[c->result->id].result_of = (etch_loop_carried){loop, k};
