@@ -23,6 +23,8 @@ PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
 # (R2).
 ORDER_COUNTS = {("gpt.etch", plan, "operands swapped") 
                 for plan in ("context_gather", "context_ring", "long_context_pp")}
+# What is scaled beside a sum is one kernel with it, and two where the term that has a name stands between.
+KERNELS_COUNT = {("minimax.etch", "terms negated")}
 SPECS = sorted(path.name for path in MODELS.glob("*.etch")
                if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
 
@@ -97,7 +99,7 @@ class Metamorphic(Case):
             self.assertTrue({"gpt.etch", "llama.etch", "base.etch", "gpt_neox.etch"} & changed,
                             f"{name} rewrites nothing")
             for spec, plan, compare in self.each(plain, folder, SPECS, turn):
-                if (spec, plan, name) not in ORDER_COUNTS:
+                if (spec, plan, name) not in ORDER_COUNTS and not (plan and (spec, name) in KERNELS_COUNT):
                     compare()
 
     def some_plans(self, spec):
