@@ -210,6 +210,18 @@ static void read_network(const json_t *root, etch_trace_set *set)
         set->along_count = set->dimension_count = 0;
 }
 
+/* Do ranks of a stage move states to the memory of the host and back? Then their machine has one. */
+static void read_host(const json_t *root, etch_trace_set *set)
+{
+    const json_t *stage;
+    size_t i;
+    json_array_foreach(json_object_get(root, "stages"), i, stage)
+    {
+        if (json_object_get(stage, "host"))
+            set->remote_memory = ETCH_REMOTE_SOME;
+    }
+}
+
 /* What the manifest says of the traces, where `etch lower` wrote them. Returns how many ranks the run had of
  * which it wrote some only; 0: it wrote all. */
 static uint64_t read_manifest(const survey *s, etch_trace_set *set)
@@ -225,8 +237,10 @@ static uint64_t read_manifest(const survey *s, etch_trace_set *set)
     const json_int_t ranks = json_integer_value(json_object_get(root, "ranks"));
     const bool ours = format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0;
     const bool some = ours && json_object_get(json_object_get(root, "traces"), "written");
-    if (ours)
+    if (ours) {
         read_network(root, set);
+        read_host(root, set);
+    }
     json_decref(root);
     return some && ranks > 0 ? (uint64_t)ranks : 0;
 }

@@ -162,8 +162,7 @@ class States(Case):
         spec = self.spec("mesh [dp]; shard B @ dp; zero 1 @ dp; offload optimizer @ host",
                          train="train own { model = llama, optimizer = muon(momentum = 0.95, rest = adamw), "
                                "accumulate = (B, micro) }")
-        folder = lower(self.scratch / "two", spec, plan="p0", sets=SIZES | {"dp": 2},
-                       more=("--run", "own", "--astra-sim"))
+        folder = lower(self.scratch / "two", spec, plan="p0", sets=SIZES | {"dp": 2}, more=("--run", "own"))
         self.assertIn("always", succeed("verify", folder).out)
         self.assertFine(folder)
         nodes, names = trace.read(folder).traces[0], [m.name for m in messages(traces(folder)[0])]

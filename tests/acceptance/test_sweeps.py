@@ -17,7 +17,7 @@ from shipped import SMALL, axes_of, params_of, runs_of
 
 SEED = first_seed(1)
 SWEEPS, ROWS = effort(100), 20
-EDGES = {"pp = 1": 20, "dp = 1": 20, "pp > layers": 5, "pp = units": 1, "batch does not divide": 20}
+EDGES = {"pp = 1": 12, "dp = 1": 20, "pp > layers": 5, "pp = units": 1, "batch does not divide": 20}
 
 OF_JOB = ["params(model)", "flops(step)", "flops(forward)", "matmul_flops(step)", "flops(step)/batch",
           "flops(step)/(3*params(model))"]

@@ -74,6 +74,7 @@ OPS = {
                "pairs number: 40", "sink optional: s", "bias optional: n", before="k = q[S->S']"),
     "ssd": op("u[B,S,A,P], dt[B,S,A], a[A], b[B,S,N], c[B,S,N]", "y", "tensor: u", "tensor: dt", "tensor: a",
               "tensor: b", "tensor: c", "over dim: S", "state dims: N", "chunk number: 4"),
+    "scan": op("a[B,S], b[B,S,H]", "y[B,S,H]", "tensor: a", "tensor: b", "over dim: S"),
     "iota": op(X, "y[S]: i32", "dim: S"),
     "scatter": op("r[B,S,H], ids[B,S]: i32", "y[V,H]", "tensor: r", "tensor: ids", "over dim: V"),
     "gather": op("t[V,H], ids[B,S]: i32", "y[B,S,H]", "tensor: t", "tensor: ids", "over dim: V"),

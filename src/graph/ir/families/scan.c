@@ -124,7 +124,7 @@ static const etch_flop per_chunk = {
     .flop = {.by = &per_chunk, .constants = {2, 2, 4, 2}}, .matmul = true
 
 static const etch_row rows[] = {
-    ETCH_ROW("scan", "a b", "h[t] = a[t] h[t-1] + b[t], element by element", .needs = ETCH_KW_OVER,
+    ETCH_ROW("scan", "a b", "h = a h + b from place to place, element by element", .needs = ETCH_KW_OVER,
              .one = ETCH_KW_OVER, .shape = recurrence, .over = ETCH_FACTOR_WHOLE, .flop = ETCH_PER_RESULT(2),
              .grads = ETCH_GRADS({"scan_bwd", "d0 x0 y0", "0 1"}), .serving = "scan_from"),
     ETCH_ROW("scan_bwd", "d a y", "gradients of both operands: a scan that goes back, and products",
