@@ -22,7 +22,7 @@ struct oracle;
 %token AS "as" ASSUME "assume" AXIS "axis" CHECK "check" CLUSTER "cluster" CONFIG "config" DEVICE "device"
 %token DIM "dim" DTYPE "dtype" ELSE "else"
 %token ETCH "etch" FALSE_ "false" FOR "for" IF "if" IMPORT "import" INFER "infer" MESH "mesh" MODEL "model"
-%token MODULE "module" OFFLOAD "offload" PAD "pad" PARALLEL "parallel" PARAM "param" PIN "pin" REPEAT "repeat" SHARD "shard"
+%token MODULE "module" PAD "pad" PARALLEL "parallel" PARAM "param" PIN "pin" REPEAT "repeat" SHARD "shard"
 %token STAGE "stage" SWEEP "sweep" TAG "tag" TRAIN "train" TRUE_ "true" USE "use" WEIGHT "weight"
 %token WHERE "where" ZERO "zero"
 %token ARROW "->" EQUAL "==" UNEQUAL "!=" LESS_EQUAL "<=" MORE_EQUAL ">=" FLOOR "//" REST ".."
@@ -84,7 +84,7 @@ option: option_name '=' option_value ;
 option_value: expr | WEIGHT ;
 option_name: NAME | keyword ;
 keyword: plan_keyword | other_keyword ;
-plan_keyword: AXIS | DTYPE | FOR | MESH | OFFLOAD | PAD | PIN | SHARD | STAGE | ZERO ;
+plan_keyword: AXIS | DTYPE | FOR | MESH | PAD | PIN | SHARD | STAGE | ZERO ;
 other_keyword: AS | ASSUME | CHECK | CLUSTER | CONFIG | DEVICE | DIM | ELSE | ETCH | FALSE_ | IF | IMPORT | INFER
              | MODEL | MODULE | PARALLEL | PARAM | REPEAT | SWEEP | TAG | TRAIN | TRUE_ | USE | WEIGHT | WHERE ;
 options_block: '{' end '}' | '{' end option_lines end '}' ;
@@ -129,8 +129,7 @@ plan_line: MESH '[' mesh_list ']' { $$ = 0; }
          | DTYPE bindings { $$ = 0; }
          | ZERO INTEGER '@' mesh_axes more_options { $$ = 0; }
          | STAGE selectors '@' mesh_axes more_options { $$ = 0; }
-         | OFFLOAD expr '@' mesh_axes more_options { $$ = 0; }
-         | OFFLOAD '=' option_value more_options { $$ = 0; }
+         | NAME expr '@' mesh_axes more_options { oracle_check_offload(oracle, $1); $$ = 0; }
          | FOR selectors plan_block { $$ = $3; }
          | plan_options { $$ = 0; } ;
 more_options: %empty | ',' options ;

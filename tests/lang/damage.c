@@ -12,13 +12,13 @@ static uint32_t draw(generator *g, uint32_t below)
 }
 
 static const char *const pieces[] = {
-    "(",      ")",      "[",      "]",       "{",      "}",      ",",     ";",
-    "\n",     "=",      "==",     "->",      "..",     "'",      "\"",    "#",
-    "~",      "@",      ":",      "|",       "^",      "-",      "*",     "/",
-    "//",     "module", "model",  "if",      "else",   "repeat", "as",    "tag",
-    "weight", "dim",    "param",  "for",     "zero",   "etch",   "sweep", "where",
-    "x",      "1.5",    "7",      "$",       "\r",     "\t",     "\xC3",  "\xE2\x86\x92",
-    "import", "{{{{",   "device", "cluster", "offload"};
+    "(",      ")",      "[",      "]",      "{",    "}",      ",",     ";",
+    "\n",     "=",      "==",     "->",     "..",   "'",      "\"",    "#",
+    "~",      "@",      ":",      "|",      "^",    "-",      "*",     "/",
+    "//",     "module", "model",  "if",     "else", "repeat", "as",    "tag",
+    "weight", "dim",    "param",  "for",    "zero", "etch",   "sweep", "where",
+    "x",      "1.5",    "7",      "$",      "\r",   "\t",     "\xC3",  "\xE2\x86\x92",
+    "import", "{{{{",   "device", "cluster"};
 
 static void insert(etch_buf *out, generator *g)
 {

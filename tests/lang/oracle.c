@@ -70,6 +70,11 @@ void oracle_check_instance(oracle *o, int name)
     o->refused = o->refused || !is(o, name, "instance");
 }
 
+void oracle_check_offload(oracle *o, int name)
+{
+    o->refused = o->refused || !is(o, name, "offload");
+}
+
 int oracle_length(oracle *o, int name)
 {
     return (int)o->words[name].length;
@@ -146,7 +151,7 @@ static const struct keyword {
     {"model", MODEL}, {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
     {"pin", PIN},     {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"sweep", SWEEP},
     {"tag", TAG},     {"train", TRAIN},   {"true", TRUE_},    {"use", USE},           {"weight", WEIGHT},
-    {"where", WHERE}, {"zero", ZERO},     {"device", DEVICE}, {"cluster", CLUSTER},   {"offload", OFFLOAD},
+    {"where", WHERE}, {"zero", ZERO},     {"device", DEVICE}, {"cluster", CLUSTER},
 };
 
 static int scan_word(oracle *o, int *value)

@@ -21,6 +21,7 @@ void oracle_check_version(oracle *o, int integer);
 void oracle_check_plan(oracle *o, int name);
 void oracle_check_member(oracle *o, int name);
 void oracle_check_instance(oracle *o, int name);
+void oracle_check_offload(oracle *o, int name);
 int oracle_length(oracle *o, int name);
 int oracle_path(oracle *o, int length, int name); /* length of path.name */
 /* One level around something so deep; refuses more than 500. */

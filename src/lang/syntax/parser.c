@@ -594,7 +594,7 @@ static const char *headwords(etch_parser *p, unsigned lines)
         }
     }
     etch_buf_puts(&text, lines == ETCH_LINE_BODY ? ", 'instance', or NAME = VALUE" : "");
-    etch_buf_puts(&text, lines == ETCH_LINE_PLAN ? ", or OPTION = VALUE" : "");
+    etch_buf_puts(&text, lines == ETCH_LINE_PLAN ? ", 'offload', or OPTION = VALUE" : "");
     return text.text;
 }
 

@@ -1,6 +1,8 @@
 /* Lines of plans: `parallel NAME { ... }` and `for SELECTORS { ... }`. */
 #include "lang/syntax/parser_int.h"
 
+#include <string.h>
+
 /* A selector, or (a, b.c) */
 static etch_ast_names parse_selectors(etch_parser *p)
 {
@@ -88,11 +90,20 @@ static void parse_zero(etch_parser *p, etch_ast_line *line)
     parse_target(p, line, "zero 3 @ dp");
 }
 
-/* EXPR @ host, key = value, ... */
-static void parse_offload(etch_parser *p, etch_ast_line *line, const etch_token *keyword)
+/* Is it `offload EXPR ..`? The word is a name everywhere else: `offload = EXPR` is an option. */
+static bool is_at_offload(etch_parser *p)
 {
-    etch_ast_def what = {.name = {etch_parse_text(p, keyword), keyword->span}, .span = p->token.span};
+    return etch_parse_at(p, ETCH_TOKEN_NAME) && strcmp(etch_parse_text(p, &p->token), "offload") == 0 &&
+           etch_lexer_peek(&p->lexer) != ETCH_TOKEN_ASSIGN;
+}
+
+/* offload EXPR @ host, key = value, ... */
+static void parse_offload(etch_parser *p, etch_ast_line *line)
+{
+    etch_ast_def what = {.name = {etch_parse_text(p, &p->token), p->token.span}};
     line->kind = ETCH_AST_OFFLOAD;
+    etch_parse_advance(p);
+    what.span = p->token.span;
     what.value = etch_parse_expr(p);
     what.span = etch_parse_since(p, what.span);
     ETCH_PUSH(p->arena, &line->defs, what);
@@ -111,11 +122,9 @@ static void parse_plan_line(etch_parser *p, void *into)
 {
     etch_ast_lines *lines = into;
     etch_ast_line line = {.span = p->token.span, .kind = ETCH_AST_OPTIONS};
-    const etch_token first = p->token;
-    const bool is_option =
-        first.kind == ETCH_TOKEN_OFFLOAD && etch_lexer_peek(&p->lexer) == ETCH_TOKEN_ASSIGN;
-    etch_token_kind keyword =
-        is_option ? ETCH_TOKEN_NONE : etch_parse_keyword(p, ETCH_LINE_PLAN, "in a 'parallel' block");
+    const bool offloads = is_at_offload(p);
+    const etch_token_kind keyword =
+        offloads ? ETCH_TOKEN_NONE : etch_parse_keyword(p, ETCH_LINE_PLAN, "in a 'parallel' block");
     if (keyword != ETCH_TOKEN_NONE) {
         etch_parse_advance(p);
     }
@@ -148,14 +157,14 @@ static void parse_plan_line(etch_parser *p, void *into)
         line.what = parse_selectors(p);
         parse_target(p, &line, "stage (embed, layer, head) @ pp");
         break;
-    case ETCH_TOKEN_OFFLOAD:
-        parse_offload(p, &line, &first);
-        break;
     case ETCH_TOKEN_FOR:
         parse_scope(p, &line);
         break;
     default:
-        etch_parse_options(p, &line.defs);
+        if (offloads)
+            parse_offload(p, &line);
+        else
+            etch_parse_options(p, &line.defs);
         break;
     }
     line.span = etch_parse_since(p, line.span);
