@@ -220,8 +220,10 @@ static bool is_part(const etch_step *step)
 /* Does the step of the top level cut a part off what another stage has, or another chunk had? */
 static bool is_brought(const etch_live_program *p, const etch_step *step)
 {
-    return is_part(step) && p->view && step->position != ETCH_NO_POSITION &&
-           (!etch_stage_holds(p->view, step->position) || (p->is_cut_before && p->is_cut_before[step->id]));
+    const etch_part_place known = p->parts ? p->parts[step->id] : ETCH_PART_BY_POSITION;
+    if (!is_part(step) || !p->view || step->position == ETCH_NO_POSITION || known == ETCH_PART_IS_THERE)
+        return false;
+    return known == ETCH_PART_IS_BROUGHT || !etch_stage_holds(p->view, step->position);
 }
 
 /* Would the value be gone if it were not kept? Of what a loop carries that may be so. */
@@ -420,24 +422,40 @@ static const uint32_t *first_reads(const etch_live_program *p)
     return first;
 }
 
-/* By step id: parts that the stage cuts in a chunk whose backward pass, as that of all before, reads nothing
- * of the whole. A later one keeps what a message brings it. NULL: there are none. */
-static const bool *cut_before(const etch_live_program *p)
+/* The stage cuts the part in a chunk whose backward pass, as that of all before, reads nothing of the whole. */
+static bool is_cut_before(const etch_live_program *p, const etch_live_item *item, const uint32_t *first)
+{
+    const uint32_t chunk = etch_live_chunk_at(p->view, item->position);
+    const uint32_t read = first[etch_live_under(p, item->ins.at[0])];
+    return item->shows && chunk != ETCH_NO_CHUNK && read != ETCH_NO_CHUNK && read > chunk;
+}
+
+/* Another stage cuts the part, and an earlier chunk of this one than reads it has kept the whole. */
+static bool is_whole_before(const etch_live_program *p, const etch_live_item *item, const uint32_t *first)
+{
+    const uint32_t read = first[etch_live_under(p, item->ins.at[0])];
+    bool before = item->is_brought && read != ETCH_NO_CHUNK;
+    for (uint32_t i = 0; i < item->outs.count; i++)
+        before = before && read < first[etch_live_under(p, item->outs.at[i])];
+    return before;
+}
+
+/* By step id; NULL: positions say all. */
+static const etch_part_place *find_parts(const etch_live_program *p)
 {
     const uint32_t *first = first_reads(p);
-    bool *is_cut = NULL;
+    etch_part_place *parts = NULL;
     for (uint32_t i = 0; i < p->forward->items.count; i++) {
         const etch_live_item *item = &p->forward->items.at[i];
-        if (!item->shows || !is_part(item->step))
+        if (!item->step || !is_part(item->step))
             continue;
-        const uint32_t chunk = etch_live_chunk_at(p->view, item->position);
-        const uint32_t read = first[etch_live_under(p, item->ins.at[0])];
-        if (chunk == ETCH_NO_CHUNK || read == ETCH_NO_CHUNK || read <= chunk)
+        const bool is_brought = is_cut_before(p, item, first);
+        if (!is_brought && !is_whole_before(p, item, first))
             continue;
-        is_cut = is_cut ? is_cut : ETCH_NEW_ARRAY(p->arena, p->placed->step_count, bool);
-        is_cut[item->step->id] = true;
+        parts = parts ? parts : ETCH_NEW_ARRAY(p->arena, p->placed->step_count, etch_part_place);
+        parts[item->step->id] = is_brought ? ETCH_PART_IS_BROUGHT : ETCH_PART_IS_THERE;
     }
-    return is_cut;
+    return parts;
 }
 
 static bool has_chunks(const etch_stage_view *view)
@@ -469,12 +487,12 @@ static void find_beginnings(etch_live_program *p)
 }
 
 static etch_live_program *program_of(etch_arena *arena, const etch_placed *placed,
-                                     const etch_stage_view *view, selection of, const bool *is_cut_before)
+                                     const etch_stage_view *view, selection of, const etch_part_place *parts)
 {
     etch_live_program *p = program_new(placed->training, arena, placed->value_count);
     p->placed = placed;
     p->view = placed->stages ? view : NULL;
-    p->is_cut_before = is_cut_before;
+    p->parts = parts;
     if (of.makes == BOTH_HALVES && of.reads == SECOND_HALF)
         find_beginnings(p);
     p->forward = of.makes == FIRST_HALF ? placed_region(p, placed->backward, FIRST_HALF, false)
@@ -490,8 +508,8 @@ static etch_live_program *selected(etch_arena *arena, const etch_placed *placed,
                                    selection of)
 {
     etch_live_program *p = program_of(arena, placed, view, of, NULL);
-    const bool *is_cut = p->backward && has_chunks(p->view) ? cut_before(p) : NULL;
-    return is_cut ? program_of(arena, placed, view, of, is_cut) : p;
+    const etch_part_place *parts = p->backward && has_chunks(p->view) ? find_parts(p) : NULL;
+    return parts ? program_of(arena, placed, view, of, parts) : p;
 }
 
 /* One stage goes back without pause. */

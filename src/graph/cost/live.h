@@ -43,6 +43,14 @@ typedef struct etch_live_carry {
 /* Of other stages. */
 #define ETCH_NO_CHUNK UINT32_MAX
 
+/* Where a chunk of a stage has a part that it reads: where it is cut, in a message that brings it though an
+ * earlier chunk cuts it, or in the whole that an earlier chunk keeps though another stage cuts it. */
+typedef enum etch_part_place {
+    ETCH_PART_BY_POSITION,
+    ETCH_PART_IS_BROUGHT,
+    ETCH_PART_IS_THERE
+} etch_part_place;
+
 /* A step, or a loop. */
 typedef struct etch_live_item {
     struct etch_live_loop *loop;
@@ -100,9 +108,9 @@ typedef struct etch_live_program {
     etch_live_region *backward;
     /* the second half of backward, where a run has it apart; else NULL */
     etch_live_region *weights;
-    /* while it is made; by step id, NULL: none: an earlier chunk cuts the part off for a later one */
+    /* while it is made; by step id of parts, NULL: positions say all of them */
     const etch_op *last_op;
-    const bool *is_cut_before;
+    const etch_part_place *parts;
     /* and by value id: what an inner loop of the first half of backward carries begins with, where only the
      * second half is asked for; NULL: of others */
     etch_value **begins_with;
