@@ -422,7 +422,7 @@ static const uint32_t *first_reads(const etch_live_program *p)
     return first;
 }
 
-/* The stage cuts the part in a chunk whose backward pass, as that of all before, reads nothing of the whole. */
+/* The stage cuts the part in a chunk whose backward pass reads nothing of the whole, nor does any before. */
 static bool is_cut_before(const etch_live_program *p, const etch_live_item *item, const uint32_t *first)
 {
     const uint32_t chunk = etch_live_chunk_at(p->view, item->position);
