@@ -34,7 +34,7 @@ static const etch_row made_up[] = {
     ETCH_ROW("excite", "x w", "x times the weighted sum of its squares", .needs = ETCH_KW_OVER,
              .shape = excite_dims, .over = ETCH_FACTOR_WHOLE,
              .flop = {.by = &per_excited, .constants = {1, 4}},
-             .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .extra = {.name = "energy", .dtype = ETCH_F32, .like = ETCH_EXTRA_OF(0)},
              .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"})),
     ETCH_ROW("excite_bwd", "d x w energy", "gradients of x and w", .over = ETCH_FACTOR_WHOLE,
              .flop = ETCH_PER_OPERAND(9)),

@@ -326,7 +326,7 @@ static const etch_row rows[] = {
              .needs = ETCH_KW_OVER | ETCH_KW_DOT, .shape = attend, .over = ETCH_FACTOR_WHOLE,
              .dot = ETCH_FACTOR_WHOLE, .divide = divide, .seen = seen,
              .rotates = ETCH_EXTRA_OF(1) | ETCH_EXTRA_OF(2), .flop = {.by = &per_pair, .constants = {2, 2}},
-             .matmul = true, .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},
+             .matmul = true, .extra = {.name = "stat", .dtype = ETCH_F32, .like = ETCH_EXTRA_OF(0)},
              .extra_reads = ETCH_EXTRA_OF(0) | ETCH_EXTRA_OF(1),
              .grads = ETCH_GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"})),
     ETCH_ROW("sdpa_bwd", "d q k v o stat | sink bias",

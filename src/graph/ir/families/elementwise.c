@@ -68,11 +68,11 @@ static const etch_row rows[] = {
                    .grads = ETCH_GRADS({"rope_dx", "d0", "0"})),
     ETCH_POINTWISE("rope_dx", "d", "the inverse rotation", .over = ETCH_FACTOR_WHOLE,
                    .linear = ETCH_LINEAR_EACH, .flop = ETCH_PER_RESULT(3)),
-    ETCH_POINTWISE("dropout", "x",
-                   "zero with a probability, scale the rest; keeps a mask of one byte an element",
-                   .number = ETCH_SHARE, .needs = ETCH_KW_NUMBER, .shape = etch_shape_first,
-                   .flop = ETCH_PER_RESULT(2), .extra = {"mask", ETCH_BOOL, ETCH_EXTRA_AS_RESULT},
-                   .grads = ETCH_GRADS({"dropout_dx", "d0 y1", "0"})),
+    ETCH_POINTWISE(
+        "dropout", "x", "zero with a probability, scale the rest; keeps a mask of one byte an element",
+        .number = ETCH_SHARE, .needs = ETCH_KW_NUMBER, .shape = etch_shape_first, .flop = ETCH_PER_RESULT(2),
+        .extra = {.name = "mask", .dtype = ETCH_BOOL, .like = ETCH_EXTRA_AS_RESULT},
+        .grads = ETCH_GRADS({"dropout_dx", "d0 y1", "0"})),
     ETCH_POINTWISE("dropout_dx", "d mask", "the same mask on the cotangent", .flop = ETCH_PER_RESULT(2)),
 };
 

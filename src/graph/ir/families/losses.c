@@ -43,7 +43,7 @@ static const etch_flop per_label = {label_flop, "# FLOP per element of the secon
 #define LABEL_LOSS(label, counted, dims, text)                                                               \
     ETCH_ROW(label, "z labels", text, .family = counted, .indices = ETCH_EXTRA_OF(1), .needs = ETCH_KW_OVER, \
              .shape = dims, .over = ETCH_FACTOR_STAT, .flop = ETCH_PER_OPERAND(5), .stat_reductions = 3,     \
-             .extra = {"stat", ETCH_F32, ETCH_EXTRA_OF(0)},                                                  \
+             .extra = {.name = "stat", .dtype = ETCH_F32, .like = ETCH_EXTRA_OF(0)},                         \
              .grads = ETCH_GRADS({label "_dx", "d0 x0 x1 y1", "0"}), .dtype = ETCH_RESULT_F32)
 #define LABEL_LOSS_DX(label, text) ETCH_ROW(label, "d z labels stat", text, .flop = ETCH_PER_RESULT(4))
 
