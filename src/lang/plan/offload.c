@@ -24,22 +24,27 @@ static const struct held {
             {"cache", 0}};
 enum { HELD_COUNT = sizeof held / sizeof *held };
 
-static void refuse(etch_plan_builder *b, const etch_ast_expr *value, bool known)
+static const char help[] = "write offload optimizer @ host, or master or moments, which are parts of it";
+
+/* It stays on the device. */
+static void refuse_held(etch_plan_builder *b, const etch_ast_expr *value)
+{
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_LATER, value->span,
+                   "offloading '%s' is part of the language but is not given meaning yet", value->name.text);
+    etch_help(diag, "%s", help);
+}
+
+static void refuse_unknown(etch_plan_builder *b, const etch_ast_expr *value)
 {
     const char *names[HELD_COUNT];
     for (uint32_t i = 0; i < HELD_COUNT; i++)
         names[i] = held[i].name;
-    etch_diag *diag;
-    if (known)
-        diag = etch_error(b->spec->diags, ETCH_E_PLAN_LATER, value->span,
-                          "offloading '%s' is part of the language but is not given meaning yet",
-                          value->name.text);
-    else
-        diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, value->span,
-                          "offload lists what the optimizer keeps in the memory of the host");
-    if (!known && value->kind == ETCH_AST_NAME)
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, value->span,
+                                 "offload lists what the optimizer keeps in the memory of the host");
+    if (value->kind == ETCH_AST_NAME)
         etch_suggest_name(diag, value->name.text, names, HELD_COUNT);
-    etch_help(diag, "write offload optimizer @ host, or master or moments, which are parts of it");
+    etch_help(diag, "%s", help);
 }
 
 static uint32_t bits_of(etch_plan_builder *b, const etch_ast_expr *value)
@@ -47,11 +52,11 @@ static uint32_t bits_of(etch_plan_builder *b, const etch_ast_expr *value)
     for (uint32_t i = 0; i < HELD_COUNT; i++)
         if (is_word(value, held[i].name)) {
             if (!held[i].bits)
-                refuse(b, value, true);
+                refuse_held(b, value);
             return held[i].bits;
         }
     if (value->kind != ETCH_AST_BROKEN && !is_word(value, "none"))
-        refuse(b, value, false);
+        refuse_unknown(b, value);
     return 0;
 }
 
